@@ -1,0 +1,131 @@
+# shellcheck shell=bash
+#
+# Private places to run the suite in.  Meant to be sourced; the caller sets
+# ROOT, the top of the source tree.
+#
+# A run gets a directory of its own and, as root, namespaces of its own:
+# mounts (a private /tmp and /dev/shm), processes (when the run ends, however
+# it ends, the kernel ends every server that it started), network (a loopback
+# device and nothing else; no port can be taken) and System V IPC.  The run
+# directory is removed at the end, so nothing is left.
+
+RUN_DIR=
+RUN_PID=
+
+# A fixed place on disk rather than $TMPDIR: another user must be able to
+# reach it, and a path to a socket may not exceed 107 bytes.
+make_run_dir() {
+    RUN_DIR=$(mktemp -d /var/tmp/walsizer.XXXXXX)
+    chmod 0711 "$RUN_DIR"
+    mkdir "$RUN_DIR/root" "$RUN_DIR/tmp" "$RUN_DIR/tmp/w"
+    chmod 1777 "$RUN_DIR/tmp"
+}
+
+remove_run_dir() {
+    if [ -n "$RUN_PID" ]; then
+        stop_run
+    fi
+    if [ -n "$RUN_DIR" ]; then
+        rm -rf "$RUN_DIR"
+        RUN_DIR=
+    fi
+}
+
+# In the namespaces it is enough to kill unshare: --kill-child takes the first
+# process with it, and that takes all others.  Without them the run is a
+# session of its own: its process group, and the servers, which leave the
+# group, by the directory they work in.
+stop_run() {
+    local pid
+    kill -KILL "$RUN_PID" 2>/dev/null || true
+    if ! can_isolate; then
+        kill -KILL -- "-$RUN_PID" 2>/dev/null || true
+        for pid in /proc/[0-9]*; do
+            case $(readlink "$pid/cwd" 2>/dev/null || true) in
+                "$RUN_DIR"/*) kill -KILL "${pid#/proc/}" 2>/dev/null || true ;;
+            esac
+        done
+    fi
+    wait "$RUN_PID" 2>/dev/null || true
+    RUN_PID=
+}
+
+# The tree as it is, with uncommitted work, without what git ignores.
+copy_tree() { # destination
+    mkdir -p "$1"
+    list_tree | tar -C "$ROOT" --null --no-recursion -T - -cf - |
+        tar -C "$1" --no-same-owner -xf -
+}
+
+list_tree() {
+    local file
+    if git_here rev-parse --git-dir >/dev/null 2>&1; then
+        git_here ls-files -z --cached --others --exclude-standard |
+            while IFS= read -r -d '' file; do
+                if [ -f "$ROOT/$file" ] || [ -L "$ROOT/$file" ]; then
+                    printf '%s\0' "$file"
+                fi
+            done
+    else
+        (cd "$ROOT" && find . -path ./.git -prune -o ! -type d -print0)
+    fi
+}
+
+# As root in a tree that belongs to somebody else git refuses to work unless
+# told that the tree is meant.
+git_here() {
+    git -c safe.directory="$ROOT" -C "$ROOT" "$@"
+}
+
+isolate() {
+    unshare --mount --pid --ipc --net --fork --kill-child -- "$@"
+}
+
+can_isolate() {
+    if [ -z "${CAN_ISOLATE-}" ]; then
+        CAN_ISOLATE=no
+        # shellcheck disable=SC2016
+        if [ "$(id -u)" -eq 0 ] &&
+            isolate sh -c 'ip link set lo up && mount -t tmpfs none "$0"' /dev/shm 2>/dev/null
+        then
+            CAN_ISOLATE=yes
+        fi
+    fi
+    [ "$CAN_ISOLATE" = yes ]
+}
+
+# Runs the suite of RUN_DIR in the background and waits: a trap can then end
+# it at once, and no terminal reaches it.
+run_suite() { # chroot or "", user, suite's arguments after WORK...
+    local chroot=$1 user=$2 status=0
+    shift 2
+
+    if can_isolate; then
+        # an owner for what the suite writes; in a chroot the number may differ
+        chown -R "$(owner_in "$chroot" "$user")" "$RUN_DIR/tmp/w"
+        setpriv --pdeathsig KILL \
+            unshare --mount --pid --ipc --net --fork --kill-child -- \
+            bash "$RUN_DIR/tmp/w/src/script/lib/enter" "$RUN_DIR" "$chroot" "$user" "$@" \
+            </dev/null &
+    else
+        [ "$(id -u)" -ne 0 ] || chown -R "$(owner_in "" "$user")" "$RUN_DIR/tmp/w"
+        setsid bash "$RUN_DIR/tmp/w/src/script/lib/enter" --plain "$RUN_DIR" "$user" "$@" \
+            </dev/null &
+    fi
+    RUN_PID=$!
+    wait "$RUN_PID" || status=$?
+    stop_run_leftovers
+    return "$status"
+}
+
+stop_run_leftovers() {
+    if can_isolate; then
+        RUN_PID=
+    else
+        stop_run
+    fi
+}
+
+owner_in() { # chroot or "", user
+    awk -F: -v user="$2" '$1 == user { print $3 ":" $4 }' "$1/etc/passwd"
+}

@@ -1,0 +1,98 @@
+# shellcheck shell=bash
+#
+# Debian packages: what the scripts need, installed only where it is missing.
+# Meant to be sourced, by script/test and by script/demo.
+#
+# Nothing here is done twice: once everything is installed no command below
+# touches the network, so that a second run works offline and at once.
+
+# What it takes to build, install and test the extension on Debian 12.
+WALSIZER_PREREQUISITES=(
+    postgresql-15 postgresql-server-dev-15
+    gcc libc6-dev make pkg-config
+    clang libclang-rt-14-dev
+    libcmocka-dev
+    perl libipc-run-perl
+    git iproute2 util-linux
+)
+
+say() {
+    printf '%s\n' "$*"
+}
+
+die() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+# Runs a command with the rights of the administrator, or says that it cannot.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif command -v sudo >/dev/null; then
+        sudo "$@"
+    else
+        die "needs root or sudo for: $*"
+    fi
+}
+
+missing_packages() {
+    local package status
+    for package in "$@"; do
+        # shellcheck disable=SC2016  # the ${} is dpkg-query's, not ours
+        status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
+        [ "$status" = installed ] || printf '%s\n' "$package"
+    done
+}
+
+# Installs those of the named packages that are missing.
+need_packages() {
+    local missing
+    mapfile -t missing < <(missing_packages "$@")
+    [ ${#missing[@]} -gt 0 ] || return 0
+
+    command -v apt-get >/dev/null ||
+        die "not a Debian system; please install: ${missing[*]}"
+    say "installing: ${missing[*]}"
+
+    # The package lists of a fresh machine are empty or old: always renew them.
+    apt_get update
+    without_default_cluster \
+        apt_get install -y --no-install-recommends "${missing[@]}"
+
+    mapfile -t missing < <(missing_packages "$@")
+    [ ${#missing[@]} -eq 0 ] || die "could not install: ${missing[*]}"
+}
+
+# apt-get that asks nothing, waits its turn for the lock of another run, tries
+# a slow mirror again, and speaks only when it fails.
+apt_get() {
+    local log
+    log=$(mktemp)
+    if ! as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l \
+        apt-get -q -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 \
+        "$@" </dev/null >"$log" 2>&1
+    then
+        tail -n 40 "$log" >&2
+        rm -f "$log"
+        die "apt-get $1 failed"
+    fi
+    rm -f "$log"
+}
+
+# Debian's postgresql-15 creates and starts a server on port 5432 when it is
+# installed.  The tests start their own servers and want to leave nothing
+# running, so tell it not to, for as long as the given command runs.
+without_default_cluster() (
+    dir=/etc/postgresql-common/createcluster.d
+    file=$dir/walsizer-$$.conf
+
+    trap 'as_root rm -f "$file"; as_root rmdir "$dir" 2>/dev/null || true' EXIT
+    as_root mkdir -p "$dir"
+    printf 'create_main_cluster = false\n' | as_root tee "$file" >/dev/null
+    "$@"
+)
+
+install_prerequisites() {
+    need_packages "${WALSIZER_PREREQUISITES[@]}"
+}
