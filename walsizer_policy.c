@@ -1,0 +1,489 @@
+/*-------------------------------------------------------------------------
+ *
+ * walsizer_policy.c
+ *	  The decision: what max_wal_size should be, and why.
+ *
+ * One call of walsizer_step() takes one observation of the server and answers
+ * what to do.  The argument, in short:
+ *
+ * A checkpoint is forced when WAL fills CheckPointSegments segments counted
+ * from the one that holds the redo pointer, so the value that max_wal_size
+ * must have follows from one number: W, the WAL written in checkpoint_timeout.
+ * W is measured as a distance of LSNs, nothing else.  The server's counter of
+ * requested checkpoints also counts CHECKPOINT, backups and DDL, lags behind
+ * and can be reset; it is reported, but no size is derived from it.
+ *
+ * Too small a value shows itself in two ways: a checkpoint was forced (too
+ * late, but certain), or the WAL since the redo pointer will reach the
+ * capacity before the timer fires (in time, but a guess).  The guess is acted
+ * upon late in the interval, where it is good.  Too large a value shows itself
+ * only in the largest W of the whole lookback, never in the absence of forced
+ * checkpoints: that is what enough looks like.
+ *
+ * This file includes no server header and calls nothing but walsizer_model.c.
+ * See walsizer_policy.h for the units.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "walsizer_model.h"
+
+/* A prediction is acted upon when this many ticks are left ... */
+#define LEAD_TICKS			5
+#define LEAD_AT_LEAST		2000	/* ms */
+
+/* ... or this much of the capacity is used. */
+#define NEAR_CAPACITY		0.75
+
+/* Lowering must be worth it: the new size is at most this part of the old. */
+#define LOWER_BELOW			0.8
+
+/* And must leave this much room before the new size forces a checkpoint. */
+#define LOWER_USED			0.5
+
+/* The size for that much WAL (bytes) with the administrator's headroom, MB. */
+static int64_t
+roomy_size(const WalsizerConfig *config, const WalsizerSettings *settings,
+		   int64_t wal_bytes)
+{
+	return walsizer_size_for(walsizer_to_bytes((double) wal_bytes * config->headroom),
+							 settings);
+}
+
+/* Down to whole segments, which is what the server computes with, but never
+ * below two: with less it would not start again. */
+static int64_t
+whole_segments(int64_t mb, const WalsizerSettings *settings)
+{
+	int64_t		segment_mb = settings->segment_size / WALSIZER_MB;
+
+	return walsizer_max(mb - mb % segment_mb, 2 * segment_mb);
+}
+
+/* Settings within their ranges, whoever filled them in. */
+static WalsizerConfig
+sane_config(const WalsizerConfig *given)
+{
+	WalsizerConfig config = *given;
+
+	config.max = walsizer_min(walsizer_max(config.max, 2), WALSIZER_LIMIT_MB);
+	config.min = walsizer_min(walsizer_max(config.min, 0), WALSIZER_LIMIT_MB);
+	config.threshold = (int) walsizer_max(config.threshold, 1);
+	if (!(config.headroom >= 1.0))
+		config.headroom = 1.0;
+	if (config.headroom > 4.0)
+		config.headroom = 4.0;
+	config.sample_interval = walsizer_min(walsizer_max(config.sample_interval, 1),
+										  3600 * 1000);
+	config.lookback = walsizer_min(walsizer_max(config.lookback, 1), WALSIZER_PEAK_SLOTS);
+	return config;
+}
+
+/*-------------------------------------------------------------------------
+ * Whose value is it
+ *-------------------------------------------------------------------------
+ */
+
+/* Take the value in force for the administrator's. */
+static void
+adopt(WalsizerState *state, const WalsizerSample *sample)
+{
+	state->found = sample->settings.max_wal_size;
+	state->found_by_alter_system = sample->alter_system;
+	state->written = 0;
+	state->own = 0;
+	state->tried = 0;
+}
+
+/*
+ * Compare the value in force with what we know.  Returns true if somebody else
+ * changed it: then it is adopted and left alone for one timeout.
+ *
+ * A value of ours that had to wait (for a broken configuration file to be
+ * mended) may come into force at any later reload, hence "written" beside
+ * "own".
+ */
+static bool
+note_owner(WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		in_force = sample->settings.max_wal_size;
+
+	if (in_force == state->tried)
+		state->tried = 0;
+	if (state->found == 0)
+	{
+		adopt(state, sample);
+		return false;
+	}
+	if (state->written != 0 && in_force == state->written)
+	{
+		if (state->own != in_force)
+			state->changed_at = sample->now;
+		state->own = in_force;
+		return false;
+	}
+	if (in_force == state->own || (in_force == state->found && state->own == 0))
+		return false;
+
+	adopt(state, sample);
+	state->settle_until = sample->now + sample->settings.timeout;
+	state->changed_at = sample->now;
+	return true;
+}
+
+/* Our value stands alone: raised by us, and nobody touched it since. */
+static bool
+is_own_raise(const WalsizerState *state, int64_t in_force)
+{
+	return state->own != 0 && in_force == state->own && in_force > state->found;
+}
+
+/* The worker is about to write this value (MB). */
+void
+walsizer_wrote(WalsizerState *state, int64_t max_wal_size_mb)
+{
+	state->written = max_wal_size_mb;
+}
+
+/* Our value is gone by request; this one (MB) is in force and not ours. */
+void
+walsizer_given_back(WalsizerState *state, int64_t in_force)
+{
+	state->found = in_force;
+	state->written = 0;
+	state->own = 0;
+	state->tried = 0;
+	state->settle_until = state->last_ms + state->last_settings.timeout;
+	state->changed_at = state->last_ms;
+}
+
+/* Forget all demand, remembered and in the window.  Ownership stays. */
+void
+walsizer_forget(WalsizerState *state)
+{
+	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
+		state->peaks[i].hour = 0;
+	state->learned_hour = 0;
+	state->num_marks = 0;
+}
+
+/*-------------------------------------------------------------------------
+ * Rules: what size, before the bounds
+ *-------------------------------------------------------------------------
+ */
+
+/*
+ * Checkpoints were forced, and W says that this was no accident.
+ *
+ * Those forced by a statement that still runs with a smaller value count as
+ * well: whether a raise helps is up to W alone, which says what the next
+ * statement will need.
+ */
+static int64_t
+forced_rule(const WalsizerConfig *config, const WalsizerSample *sample,
+			const WalsizerFigures *figures)
+{
+	if (figures->forced < config->threshold ||
+		walsizer_size_for(figures->demand, &sample->settings) <= figures->in_force)
+		return 0;
+	return roomy_size(config, &sample->settings, figures->demand);
+}
+
+/*
+ * A checkpoint is about to be forced.
+ *
+ * "About to": the later one acts, the better the guess, so act only within a
+ * lead of some ticks or when most of the capacity is used.  A load that was
+ * seen before is not taken for more than it was.  And since a guess may be
+ * wrong, one step goes to at most twice the value in force, unless the W
+ * already measured asks for more or that would only last for another lead.
+ */
+static int64_t
+predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
+			 const WalsizerFigures *figures)
+{
+	const WalsizerSettings *settings = &sample->settings;
+	int64_t		lead = walsizer_max(LEAD_TICKS * config->sample_interval, LEAD_AT_LEAST);
+	int64_t		projected = figures->projected;
+	int64_t		soon;
+	int64_t		most;
+
+	if (!config->predict || projected < figures->capacity)
+		return 0;
+	if ((figures->until_forced < 0 || figures->until_forced > lead) &&
+		(double) figures->used < NEAR_CAPACITY * (double) figures->capacity)
+		return 0;
+
+	if (figures->learned > 0 && figures->demand <= figures->learned)
+		projected = walsizer_min(projected, figures->learned);
+	if (walsizer_size_for(projected, settings) <= figures->in_force)
+		return 0;
+
+	soon = walsizer_min(WALSIZER_LIMIT_BYTES, figures->used +
+						walsizer_to_bytes((double) figures->rate * (double) lead * 2 / 1000.0));
+	most = walsizer_max(2 * figures->in_force, roomy_size(config, settings, figures->demand));
+	most = walsizer_max(most, roomy_size(config, settings, soon));
+	return walsizer_min(roomy_size(config, settings, projected), most);
+}
+
+/* The least that may be in force while we have a say. */
+static int64_t
+floor_size(const WalsizerConfig *config, const WalsizerState *state,
+		   const WalsizerSettings *settings)
+{
+	return walsizer_max(walsizer_max(state->found, config->min),
+						2 * (settings->segment_size / WALSIZER_MB));
+}
+
+/*
+ * Is it safe to lower to this size?  A checkpoint must not be forced by the
+ * lowering itself.
+ */
+static bool
+can_lower_to(const WalsizerFigures *figures, int64_t size, const WalsizerSettings *settings)
+{
+	return (double) figures->used <= LOWER_USED * (double) walsizer_capacity(size, settings);
+}
+
+/*
+ * The largest demand of the whole lookback needs much less than our own raise
+ * provides.  Two whole windows must have passed since the last change.
+ */
+static int64_t
+lower_rule(const WalsizerConfig *config, const WalsizerState *state,
+		   const WalsizerSample *sample, const WalsizerFigures *figures)
+{
+	int64_t		size = walsizer_max(figures->wanted,
+									floor_size(config, state, &sample->settings));
+
+	if (!is_own_raise(state, figures->in_force) ||
+		sample->now - state->changed_at < 2 * sample->settings.timeout ||
+		(double) size > LOWER_BELOW * (double) figures->in_force ||
+		!can_lower_to(figures, size, &sample->settings))
+		return 0;
+	return size;
+}
+
+/*-------------------------------------------------------------------------
+ * Bounds
+ *-------------------------------------------------------------------------
+ */
+
+static void
+consider_bound(WalsizerFigures *figures, int64_t limit, WalsizerBound bound)
+{
+	if (limit < figures->limit)
+	{
+		figures->limit = limit;
+		figures->limit_by = bound;
+	}
+}
+
+/* Find the smallest bound.  It is given in whole segments. */
+static void
+find_limit(const WalsizerConfig *config, const WalsizerSample *sample,
+		   WalsizerFigures *figures)
+{
+	figures->limit = WALSIZER_LIMIT_MB;
+	consider_bound(figures, config->max, WALSIZER_BOUND_MAX);
+	figures->limit = whole_segments(figures->limit, &sample->settings);
+}
+
+/*-------------------------------------------------------------------------
+ * The step
+ *-------------------------------------------------------------------------
+ */
+
+/* Has a timeout passed since the last cycle?  Late wakes shift nothing. */
+static bool
+cycle_ends(WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		elapsed = sample->now - state->cycle_start;
+
+	if (elapsed < sample->settings.timeout)
+		return false;
+	state->cycle_start = sample->now - elapsed % sample->settings.timeout;
+	return true;
+}
+
+/* Fill the figures that depend on walsizer's settings. */
+static void
+judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *sample,
+	  WalsizerFigures *figures)
+{
+	int64_t		demand;
+
+	figures->learned = walsizer_learned_now(state, sample, config->lookback);
+	demand = walsizer_max(walsizer_max(figures->demand, figures->learned),
+						  walsizer_recent_peak(state));
+	figures->wanted = roomy_size(config, &sample->settings, demand);
+	find_limit(config, sample, figures);
+}
+
+/* Raise to this size if the bounds let us. */
+static void
+decide_raise(WalsizerDecision *decision, WalsizerReason reason, int64_t size)
+{
+	const WalsizerFigures *figures = &decision->figures;
+
+	decision->wanted = size;
+	decision->target = walsizer_min(size, figures->limit);
+	decision->reason = reason;
+	if (decision->target < size)
+		decision->bound = figures->limit_by;
+	if (decision->target > figures->in_force)
+		decision->action = WALSIZER_RAISE;
+	else
+	{
+		decision->target = figures->in_force;
+		decision->reason = WALSIZER_BECAUSE_BOUNDED;
+	}
+}
+
+static void
+decide_lower(WalsizerDecision *decision, WalsizerReason reason, int64_t size)
+{
+	decision->action = WALSIZER_LOWER;
+	decision->reason = reason;
+	decision->wanted = size;
+	decision->target = size;
+}
+
+/* The rules, in order of urgency. */
+static void
+apply_rules(const WalsizerConfig *config, const WalsizerState *state,
+			const WalsizerSample *sample, WalsizerDecision *decision)
+{
+	const WalsizerFigures *figures = &decision->figures;
+	bool		cycle = decision->cycle || sample->evaluate;
+	int64_t		allowed = walsizer_max(figures->limit,
+									   floor_size(config, state, &sample->settings));
+	int64_t		size;
+
+	if (cycle && (size = forced_rule(config, sample, figures)) > 0)
+		decide_raise(decision, WALSIZER_BECAUSE_FORCED, size);
+	else if ((size = predict_rule(config, sample, figures)) > 0)
+		decide_raise(decision, WALSIZER_BECAUSE_PREDICTED, size);
+	else if (cycle && (size = lower_rule(config, state, sample, figures)) > 0)
+		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, walsizer_min(size, allowed));
+
+	if (decision->action == WALSIZER_NONE && cycle &&
+		is_own_raise(state, figures->in_force) && allowed < figures->in_force &&
+		can_lower_to(figures, allowed, &sample->settings))
+	{
+		decide_lower(decision, WALSIZER_BECAUSE_BOUND_FELL, allowed);
+		decision->bound = figures->limit_by;
+	}
+}
+
+/*
+ * A value that was decided and did not come into force is not decided again
+ * before a timeout has passed, whatever else happens: if it cannot be applied
+ * now, it cannot be applied in a second either.
+ */
+static bool
+must_wait(const WalsizerState *state, const WalsizerSample *sample)
+{
+	return state->tried != 0 && !sample->evaluate &&
+		sample->now - state->tried_at < sample->settings.timeout;
+}
+
+/*
+ * Take in one sample and decide.
+ *
+ * Any input gives a defined answer; a sample that makes no sense changes
+ * nothing.  The caller applies the decision, having told walsizer_wrote()
+ * before it writes; the next sample shows what came of it.  Costs O(1).
+ */
+WalsizerDecision
+walsizer_step(const WalsizerConfig *given, WalsizerState *state,
+			  const WalsizerSample *sample)
+{
+	WalsizerConfig config = sane_config(given);
+	WalsizerDecision decision = {0};
+	bool		first = !state->primed;
+	bool		foreign;
+
+	if (!walsizer_sample_valid(sample))
+		return decision;
+
+	walsizer_observe(state, sample, &decision.figures);
+	foreign = note_owner(state, sample);
+	judge(&config, state, sample, &decision.figures);
+	decision.cycle = cycle_ends(state, sample);
+	decision.target = decision.wanted = sample->settings.max_wal_size;
+
+	if (foreign)
+	{
+		decision.action = WALSIZER_EXTERNAL;
+		decision.reason = WALSIZER_BECAUSE_CHANGED;
+	}
+	else if (sample->standby)
+		decision.reason = WALSIZER_BECAUSE_STANDBY;
+	else if (!config.enable)
+		decision.reason = WALSIZER_BECAUSE_DISABLED;
+	else if (sample->now < state->settle_until)
+		decision.reason = WALSIZER_BECAUSE_SETTLING;
+	else if (must_wait(state, sample))
+		decision.reason = WALSIZER_BECAUSE_WAITING;
+	else
+	{
+		decision.reason = first ? WALSIZER_BECAUSE_STARTED : WALSIZER_BECAUSE_ENOUGH;
+		apply_rules(&config, state, sample, &decision);
+	}
+
+	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
+	{
+		state->tried = decision.target;
+		state->tried_at = sample->now;
+	}
+	return decision;
+}
+
+/*-------------------------------------------------------------------------
+ * Names
+ *-------------------------------------------------------------------------
+ */
+
+#define NAME_OF(names, value) \
+	((size_t) (value) < sizeof(names) / sizeof((names)[0]) ? (names)[value] : "unknown")
+
+const char *
+walsizer_action_name(WalsizerAction action)
+{
+	static const char *const names[] = {"none", "raise", "lower", "external", "revert"};
+
+	return NAME_OF(names, action);
+}
+
+const char *
+walsizer_reason_name(WalsizerReason reason)
+{
+	static const char *const names[] = {
+		"the sample makes no sense",
+		"watching has begun",
+		"the value in force suffices",
+		"checkpoints were forced by WAL volume",
+		"a checkpoint was about to be forced by WAL volume",
+		"the largest demand of the lookback needs less",
+		"a bound has come down",
+		"somebody else changed the setting",
+		"a change by somebody else is left alone for one checkpoint_timeout",
+		"an earlier change has not taken effect",
+		"a bound forbids what is needed",
+		"walsizer.enable is off",
+		"this server is a standby",
+		"asked for by walsizer_revert()",
+	};
+
+	return NAME_OF(names, reason);
+}
+
+const char *
+walsizer_bound_name(WalsizerBound bound)
+{
+	static const char *const names[] = {"none", "max", "disk", "recovery"};
+
+	return NAME_OF(names, bound);
+}

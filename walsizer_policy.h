@@ -1,0 +1,275 @@
+/*-------------------------------------------------------------------------
+ *
+ * walsizer_policy.h
+ *	  The decision: what max_wal_size should be, and why.
+ *
+ * Nothing in here or in walsizer_policy.c knows the server.  Everything the
+ * decision depends on is an argument, so that the worker, the SQL functions,
+ * the unit tests, the fuzzer and the simulator all run the same code.
+ *
+ * Units, unless a name says otherwise: sizes of WAL are bytes, values of
+ * max_wal_size are megabytes (as in the server), times are milliseconds of a
+ * monotonic clock, and an LSN is a byte position.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef WALSIZER_POLICY_H
+#define WALSIZER_POLICY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WALSIZER_MB					(INT64_C(1024) * 1024)
+
+/* The window is cut into this many steps; a power of two would buy nothing. */
+#define WALSIZER_WINDOW_STEPS		120
+#define WALSIZER_WINDOW_SLOTS		(WALSIZER_WINDOW_STEPS + 4)
+
+/* Samples kept for the recent rate of WAL. */
+#define WALSIZER_RECENT_SLOTS		6
+
+/* One slot an hour for the longest walsizer.lookback, 31 days. */
+#define WALSIZER_PEAK_SLOTS			(31 * 24)
+
+typedef enum WalsizerAction
+{
+	WALSIZER_NONE = 0,
+	WALSIZER_RAISE,
+	WALSIZER_LOWER,
+	WALSIZER_EXTERNAL,			/* somebody else changed the setting */
+	WALSIZER_REVERT,			/* walsizer_revert(); never decided here */
+} WalsizerAction;
+
+typedef enum WalsizerReason
+{
+	WALSIZER_BECAUSE_INVALID = 0,	/* the sample makes no sense */
+	WALSIZER_BECAUSE_STARTED,	/* first sample: nothing to compare with */
+	WALSIZER_BECAUSE_ENOUGH,	/* the value in force suffices */
+	WALSIZER_BECAUSE_FORCED,	/* checkpoints were forced by WAL volume */
+	WALSIZER_BECAUSE_PREDICTED, /* one is about to be forced */
+	WALSIZER_BECAUSE_DEMAND_FELL,	/* own raise no longer needed */
+	WALSIZER_BECAUSE_BOUND_FELL,	/* own raise no longer allowed */
+	WALSIZER_BECAUSE_CHANGED,	/* somebody else set the value */
+	WALSIZER_BECAUSE_SETTLING,	/* leaving a foreign change alone for now */
+	WALSIZER_BECAUSE_WAITING,	/* an earlier change has not taken effect */
+	WALSIZER_BECAUSE_BOUNDED,	/* more is needed, a bound forbids it */
+	WALSIZER_BECAUSE_DISABLED,	/* walsizer.enable = off */
+	WALSIZER_BECAUSE_STANDBY,	/* not this server's checkpoints */
+	WALSIZER_BECAUSE_ASKED,		/* an SQL function asked for it */
+} WalsizerReason;
+
+typedef enum WalsizerBound
+{
+	WALSIZER_UNBOUND = 0,
+	WALSIZER_BOUND_MAX,			/* walsizer.max */
+	WALSIZER_BOUND_DISK,		/* walsizer.max_disk_percent */
+	WALSIZER_BOUND_RECOVERY,	/* walsizer.max_recovery_time */
+} WalsizerBound;
+
+/* What made the redo pointer move, judged by the distance it moved. */
+typedef enum WalsizerCause
+{
+	WALSIZER_CAUSE_FORCED = 0,	/* WAL volume, at the capacity in force */
+	WALSIZER_CAUSE_STALE,		/* WAL volume, at a capacity replaced since */
+	WALSIZER_CAUSE_TIMED,		/* checkpoint_timeout */
+	WALSIZER_CAUSE_OTHER,		/* CHECKPOINT, backup, DDL, ... */
+} WalsizerCause;
+#define WALSIZER_CAUSES				4
+
+/* The server's settings that decide when a checkpoint starts. */
+typedef struct WalsizerSettings
+{
+	int64_t		segment_size;	/* bytes, a power of two, 1MB .. 1GB */
+	int64_t		max_wal_size;	/* MB, as in force */
+	double		completion_target;	/* 0 .. 1 */
+	int64_t		timeout;		/* checkpoint_timeout, ms */
+} WalsizerSettings;
+
+/* walsizer's own settings, by value. */
+typedef struct WalsizerConfig
+{
+	bool		enable;
+	bool		predict;
+	int64_t		max;			/* MB */
+	int64_t		min;			/* MB, 0: the value found */
+	int			threshold;		/* forced checkpoints per timeout */
+	double		headroom;		/* factor on measured demand */
+	int64_t		sample_interval;	/* ms */
+	int64_t		lookback;		/* hours */
+	int			max_disk_percent;
+	int64_t		max_recovery_time;	/* ms, 0: no bound */
+	double		replay_rate;	/* bytes per second */
+} WalsizerConfig;
+
+/* One observation of the server. */
+typedef struct WalsizerSample
+{
+	int64_t		now;			/* monotonic, ms */
+	int64_t		hour;			/* wall clock, hours since 1970 */
+	uint64_t	write_lsn;		/* WAL written (standby: replayed) */
+	uint64_t	redo_lsn;		/* redo pointer of the last started checkpoint */
+	bool		checkpoint_running; /* that checkpoint has not completed */
+	int64_t		checkpoint_age; /* ms since it started by the control file,
+								 * -1: not known */
+	int64_t		requested;		/* the server's counters */
+	int64_t		timed;
+	bool		counters_reset; /* since the sample before */
+	bool		standby;
+	bool		alter_system;	/* the value stands in postgresql.auto.conf */
+	bool		evaluate;		/* run the cycle's rules now */
+	bool		has_disk;		/* are the two fields below filled? */
+	int64_t		disk_free;		/* bytes available to the server */
+	int64_t		disk_wal;		/* bytes of pg_wal that max_wal_size covers */
+	WalsizerSettings settings;
+} WalsizerSample;
+
+/* One step of the window; totals count since the state was primed. */
+typedef struct WalsizerMark
+{
+	int64_t		ms;
+	uint64_t	lsn;
+	int64_t		demand;			/* W when the mark was made */
+	int64_t		hour;
+	int64_t		forced;			/* WAL-forced checkpoints, stale ones too */
+	int64_t		requested;
+} WalsizerMark;
+
+/* The largest W of one hour, and the timeout it was measured with. */
+typedef struct WalsizerPeak
+{
+	int64_t		hour;			/* hours since 1970, 0: free */
+	int64_t		demand;			/* bytes */
+	int64_t		timeout;		/* ms */
+} WalsizerPeak;
+
+/*
+ * Everything remembered from one step to the next.  Plain data, all zeroes
+ * means unprimed; "found", "found_by_alter_system", "written", "own" and
+ * "peaks" outlive the server in the state file, the rest does not.
+ */
+typedef struct WalsizerState
+{
+	/* whose value is it, MB; 0: none */
+	int64_t		found;			/* the value that was here before us */
+	bool		found_by_alter_system;	/* it stood in postgresql.auto.conf */
+	int64_t		written;		/* the value we wrote last */
+	int64_t		own;			/* the value we wrote and saw in force */
+
+	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];	/* slot: hour % slots */
+
+	/* the sample before */
+	bool		primed;
+	int64_t		last_ms;
+	uint64_t	last_lsn;
+	uint64_t	last_redo;
+	int64_t		last_requested;
+	int64_t		last_timed;
+	bool		was_standby;
+	WalsizerSettings last_settings;
+
+	/* learned demand, computed anew when the hour or a peak changes */
+	int64_t		learned;
+	int64_t		learned_hour;
+	int64_t		learned_lookback;
+	int64_t		learned_timeout;
+
+	/* the checkpoint timer */
+	int64_t		timer_start;	/* when it was last reset, as far as seen */
+	int64_t		uncounted;		/* moves of redo the counters don't show yet */
+	int64_t		stale_capacity; /* a statement may still use this one, 0: no */
+
+	/* totals since primed */
+	int64_t		checkpoints[WALSIZER_CAUSES];
+	int64_t		requested_total;
+
+	/* the window: ring of marks, oldest first */
+	WalsizerMark marks[WALSIZER_WINDOW_SLOTS];
+	int			first_mark;
+	int			num_marks;
+
+	/* the recent rate: ring of the last samples */
+	int64_t		recent_ms[WALSIZER_RECENT_SLOTS];
+	uint64_t	recent_lsn[WALSIZER_RECENT_SLOTS];
+	int			next_recent;
+	int			num_recent;
+
+	/* pacing of decisions */
+	int64_t		cycle_start;
+	int64_t		settle_until;	/* leave a foreign change alone until then */
+	int64_t		tried;			/* value decided last and not in force, MB */
+	int64_t		tried_at;
+	int64_t		changed_at;		/* when our last change took effect */
+
+	/* the last disk figures read, for the steps that read none */
+	bool		has_disk;
+	int64_t		disk_limit;		/* bytes */
+} WalsizerState;
+
+/* The numbers behind a decision, for messages and views. */
+typedef struct WalsizerFigures
+{
+	int64_t		in_force;		/* MB */
+	int64_t		wanted;			/* size that demand and memory ask for, MB */
+	int64_t		limit;			/* smallest bound, MB */
+	WalsizerBound limit_by;		/* and which one that is */
+	int64_t		demand;			/* W */
+	int64_t		window;			/* ms that W really covers */
+	int64_t		learned;		/* largest remembered W */
+	int64_t		rate;			/* recent WAL, bytes per second */
+	int64_t		used;			/* WAL since the redo pointer's segment began */
+	int64_t		capacity;		/* WAL at which a checkpoint is forced */
+	int64_t		projected;		/* WAL expected up to the timed checkpoint */
+	int64_t		until_timed;	/* ms */
+	int64_t		until_forced;	/* ms at the recent rate, -1: not before */
+	int64_t		forced;			/* WAL-forced checkpoints in the window */
+	int64_t		requested;		/* requested checkpoints in the window */
+} WalsizerFigures;
+
+typedef struct WalsizerDecision
+{
+	WalsizerAction action;
+	WalsizerReason reason;
+	WalsizerBound bound;		/* the one that made target < wanted */
+	bool		cycle;			/* this step ended a cycle */
+	int64_t		target;			/* MB to set (external: the value met) */
+	int64_t		wanted;			/* MB before the bounds */
+	WalsizerFigures figures;
+} WalsizerDecision;
+
+/* the server's arithmetic */
+extern int64_t walsizer_checkpoint_segments(int64_t max_wal_size_mb,
+											const WalsizerSettings *settings);
+extern int64_t walsizer_capacity(int64_t max_wal_size_mb,
+								 const WalsizerSettings *settings);
+extern int64_t walsizer_size_for(int64_t wal_bytes,
+								 const WalsizerSettings *settings);
+
+/* the decision */
+extern WalsizerDecision walsizer_step(const WalsizerConfig *config,
+									  WalsizerState *state,
+									  const WalsizerSample *sample);
+
+/* memory */
+extern int64_t walsizer_learned_demand(const WalsizerState *state,
+									   int64_t hour, int64_t lookback,
+									   int64_t timeout);
+extern int64_t walsizer_scale_demand(int64_t demand, int64_t measured_timeout,
+									 int64_t timeout);
+extern void walsizer_remember(WalsizerState *state, int64_t hour,
+							  int64_t demand, int64_t timeout);
+extern void walsizer_settle(WalsizerState *state);
+extern void walsizer_forget(WalsizerState *state);
+
+/* what became of a decision */
+extern void walsizer_wrote(WalsizerState *state, int64_t max_wal_size_mb);
+extern void walsizer_given_back(WalsizerState *state, int64_t in_force);
+
+/* names for people */
+extern const char *walsizer_action_name(WalsizerAction action);
+extern const char *walsizer_reason_name(WalsizerReason reason);
+extern const char *walsizer_bound_name(WalsizerBound bound);
+
+#endif							/* WALSIZER_POLICY_H */
