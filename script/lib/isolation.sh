@@ -9,8 +9,9 @@
 # device and nothing else; no port can be taken) and System V IPC.  The run
 # directory is removed at the end, so nothing is left.
 
-RUN_DIR=
-RUN_PID=
+RUN_DIR=    # of the run, to be removed at the end
+HALF_BUILT= # an environment that is being built, to be removed likewise
+RUN_PID=    # of the process that does either
 
 # A fixed place on disk rather than $TMPDIR: another user must be able to
 # reach it, and a path to a socket may not exceed 107 bytes.
@@ -21,14 +22,28 @@ make_run_dir() {
     chmod 1777 "$RUN_DIR/tmp"
 }
 
-remove_run_dir() {
+# For a trap: ends what is running, and removes what it was working on.
+clean_up() {
     if [ -n "$RUN_PID" ]; then
         stop_run
     fi
-    if [ -n "$RUN_DIR" ]; then
-        rm -rf "$RUN_DIR"
-        RUN_DIR=
-    fi
+    remove_tree "$RUN_DIR"
+    remove_tree "$HALF_BUILT"
+    RUN_DIR=
+    HALF_BUILT=
+}
+
+# Processes that were just killed may still be writing: try again.
+remove_tree() { # directory or ""
+    local try
+    [ -n "$1" ] || return 0
+    for try in 1 2 3 4 5; do
+        if rm -rf --one-file-system "$1" 2>/dev/null; then
+            return 0
+        fi
+        sleep "0.$try"
+    done
+    rm -rf --one-file-system "$1"
 }
 
 # In the namespaces it is enough to kill unshare: --kill-child takes the first
@@ -94,38 +109,35 @@ can_isolate() {
     [ "$CAN_ISOLATE" = yes ]
 }
 
-# Runs the suite of RUN_DIR in the background and waits: a trap can then end
-# it at once, and no terminal reaches it.
+# Runs the suite of RUN_DIR.
 run_suite() { # chroot or "", user, suite's arguments after WORK...
-    local chroot=$1 user=$2 status=0
+    local chroot=$1 user=$2 enter=$RUN_DIR/tmp/w/src/script/lib/enter
     shift 2
 
-    if can_isolate; then
-        # an owner for what the suite writes; in a chroot the number may differ
+    if [ "$(id -u)" -eq 0 ]; then
+        # the same name may have another number in a chroot
         chown -R "$(owner_in "$chroot" "$user")" "$RUN_DIR/tmp/w"
-        setpriv --pdeathsig KILL \
-            unshare --mount --pid --ipc --net --fork --kill-child -- \
-            bash "$RUN_DIR/tmp/w/src/script/lib/enter" "$RUN_DIR" "$chroot" "$user" "$@" \
-            </dev/null &
-    else
-        [ "$(id -u)" -ne 0 ] || chown -R "$(owner_in "" "$user")" "$RUN_DIR/tmp/w"
-        setsid bash "$RUN_DIR/tmp/w/src/script/lib/enter" --plain "$RUN_DIR" "$user" "$@" \
-            </dev/null &
     fi
-    RUN_PID=$!
-    wait "$RUN_PID" || status=$?
-    stop_run_leftovers
-    return "$status"
-}
-
-stop_run_leftovers() {
     if can_isolate; then
-        RUN_PID=
+        in_background unshare --mount --pid --ipc --net --fork --kill-child -- \
+            bash "$enter" "$RUN_DIR" "$chroot" "$user" "$@"
     else
-        stop_run
+        in_background setsid bash "$enter" --plain "$RUN_DIR" "$user" "$@"
     fi
 }
 
 owner_in() { # chroot or "", user
     awk -F: -v user="$2" '$1 == user { print $3 ":" $4 }' "$1/etc/passwd"
+}
+
+# Runs a command and waits, in such a way that a trap can end it at once, that
+# it ends with this script, and that it has no terminal.
+in_background() { # command...
+    local status=0
+    setpriv --pdeathsig KILL "$@" </dev/null &
+    RUN_PID=$!
+    wait "$RUN_PID" || status=$?
+    can_isolate || stop_run
+    RUN_PID=
+    return "$status"
 }

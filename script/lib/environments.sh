@@ -1,0 +1,214 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034  # what find_server sets is for its callers
+#
+# The PostgreSQL servers that the suite can run with, one for each supported
+# version.  Meant to be sourced, after packages.sh and isolation.sh; the caller
+# sets ROOT, the top of the source tree.
+#
+#     15  Debian 12's own package, on this machine
+#     16  the wheel of pgserver, which holds a whole server: no Debian release
+#         ever had this version
+#     17  Debian trixie        a minimal Debian tree to chroot into
+#     18  Debian forky         the same
+#     19  Debian experimental  the same, on sid
+#
+# An environment is built once and kept in $WALSIZER_CACHE.  Nothing that is
+# tested is ever installed into it.  Remove its directory to have it built
+# anew, with the newest minor release.
+
+WALSIZER_CACHE=${WALSIZER_CACHE:-/var/cache/walsizer}
+SUPPORTED_VERSIONS=(15 16 17 18 19)
+
+# Part of the names in the cache: change it when a recipe below changes.
+RECIPE=1
+
+# Sets what run_suite needs to know: SERVER_ROOT, SERVER_PG_CONFIG,
+# SERVER_CHROOT (or empty) and SERVER_USER.  Builds what is not there yet.
+find_server() { # version
+    SERVER_CHROOT=
+    SERVER_USER=postgres
+    SERVER_ROOT=/usr
+    SERVER_PG_CONFIG=/usr/lib/postgresql/$1/bin/pg_config
+
+    case $1 in
+        15) ;;
+        16)
+            SERVER_ROOT=$WALSIZER_CACHE/pg16-wheel-$RECIPE
+            SERVER_PG_CONFIG=$SERVER_ROOT/pgserver/pginstall/bin/pg_config
+            if [ ! -d "$SERVER_ROOT" ]; then
+                need_packages python3-pip unzip
+                in_cache "$SERVER_ROOT" build_from_wheel
+            fi
+            ;;
+        17) find_debian_server 17 trixie ;;
+        18) find_debian_server 18 forky ;;
+        19) find_debian_server 19 sid experimental ;;
+        *) die "no such version: $1 (have ${SUPPORTED_VERSIONS[*]})" ;;
+    esac
+}
+
+# Why a version cannot be tested here, or nothing.
+obstacle_to() { # version
+    case $1 in
+        17 | 18 | 19)
+            if [ "$(id -u)" -ne 0 ]; then
+                echo "PostgreSQL $1 needs a chroot, and that needs root or sudo"
+            elif ! can_isolate; then
+                echo "PostgreSQL $1 needs a chroot with mounts of its own, and namespaces are forbidden here"
+            fi
+            ;;
+        16)
+            if [ "$(uname -m)" != x86_64 ]; then
+                echo "PostgreSQL 16 comes from a wheel that exists for x86_64 only"
+            fi
+            ;;
+    esac
+}
+
+# Has a directory of the cache built unless it is there.  It appears under its
+# name only when it is complete, and of two runs that want it one builds while
+# the other waits.
+in_cache() { # directory, function and arguments; it is given a directory to fill
+    local dir=$1 log=$1.log
+    shift
+    [ ! -d "$dir" ] || return 0
+
+    mkdir -p "$WALSIZER_CACHE" || die "cannot write to $WALSIZER_CACHE; set WALSIZER_CACHE"
+    exec {CACHE_LOCK}>"$dir.lock"
+    flock "$CACHE_LOCK"
+    if [ ! -d "$dir" ]; then
+        say "building ${dir##*/}, once"
+        HALF_BUILT=$dir.incomplete
+        remove_tree "$HALF_BUILT"
+        mkdir "$HALF_BUILT"
+        if ! build "$@" "$HALF_BUILT" >"$log" 2>&1; then
+            tail -n 40 "$log" >&2
+            die "could not build ${dir##*/}; all of its log is in $log"
+        fi
+        mv "$HALF_BUILT" "$dir"
+        HALF_BUILT=
+        rm -f "$log"
+    fi
+    exec {CACHE_LOCK}>&-
+}
+
+# Runs one of the functions below, where a failing command ends it, and where
+# neither a mount nor a process outlives it.
+build() { # function and arguments
+    local apart=()
+    if can_isolate; then
+        apart=(unshare --mount --pid --fork --kill-child --)
+    fi
+    # shellcheck disable=SC2016
+    in_background "${apart[@]}" bash -c 'set -euo pipefail
+        ROOT=$0
+        . "$ROOT/script/lib/packages.sh"
+        . "$ROOT/script/lib/environments.sh"
+        "$@"' "$ROOT" "$@"
+}
+
+#
+# 17, 18, 19: Debian trees
+#
+
+find_debian_server() { # version, suite, suite to take the server itself from
+    SERVER_CHROOT=$WALSIZER_CACHE/pg$1-$2-$RECIPE
+    if [ ! -d "$SERVER_CHROOT" ]; then
+        need_packages debootstrap debian-archive-keyring
+        # lest apt does not know its own mirror
+        apt_get update
+        in_cache "$SERVER_CHROOT" build_debian_tree "$1" "$2" "${3-}"
+    fi
+}
+
+# The mirror that this machine uses itself.
+debian_mirror() {
+    # shellcheck disable=SC2016  # the $() are apt's, not ours
+    apt-get indextargets --format '$(SITE) $(CODENAME) $(COMPONENT)' \
+        'Created-By: Packages' 'Origin: Debian' |
+        awk '$2 == "bookworm" && $3 == "main" { print $1; exit }'
+}
+
+build_debian_tree() { # version, suite, suite of the server or "", directory
+    local version=$1 suite=$2 server_suite=$3 tree=$4 mirror
+    mirror=$(debian_mirror)
+    [ -n "$mirror" ] || die "apt knows no mirror of Debian bookworm"
+
+    # Debian 12's debootstrap has not heard of later releases; all of them are
+    # installed the way sid is.
+    debootstrap --variant=minbase \
+        --include=ca-certificates,gcc,libc6-dev,make,perl,libipc-run-perl \
+        --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
+        "$suite" "$tree" "$mirror" sid
+
+    configure_apt "$tree" "$mirror" "$suite" "$server_suite" "$version"
+    # no server may be started, and none be created
+    printf '#!/bin/sh\nexit 101\n' >"$tree/usr/sbin/policy-rc.d"
+    chmod +x "$tree/usr/sbin/policy-rc.d"
+    mkdir -p "$tree/etc/postgresql-common"
+    printf 'create_main_cluster = false\n' >"$tree/etc/postgresql-common/createcluster.conf"
+
+    mount -t proc proc "$tree/proc"
+    in_tree "$tree" apt-get -q update
+    in_tree "$tree" apt-get -q install -y --no-install-recommends \
+        -o Dpkg::Options::=--force-confold -o Dpkg::Options::=--force-unsafe-io \
+        "postgresql-$version" "postgresql-server-dev-$version"
+    in_tree "$tree" apt-get clean
+    umount "$tree/proc"
+    in_tree "$tree" "/usr/lib/postgresql/$version/bin/pg_config" --version
+}
+
+in_tree() { # directory, command...
+    chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
+        ${http_proxy:+http_proxy="$http_proxy"} \
+        DEBIAN_FRONTEND=noninteractive "${@:2}" </dev/null
+}
+
+# A server from experimental must not pull the rest of experimental in: pin
+# the server and Debian's common part of it, and nothing else.
+configure_apt() { # directory, mirror, suite, suite of the server or "", version
+    local apt=$1/etc/apt
+
+    rm -f "$apt"/sources.list.d/*
+    printf 'deb %s %s main\n' "$2" "$3" >"$apt/sources.list"
+    if [ -n "$4" ]; then
+        printf 'deb %s %s main\n' "$2" "$4" >>"$apt/sources.list"
+        printf '%s\n' "Package: src:postgresql-$5 src:postgresql-common" \
+            "Pin: release a=$4" "Pin-Priority: 990" >"$apt/preferences.d/server"
+    fi
+    # how this machine reaches the mirror: proxies, timeouts
+    apt-config dump Acquire | grep -iE '^Acquire::(https?|Retries|Check)' \
+        >"$apt/apt.conf.d/50acquire" || true
+}
+
+#
+# 16: the wheel
+#
+
+PGSERVER=0.1.4
+
+build_from_wheel() { # directory
+    local dir=$1 pgxs donor
+
+    pip_download "pgserver==$PGSERVER" "$dir"
+    # not python's zipfile: it forgets which files are executable
+    unzip -q "$dir"/pgserver-*.whl -d "$dir"
+    rm "$dir"/pgserver-*.whl
+
+    # It was built without TAP tests: switch them on, and borrow their modules
+    # from version 15, whose interface is the one that all versions share.
+    pgxs=$dir/pgserver/pginstall/lib/postgresql/pgxs/src
+    donor=$(dirname "$(/usr/lib/postgresql/15/bin/pg_config --pgxs)")/..
+    sed -i -e 's/^enable_tap_tests[[:space:]]*=.*/enable_tap_tests = yes/' \
+        -e 's/^PROVE[[:space:]]*=.*/PROVE = prove/' "$pgxs/Makefile.global"
+    cp -r "$donor/test/perl" "$pgxs/test/perl"
+    chmod -R a+rX "$dir"
+    "$dir/pgserver/pginstall/bin/pg_config" --version
+}
+
+# For one Python version, whichever is installed: the server is the same.
+pip_download() { # requirement, directory
+    /usr/bin/python3 -m pip download --no-input --no-deps \
+        --only-binary=:all: --python-version 3.11 --implementation cp --abi cp311 \
+        --platform manylinux2014_x86_64 --dest "$2" "$1"
+}
