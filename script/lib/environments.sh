@@ -20,24 +20,27 @@ WALSIZER_CACHE=${WALSIZER_CACHE:-/var/cache/walsizer}
 SUPPORTED_VERSIONS=(15 16 17 18 19)
 
 # Part of the names in the cache: change it when a recipe below changes.
-RECIPE=1
+RECIPE=2
 
-# Sets what run_suite needs to know: SERVER_ROOT, SERVER_PG_CONFIG,
-# SERVER_CHROOT (or empty) and SERVER_USER.  Builds what is not there yet.
+# Sets what it takes to run the suite with a server, and builds what is not
+# there yet.
+#
+#     SERVER_CHROOT     the tree to chroot into, or empty
+#     SERVER_PREFIX     what to copy to get a server, or empty: one in /usr
+#     SERVER_PG_CONFIG  its pg_config, relative to the prefix if there is one
 find_server() { # version
     SERVER_CHROOT=
-    SERVER_USER=postgres
-    SERVER_ROOT=/usr
+    SERVER_PREFIX=
     SERVER_PG_CONFIG=/usr/lib/postgresql/$1/bin/pg_config
 
     case $1 in
         15) ;;
         16)
-            SERVER_ROOT=$WALSIZER_CACHE/pg16-wheel-$RECIPE
-            SERVER_PG_CONFIG=$SERVER_ROOT/pgserver/pginstall/bin/pg_config
-            if [ ! -d "$SERVER_ROOT" ]; then
+            SERVER_PREFIX=$WALSIZER_CACHE/pg16-wheel-$RECIPE
+            SERVER_PG_CONFIG=pgserver/pginstall/bin/pg_config
+            if [ ! -d "$SERVER_PREFIX" ]; then
                 need_packages python3-pip unzip
-                in_cache "$SERVER_ROOT" build_from_wheel
+                in_cache "$SERVER_PREFIX" build_from_wheel
             fi
             ;;
         17) find_debian_server 17 trixie ;;
@@ -45,6 +48,18 @@ find_server() { # version
         19) find_debian_server 19 sid experimental ;;
         *) die "no such version: $1 (have ${SUPPORTED_VERSIONS[*]})" ;;
     esac
+}
+
+# The same server with its own assertions compiled in.
+find_cassert_server() { # version, one that find_server finds in Debian
+    find_server "$1"
+    SERVER_PREFIX=$WALSIZER_CACHE/pg$1-cassert-$RECIPE
+    SERVER_PG_CONFIG=bin/pg_config
+    if [ ! -d "$SERVER_PREFIX" ]; then
+        need_packages bison flex bzip2 xz-utils
+        apt_get update
+        in_cache "$SERVER_PREFIX" build_with_assertions "$1" "$SERVER_CHROOT"
+    fi
 }
 
 # Why a version cannot be tested here, or nothing.
@@ -103,6 +118,7 @@ build() { # function and arguments
     in_background "${apart[@]}" bash -c 'set -euo pipefail
         ROOT=$0
         . "$ROOT/script/lib/packages.sh"
+        . "$ROOT/script/lib/isolation.sh"
         . "$ROOT/script/lib/environments.sh"
         "$@"' "$ROOT" "$@"
 }
@@ -124,7 +140,7 @@ find_debian_server() { # version, suite, suite to take the server itself from
 # The mirror that this machine uses itself.
 debian_mirror() {
     # shellcheck disable=SC2016  # the $() are apt's, not ours
-    apt-get indextargets --format '$(SITE) $(CODENAME) $(COMPONENT)' \
+    apt-get indextargets --format '$(SITE) $(RELEASE) $(COMPONENT)' \
         'Created-By: Packages' 'Origin: Debian' |
         awk '$2 == "bookworm" && $3 == "main" { print $1; exit }'
 }
@@ -137,7 +153,7 @@ build_debian_tree() { # version, suite, suite of the server or "", directory
     # Debian 12's debootstrap has not heard of later releases; all of them are
     # installed the way sid is.
     debootstrap --variant=minbase \
-        --include=ca-certificates,gcc,libc6-dev,make,perl,libipc-run-perl \
+        --include=bison,ca-certificates,flex,gcc,libc6-dev,libipc-run-perl,make,perl \
         --keyring=/usr/share/keyrings/debian-archive-keyring.gpg \
         "$suite" "$tree" "$mirror" sid
 
@@ -211,4 +227,49 @@ pip_download() { # requirement, directory
     /usr/bin/python3 -m pip download --no-input --no-deps \
         --only-binary=:all: --python-version 3.11 --implementation cp --abi cp311 \
         --platform manylinux2014_x86_64 --dest "$2" "$1"
+}
+
+#
+# Servers with assertions, from Debian's source packages
+#
+
+build_with_assertions() { # version, chroot or "", directory
+    local version=$1 chroot=$2 dir=$3 tarball
+    can_isolate || die "needs root and namespaces"
+
+    RUN_DIR=$dir/run
+    mkdir -p "$RUN_DIR/root" "$RUN_DIR/tmp/w/src"
+    chmod 1777 "$RUN_DIR/tmp"
+    tarball=$(download_source "$version" "$dir/apt")
+    tar -C "$RUN_DIR/tmp/w/src" --strip-components 1 -xf "$tarball"
+    cp "$ROOT/script/lib/build-cassert" "$RUN_DIR/tmp/w/"
+
+    run_isolated "$chroot" postgres bash build-cassert
+    mv "$RUN_DIR"/tmp/w/installed/usr/local/pgsql/* "$dir/"
+    rm -rf "$RUN_DIR" "$dir/apt"
+    "$dir/bin/postgres" --version
+}
+
+# Prints the name of the file.  apt is given places of its own, so that the
+# machine's own sources need not offer source packages.
+download_source() { # version, directory
+    local version=$1 dir=$2 mirror
+    mirror=$(debian_mirror)
+
+    mkdir -p "$dir/lists/partial" "$dir/sources.list.d"
+    if [ "$version" -eq 15 ]; then
+        printf 'deb-src %s bookworm main\n' "$mirror"
+    else
+        printf 'deb-src %s %s main\n' "$mirror" sid "$mirror" experimental
+    fi >"$dir/sources.list"
+
+    local options=(
+        -q -o Dir::Etc::SourceList="$dir/sources.list"
+        -o Dir::Etc::SourceParts="$dir/sources.list.d"
+        -o Dir::State::Lists="$dir/lists"
+        -o APT::Sandbox::User=root
+    )
+    apt-get "${options[@]}" update >&2
+    (cd "$dir" && apt-get "${options[@]}" source --download-only "postgresql-$version" >&2)
+    find "$dir" -name "postgresql-${version}_*.orig.tar.*" ! -name '*.asc'
 }

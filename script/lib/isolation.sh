@@ -9,6 +9,8 @@
 # device and nothing else; no port can be taken) and System V IPC.  The run
 # directory is removed at the end, so nothing is left.
 
+APART=(unshare --mount --pid --ipc --net --fork --kill-child --)
+
 RUN_DIR=    # of the run, to be removed at the end
 HALF_BUILT= # an environment that is being built, to be removed likewise
 RUN_PID=    # of the process that does either
@@ -92,16 +94,11 @@ git_here() {
     git -c safe.directory="$ROOT" -C "$ROOT" "$@"
 }
 
-isolate() {
-    unshare --mount --pid --ipc --net --fork --kill-child -- "$@"
-}
-
 can_isolate() {
     if [ -z "${CAN_ISOLATE-}" ]; then
         CAN_ISOLATE=no
-        # shellcheck disable=SC2016
-        if [ "$(id -u)" -eq 0 ] &&
-            isolate sh -c 'ip link set lo up && mount -t tmpfs none "$0"' /dev/shm 2>/dev/null
+        if [ "$(id -u)" -eq 0 ] && "${APART[@]}" \
+            sh -c 'ip link set lo up && mount -t tmpfs none /dev/shm' 2>/dev/null
         then
             CAN_ISOLATE=yes
         fi
@@ -109,9 +106,9 @@ can_isolate() {
     [ "$CAN_ISOLATE" = yes ]
 }
 
-# Runs the suite of RUN_DIR.
-run_suite() { # chroot or "", user, suite's arguments after WORK...
-    local chroot=$1 user=$2 enter=$RUN_DIR/tmp/w/src/script/lib/enter
+# Runs a command in RUN_DIR/tmp/w, as the given user.
+run_isolated() { # chroot or "", user, command...
+    local chroot=$1 user=$2
     shift 2
 
     if [ "$(id -u)" -eq 0 ]; then
@@ -119,10 +116,11 @@ run_suite() { # chroot or "", user, suite's arguments after WORK...
         chown -R "$(owner_in "$chroot" "$user")" "$RUN_DIR/tmp/w"
     fi
     if can_isolate; then
-        in_background unshare --mount --pid --ipc --net --fork --kill-child -- \
-            bash "$enter" "$RUN_DIR" "$chroot" "$user" "$@"
+        in_background "${APART[@]}" \
+            "$ROOT/script/lib/enter" "$RUN_DIR" "$chroot" "$user" "$@"
     else
-        in_background setsid bash "$enter" --plain "$RUN_DIR" "$user" "$@"
+        in_background setsid \
+            "$ROOT/script/lib/enter" --plain "$RUN_DIR" "$user" "$@"
     fi
 }
 
