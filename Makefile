@@ -1,0 +1,40 @@
+# walsizer: keeps max_wal_size large enough that checkpoints run on the clock
+
+MODULE_big = walsizer
+OBJS = \
+	walsizer.o \
+	walsizer_apply.o \
+	walsizer_funcs.o \
+	walsizer_memory.o \
+	walsizer_model.o \
+	walsizer_policy.o \
+	walsizer_sample.o \
+	walsizer_state.o \
+	walsizer_worker.o
+PGFILEDESC = "walsizer - sizes max_wal_size so that checkpoints run on the clock"
+
+EXTENSION = walsizer
+DATA = walsizer--1.0.sql
+
+# A server of its own: the library must be preloaded, and nobody's running
+# server is to be touched by "make installcheck".
+REGRESS = walsizer not_preloaded
+REGRESS_OPTS = --temp-instance=./tmp_regress \
+	--temp-config=$(CURDIR)/test/regress.conf
+TAP_TESTS = 1
+
+EXTRA_CLEAN = tmp_regress
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+# The policy knows no server: its tests are ordinary programs.
+.PHONY: check-unit check-fuzz
+check-unit check-fuzz:
+	$(MAKE) -C test $@
+
+clean: clean-test
+.PHONY: clean-test
+clean-test:
+	$(MAKE) -C test clean

@@ -1,0 +1,104 @@
+/* walsizer--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION walsizer" to load this file. \quit
+
+-- Sizes are bytes, rates bytes per second.
+
+CREATE FUNCTION walsizer_status(
+    OUT state text,
+    OUT role text,
+    OUT max_wal_size bigint,
+    OUT found_size bigint,
+    OUT own_size bigint,
+    OUT wanted_size bigint,
+    OUT size_limit bigint,
+    OUT limited_by text,
+    OUT demand bigint,
+    OUT learned_demand bigint,
+    OUT wal_rate bigint,
+    OUT wal_since_redo bigint,
+    OUT capacity bigint,
+    OUT time_to_forced interval,
+    OUT time_to_timed interval,
+    OUT checkpoints_forced bigint,
+    OUT checkpoints_stale bigint,
+    OUT checkpoints_timed bigint,
+    OUT checkpoints_other bigint,
+    OUT counting_since timestamptz,
+    OUT last_decision text,
+    OUT last_reason text,
+    OUT sampled_at timestamptz,
+    OUT trouble text,
+    OUT trouble_message text,
+    OUT trouble_since timestamptz,
+    OUT worker_pid integer
+)
+RETURNS record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+CREATE FUNCTION walsizer_history(
+    OUT number bigint,
+    OUT at timestamptz,
+    OUT action text,
+    OUT reason text,
+    OUT old_size bigint,
+    OUT wanted_size bigint,
+    OUT new_size bigint,
+    OUT bound text,
+    OUT outcome text,
+    OUT message text,
+    OUT demand bigint,
+    OUT wal_rate bigint,
+    OUT forced bigint,
+    OUT requested bigint,
+    OUT checkpoint_timeout interval,
+    OUT checkpoint_completion_target double precision,
+    OUT role text
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+CREATE FUNCTION walsizer_demand(
+    OUT hour timestamptz,
+    OUT demand bigint,
+    OUT checkpoint_timeout interval,
+    OUT size bigint
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+CREATE VIEW walsizer_status AS SELECT * FROM walsizer_status();
+CREATE VIEW walsizer_history AS SELECT * FROM walsizer_history();
+CREATE VIEW walsizer_demand AS SELECT * FROM walsizer_demand();
+
+CREATE FUNCTION walsizer_evaluate()
+RETURNS text
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION walsizer_revert()
+RETURNS bigint
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION walsizer_reset()
+RETURNS void
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+-- Reading is for monitoring, changing for superusers, who may grant it.
+REVOKE ALL ON FUNCTION walsizer_status() FROM PUBLIC;
+REVOKE ALL ON FUNCTION walsizer_history() FROM PUBLIC;
+REVOKE ALL ON FUNCTION walsizer_demand() FROM PUBLIC;
+REVOKE ALL ON FUNCTION walsizer_evaluate() FROM PUBLIC;
+REVOKE ALL ON FUNCTION walsizer_revert() FROM PUBLIC;
+REVOKE ALL ON FUNCTION walsizer_reset() FROM PUBLIC;
+
+GRANT EXECUTE ON FUNCTION walsizer_status() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION walsizer_history() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION walsizer_demand() TO pg_monitor;
+GRANT SELECT ON walsizer_status, walsizer_history, walsizer_demand TO pg_monitor;

@@ -1,0 +1,135 @@
+/*-------------------------------------------------------------------------
+ *
+ * walsizer.c
+ *	  Start of the module: settings, shared memory, registration.
+ *
+ * Loaded any other way than through shared_preload_libraries the library is
+ * inert: nothing is defined, and its SQL functions say what is missing.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "fmgr.h"
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+#include "walsizer.h"
+#include "walsizer_compat.h"
+
+WALSIZER_MODULE_MAGIC;
+
+void		_PG_init(void);
+
+/* Settings, all of context sighup; units as in their definitions below. */
+bool		walsizer_enable = true;
+bool		walsizer_dry_run = false;
+bool		walsizer_predict = true;
+int			walsizer_max_mb = 16 * 1024;
+int			walsizer_min_mb = 0;
+int			walsizer_threshold = 1;
+int			walsizer_interval = 1000;
+int			walsizer_lookback = 7 * 24 * 60;
+double		walsizer_headroom = 1.2;
+
+static void
+define_settings(void)
+{
+	DefineCustomBoolVariable("walsizer.enable",
+							 "Lets walsizer change max_wal_size.",
+							 "If off, walsizer only watches and records.",
+							 &walsizer_enable,
+							 true,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("walsizer.dry_run",
+							 "Lets walsizer decide and record, but change nothing.",
+							 NULL,
+							 &walsizer_dry_run,
+							 false,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+	DefineCustomBoolVariable("walsizer.predict",
+							 "Raises max_wal_size before the first checkpoint is forced.",
+							 "If off, walsizer raises only after checkpoints have been forced.",
+							 &walsizer_predict,
+							 true,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.max",
+							"Sets the largest value that walsizer gives to max_wal_size.",
+							NULL,
+							&walsizer_max_mb,
+							16 * 1024, 2, MAX_KILOBYTES,
+							PGC_SIGHUP, GUC_UNIT_MB,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.min",
+							"Sets the smallest value to which walsizer lowers max_wal_size.",
+							"Zero means the value that walsizer found.",
+							&walsizer_min_mb,
+							0, 0, MAX_KILOBYTES,
+							PGC_SIGHUP, GUC_UNIT_MB,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.threshold",
+							"Sets the number of checkpoints forced by WAL volume within checkpoint_timeout from which on walsizer raises max_wal_size.",
+							NULL,
+							&walsizer_threshold,
+							1, 1, 1000,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.sample_interval",
+							"Sets the time between two measurements.",
+							NULL,
+							&walsizer_interval,
+							1000, 100, 60 * 1000,
+							PGC_SIGHUP, GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomRealVariable("walsizer.headroom",
+							 "Sets the factor by which max_wal_size is to exceed the measured demand.",
+							 NULL,
+							 &walsizer_headroom,
+							 1.2, 1.0, 4.0,
+							 PGC_SIGHUP, 0,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.lookback",
+							"Sets how long a peak of demand is remembered.",
+							NULL,
+							&walsizer_lookback,
+							7 * 24 * 60, 60, 31 * 24 * 60,
+							PGC_SIGHUP, GUC_UNIT_MIN,
+							NULL, NULL, NULL);
+
+	MarkGUCPrefixReserved("walsizer");
+}
+
+/* The settings as the policy wants them, in its units. */
+WalsizerConfig
+walsizer_config(void)
+{
+	WalsizerConfig config = {0};
+
+	config.enable = walsizer_enable;
+	config.predict = walsizer_predict;
+	config.max = walsizer_max_mb;
+	config.min = walsizer_min_mb;
+	config.threshold = walsizer_threshold;
+	config.headroom = walsizer_headroom;
+	config.sample_interval = walsizer_interval;
+	config.lookback = (walsizer_lookback + 59) / 60;
+	return config;
+}
+
+void
+_PG_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+
+	define_settings();
+	walsizer_state_install_hooks();
+	walsizer_register_worker();
+}

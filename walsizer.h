@@ -1,0 +1,115 @@
+/*-------------------------------------------------------------------------
+ *
+ * walsizer.h
+ *	  Types that the server side of walsizer shares, and its prototypes,
+ *	  grouped by the file that owns them.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef WALSIZER_H
+#define WALSIZER_H
+
+#include "datatype/timestamp.h"
+#include "storage/condition_variable.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+
+#include "walsizer_memory.h"
+#include "walsizer_policy.h"
+
+/* What SQL functions may ask of the worker; a bit mask. */
+#define WALSIZER_ASK_EVALUATE		0x01
+#define WALSIZER_ASK_REVERT			0x02
+#define WALSIZER_ASK_RESET			0x04
+
+/* What an attempt to change the setting led to. */
+typedef struct WalsizerApplied
+{
+	WalsizerOutcome outcome;
+	int64		in_force;		/* MB, afterwards */
+	char		message[WALSIZER_MESSAGE_SIZE]; /* empty if all is well */
+} WalsizerApplied;
+
+/*
+ * Shared memory.  "lock" protects all of it except the condition variable,
+ * which protects itself.  Only the worker writes, apart from the requests;
+ * readers copy out under the shared lock.  The lock is never held over I/O.
+ */
+typedef struct WalsizerShared
+{
+	LWLock	   *lock;
+
+	/* the worker; NULL and 0 while there is none */
+	PGPROC	   *worker_proc;
+	int			worker_pid;
+
+	/* what the worker knows; it resumes from here after an error */
+	bool		loaded;			/* the state file has been read */
+	WalsizerState state;
+	WalsizerSample sample;
+	WalsizerDecision decision;	/* of the last pass */
+	TimestampTz sampled_at;		/* 0: never */
+	TimestampTz started_at;		/* when the counts in state began */
+
+	/* the last attempt that did not succeed; outcome "noted": none */
+	WalsizerApplied trouble;
+	TimestampTz trouble_at;
+
+	/* what has been said already, so that it is not said again */
+	int64		dry_run_size;	/* MB, largest size a dry run came to */
+	WalsizerBound warned_bound;
+	int64		warned_limit;	/* MB */
+
+	/* requests: tickets count up, one answer serves all up to its ticket */
+	int			asked;			/* WALSIZER_ASK_* */
+	uint64		asked_ticket;
+	uint64		answered_ticket;
+	WalsizerApplied answer;
+	WalsizerDecision answer_decision;
+	ConditionVariable answered;
+
+	/* the history: a ring, slot (number - 1) % slots */
+	int64		last_event;		/* number of the newest, 0: none */
+	int64		forgotten;		/* numbers up to this one were cleared */
+	WalsizerEvent events[WALSIZER_HISTORY_SLOTS];
+} WalsizerShared;
+
+/* walsizer.c: settings */
+extern bool walsizer_enable;
+extern bool walsizer_dry_run;
+extern bool walsizer_predict;
+extern int	walsizer_max_mb;
+extern int	walsizer_min_mb;
+extern int	walsizer_threshold;
+extern int	walsizer_interval;	/* ms */
+extern int	walsizer_lookback;	/* minutes */
+extern double walsizer_headroom;
+
+extern WalsizerConfig walsizer_config(void);
+
+/* walsizer_worker.c */
+extern PGDLLEXPORT void walsizer_main(Datum main_arg);
+extern void walsizer_register_worker(void);
+
+/* walsizer_sample.c */
+extern void walsizer_take_sample(WalsizerSample *sample, bool first);
+extern int64 walsizer_monotonic_ms(void);
+
+/* walsizer_apply.c */
+extern void walsizer_apply_set(int64 mb, WalsizerApplied *applied);
+extern void walsizer_apply_reset(WalsizerApplied *applied);
+extern const char *walsizer_apply_obstacle(WalsizerOutcome *outcome);
+
+/* walsizer_state.c */
+extern WalsizerShared *walsizer_shared;
+extern void walsizer_state_install_hooks(void);
+extern void walsizer_state_load(void);
+extern void walsizer_state_save(void);
+extern void walsizer_state_add_event(const WalsizerEvent *event);
+extern int64 walsizer_state_first_event(const WalsizerShared *shared);
+extern WalsizerEvent *walsizer_state_event(WalsizerShared *shared, int64 number);
+extern const char *walsizer_outcome_name(WalsizerOutcome outcome);
+
+#endif							/* WALSIZER_H */

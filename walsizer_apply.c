@@ -1,0 +1,231 @@
+/*-------------------------------------------------------------------------
+ *
+ * walsizer_apply.c
+ *	  Changing max_wal_size: ALTER SYSTEM, reload, and a look at what came of
+ *	  it.  The only writer of configuration; it is handed a number.
+ *
+ * ALTER SYSTEM merely writes postgresql.auto.conf.  Whether the value takes
+ * effect is seen after a reload only: an error anywhere in the configuration
+ * refuses the reload as a whole, a value on the command line outranks every
+ * file.  So each attempt ends with a comparison.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "access/xact.h"
+#include "access/xlog.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "nodes/makefuncs.h"
+#include "nodes/parsenodes.h"
+#include "postmaster/interrupt.h"
+#include "storage/latch.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "walsizer.h"
+#include "walsizer_compat.h"
+
+/* How long to wait for our own reload after asking for it. */
+#define RELOAD_WAIT_MS		10000
+
+static void
+set_message(WalsizerApplied *applied, const char *message)
+{
+	int			length = pg_mbcliplen(message, (int) strlen(message),
+									  sizeof(applied->message) - 1);
+
+	memcpy(applied->message, message, (size_t) length);
+	applied->message[length] = '\0';
+}
+
+/*
+ * What stands in the way of changing the setting, NULL if nothing is seen.
+ * The outcome that an attempt would have goes to *outcome.
+ */
+const char *
+walsizer_apply_obstacle(WalsizerOutcome *outcome)
+{
+	const struct config_generic *setting = walsizer_find_setting("max_wal_size");
+	struct stat st;
+
+	*outcome = WALSIZER_FORBIDDEN;
+	if (!walsizer_alter_system_allowed())
+		return "allow_alter_system is off";
+	if (setting != NULL && setting->source > PGC_S_FILE)
+	{
+		*outcome = WALSIZER_OVERRIDDEN;
+		return "max_wal_size is set on the command line of the server";
+	}
+	if (lstat(PG_AUTOCONF_FILENAME, &st) == 0)
+	{
+		if (S_ISLNK(st.st_mode))
+			return "\"" PG_AUTOCONF_FILENAME "\" is a symbolic link";
+		if (access(PG_AUTOCONF_FILENAME, W_OK) != 0)
+			return "\"" PG_AUTOCONF_FILENAME "\" is not writable";
+	}
+	*outcome = WALSIZER_NOTED;
+	return NULL;
+}
+
+/* ALTER SYSTEM SET max_wal_size, or RESET if mb is 0. */
+static AlterSystemStmt *
+make_statement(int64 mb)
+{
+	AlterSystemStmt *statement = makeNode(AlterSystemStmt);
+	VariableSetStmt *set = makeNode(VariableSetStmt);
+
+	set->kind = VAR_RESET;
+	set->name = "max_wal_size";
+	if (mb > 0)
+	{
+		A_Const    *value = makeNode(A_Const);
+
+		value->val.sval.type = T_String;
+		value->val.sval.sval = psprintf(INT64_FORMAT "MB", mb);
+		value->location = -1;
+		set->kind = VAR_SET_VALUE;
+		set->args = list_make1(value);
+	}
+	statement->setstmt = set;
+	return statement;
+}
+
+/*
+ * Write postgresql.auto.conf.  Needs a transaction for the check of privileges
+ * only.  An error may leave the server's lock on the file held: aborting the
+ * transaction releases it.
+ */
+static bool
+write_auto_conf(int64 mb, WalsizerApplied *applied)
+{
+	MemoryContext context = CurrentMemoryContext;
+	volatile bool written = false;
+
+	PG_TRY();
+	{
+		StartTransactionCommand();
+		AlterSystemSetConfigFile(make_statement(mb));
+		CommitTransactionCommand();
+		written = true;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		AbortCurrentTransaction();
+		set_message(applied, error->message);
+		FreeErrorData(error);
+	}
+	PG_END_TRY();
+
+	MemoryContextSwitchTo(context);
+	return written;
+}
+
+static void
+reread_configuration(void)
+{
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
+}
+
+/*
+ * Have the whole server reread its configuration, and wait until this process
+ * was told to do so.  False if that did not happen in time.
+ */
+static bool
+reload(void)
+{
+	int64		deadline = walsizer_monotonic_ms() + RELOAD_WAIT_MS;
+
+	if (ConfigReloadPending)
+		reread_configuration();
+	if (kill(PostmasterPid, SIGHUP) != 0)
+		return false;
+
+	while (!ConfigReloadPending)
+	{
+		int64		left = deadline - walsizer_monotonic_ms();
+
+		if (left <= 0)
+			return false;
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) left, walsizer_wait_event());
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	reread_configuration();
+	return true;
+}
+
+/* Write, reload, compare.  mb is 0 for "remove the line". */
+static void
+apply(int64 mb, WalsizerApplied *applied)
+{
+	TimestampTz reloaded_before = PgReloadTime;
+	const char *obstacle = walsizer_apply_obstacle(&applied->outcome);
+
+	applied->message[0] = '\0';
+	applied->in_force = max_wal_size_mb;
+	if (obstacle != NULL)
+	{
+		set_message(applied, obstacle);
+		return;
+	}
+
+	applied->outcome = WALSIZER_FAILED;
+	if (!write_auto_conf(mb, applied))
+		return;
+	if (!reload())
+	{
+		set_message(applied, "the server has not reloaded its configuration");
+		return;
+	}
+
+	applied->in_force = max_wal_size_mb;
+	if (mb == 0 ? PgReloadTime != reloaded_before : max_wal_size_mb == mb)
+		applied->outcome = WALSIZER_APPLIED;
+	else if (PgReloadTime == reloaded_before)
+	{
+		applied->outcome = WALSIZER_REFUSED;
+		set_message(applied, "an error in the configuration files keeps the reload from taking effect");
+	}
+	else
+	{
+		applied->outcome = WALSIZER_OVERRIDDEN;
+		set_message(applied, "another setting of max_wal_size outranks the one in \""
+					PG_AUTOCONF_FILENAME "\"");
+	}
+}
+
+/*
+ * Set max_wal_size to mb (MB, at least two segments) for the whole server.
+ *
+ * Waits up to 10 seconds, with interrupts.  Never raises an error for what can
+ * go wrong with the setting: see applied->outcome and its message.
+ */
+void
+walsizer_apply_set(int64 mb, WalsizerApplied *applied)
+{
+	Assert(mb > 0);
+	apply(mb, applied);
+}
+
+/* Remove max_wal_size from postgresql.auto.conf; otherwise as above. */
+void
+walsizer_apply_reset(WalsizerApplied *applied)
+{
+	apply(0, applied);
+}

@@ -1,0 +1,92 @@
+/*-------------------------------------------------------------------------
+ *
+ * walsizer_memory.h
+ *	  What walsizer keeps over restarts, and its form as text.
+ *
+ * Plain C without a server header, so that the reader can be fuzzed.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef WALSIZER_MEMORY_H
+#define WALSIZER_MEMORY_H
+
+#include "walsizer_policy.h"
+
+#define WALSIZER_MEMORY_VERSION		1
+
+/* How many adjustments are remembered. */
+#define WALSIZER_HISTORY_SLOTS		1024
+
+/* Longest message kept of an adjustment, with its terminating zero. */
+#define WALSIZER_MESSAGE_SIZE		256
+
+/* No line of the file is longer, with its newline. */
+#define WALSIZER_LINE_SIZE			1024
+
+/* Most lines that a file can have: heading, peaks, events, end. */
+#define WALSIZER_MEMORY_LINES		(4 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
+
+typedef enum WalsizerOutcome
+{
+	WALSIZER_NOTED = 0,			/* nothing was to be applied */
+	WALSIZER_APPLIED,
+	WALSIZER_DRY_RUN,			/* walsizer.dry_run = on */
+	WALSIZER_FORBIDDEN,			/* not tried: not allowed to write */
+	WALSIZER_OVERRIDDEN,		/* something outranks our value */
+	WALSIZER_REFUSED,			/* written; the reload was refused as a whole */
+	WALSIZER_FAILED,			/* ALTER SYSTEM raised an error */
+} WalsizerOutcome;
+#define WALSIZER_LAST_OUTCOME		WALSIZER_FAILED
+
+/* One adjustment.  Sizes in MB, WAL in bytes, timeout in ms. */
+typedef struct WalsizerEvent
+{
+	int64_t		number;			/* counts up from 1 */
+	int64_t		at;				/* a TimestampTz */
+	WalsizerAction action;
+	WalsizerReason reason;
+	WalsizerBound bound;
+	WalsizerOutcome outcome;
+	int64_t		old_size;
+	int64_t		wanted;
+	int64_t		new_size;
+	int64_t		demand;
+	int64_t		rate;			/* bytes per second */
+	int64_t		forced;			/* in the window before */
+	int64_t		requested;
+	int64_t		timeout;
+	double		completion_target;
+	bool		standby;
+	int64_t		followed;		/* forced in the first timeout after; -1: not
+								 * over yet */
+	char		message[WALSIZER_MESSAGE_SIZE];
+} WalsizerEvent;
+
+typedef struct WalsizerMemory
+{
+	uint64_t	system_identifier;
+	int64_t		found;			/* MB; see WalsizerState */
+	bool		found_by_alter_system;
+	int64_t		written;
+	int64_t		own;
+	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];	/* hour 0: unused */
+	int			num_events;
+	WalsizerEvent events[WALSIZER_HISTORY_SLOTS];	/* oldest first */
+} WalsizerMemory;
+
+/* Why a file was not read. */
+typedef struct WalsizerMemoryError
+{
+	int			line;			/* counts from 1 */
+	const char *what;			/* static */
+} WalsizerMemoryError;
+
+extern bool walsizer_memory_parse(const char *text, size_t length,
+								  WalsizerMemory *memory,
+								  WalsizerMemoryError *error);
+extern size_t walsizer_memory_format(const WalsizerMemory *memory,
+									 char *text, size_t size);
+
+#endif							/* WALSIZER_MEMORY_H */

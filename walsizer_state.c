@@ -1,0 +1,342 @@
+/*-------------------------------------------------------------------------
+ *
+ * walsizer_state.c
+ *	  Shared memory, the history in it, and the file that outlives both.
+ *
+ * The file is written at each adjustment, each hour and at the end, to a
+ * temporary name first, and it is kept while the server runs: unlike
+ * statistics it must survive a crash.  Trouble with the file is logged and
+ * costs memory at worst, never the worker.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+
+#include "walsizer.h"
+#include "walsizer_compat.h"
+
+#define STATE_FILE			"pg_stat/walsizer.state"
+#define STATE_FILE_TMP		STATE_FILE ".tmp"
+#define STATE_FILE_BAD		STATE_FILE ".bad"
+
+#define STATE_FILE_MOST		((size_t) WALSIZER_MEMORY_LINES * WALSIZER_LINE_SIZE)
+
+WalsizerShared *walsizer_shared = NULL;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+/*-------------------------------------------------------------------------
+ * Shared memory
+ *-------------------------------------------------------------------------
+ */
+
+static void
+request_shared_memory(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+	RequestAddinShmemSpace(MAXALIGN(sizeof(WalsizerShared)));
+	RequestNamedLWLockTranche("walsizer", 1);
+}
+
+static void
+start_shared_memory(void)
+{
+	bool		found;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	walsizer_shared = ShmemInitStruct("walsizer", sizeof(WalsizerShared), &found);
+	if (!found)
+	{
+		memset(walsizer_shared, 0, sizeof(WalsizerShared));
+		walsizer_shared->lock = &(GetNamedLWLockTranche("walsizer"))->lock;
+		ConditionVariableInit(&walsizer_shared->answered);
+	}
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/* To be called while shared_preload_libraries is processed. */
+void
+walsizer_state_install_hooks(void)
+{
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request_shared_memory;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = start_shared_memory;
+}
+
+/*-------------------------------------------------------------------------
+ * History; the caller holds the lock
+ *-------------------------------------------------------------------------
+ */
+
+/* Number of the oldest event that is kept; last_event + 1 if there is none. */
+int64
+walsizer_state_first_event(const WalsizerShared *shared)
+{
+	return Max(shared->forgotten, shared->last_event - WALSIZER_HISTORY_SLOTS) + 1;
+}
+
+WalsizerEvent *
+walsizer_state_event(WalsizerShared *shared, int64 number)
+{
+	return &shared->events[(number - 1) % WALSIZER_HISTORY_SLOTS];
+}
+
+/* Add an event and number it.  Takes the lock itself. */
+void
+walsizer_state_add_event(const WalsizerEvent *event)
+{
+	WalsizerEvent *slot;
+
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->last_event++;
+	slot = walsizer_state_event(walsizer_shared, walsizer_shared->last_event);
+	*slot = *event;
+	slot->number = walsizer_shared->last_event;
+	LWLockRelease(walsizer_shared->lock);
+}
+
+const char *
+walsizer_outcome_name(WalsizerOutcome outcome)
+{
+	switch (outcome)
+	{
+		case WALSIZER_NOTED:
+			return "noted";
+		case WALSIZER_APPLIED:
+			return "applied";
+		case WALSIZER_DRY_RUN:
+			return "dry run";
+		case WALSIZER_FORBIDDEN:
+			return "forbidden";
+		case WALSIZER_OVERRIDDEN:
+			return "overridden";
+		case WALSIZER_REFUSED:
+			return "refused";
+		case WALSIZER_FAILED:
+			return "failed";
+	}
+	return "unknown";
+}
+
+/*-------------------------------------------------------------------------
+ * The file
+ *-------------------------------------------------------------------------
+ */
+
+/* What is to be remembered, copied out of shared memory. */
+static WalsizerMemory *
+copy_memory(void)
+{
+	WalsizerMemory *memory = palloc0(sizeof(WalsizerMemory));
+	const WalsizerState *state = &walsizer_shared->state;
+
+	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
+	memory->found = state->found;
+	memory->found_by_alter_system = state->found_by_alter_system;
+	memory->written = state->written;
+	memory->own = state->own;
+	memcpy(memory->peaks, state->peaks, sizeof(memory->peaks));
+	for (int64 number = walsizer_state_first_event(walsizer_shared);
+		 number <= walsizer_shared->last_event; number++)
+		memory->events[memory->num_events++] = *walsizer_state_event(walsizer_shared, number);
+	LWLockRelease(walsizer_shared->lock);
+
+	memory->system_identifier = GetSystemIdentifier();
+	return memory;
+}
+
+static void
+put_memory(const WalsizerMemory *memory)
+{
+	WalsizerState *state = &walsizer_shared->state;
+
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	state->found = memory->found;
+	state->found_by_alter_system = memory->found_by_alter_system;
+	state->written = memory->written;
+	state->own = memory->own;
+	memcpy(state->peaks, memory->peaks, sizeof(state->peaks));
+	for (int i = 0; i < memory->num_events; i++)
+	{
+		const WalsizerEvent *event = &memory->events[i];
+
+		/* Numbers missing in between were cleared by walsizer_reset(). */
+		if (event->number != walsizer_shared->last_event + 1)
+			walsizer_shared->forgotten = event->number - 1;
+		walsizer_shared->last_event = event->number;
+		*walsizer_state_event(walsizer_shared, event->number) = *event;
+	}
+	LWLockRelease(walsizer_shared->lock);
+}
+
+/* Write all of buf.  On failure errno says why. */
+static bool
+write_all(int fd, const char *buf, size_t length)
+{
+	while (length > 0)
+	{
+		ssize_t		written = write(fd, buf, length);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written <= 0)
+		{
+			if (written == 0)
+				errno = ENOSPC;
+			return false;
+		}
+		buf += written;
+		length -= (size_t) written;
+	}
+	return true;
+}
+
+static bool
+write_file(const char *text, size_t length)
+{
+	int			fd = OpenTransientFile(STATE_FILE_TMP,
+									   O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY);
+	bool		written;
+
+	if (fd < 0)
+		return false;
+	written = write_all(fd, text, length);
+	if (!written)
+	{
+		int			save_errno = errno;
+
+		CloseTransientFile(fd);
+		unlink(STATE_FILE_TMP);
+		errno = save_errno;
+		return false;
+	}
+	return CloseTransientFile(fd) == 0;
+}
+
+/*
+ * Write the state file.  A failure is logged, once until it works again, and
+ * otherwise ignored: the next write tries anew.
+ */
+void
+walsizer_state_save(void)
+{
+	static bool failing = false;
+	WalsizerMemory *memory = copy_memory();
+	char	   *text = palloc(STATE_FILE_MOST);
+	size_t		length = walsizer_memory_format(memory, text, STATE_FILE_MOST);
+
+	if (length > 0 && write_file(text, length))
+		failing = durable_rename(STATE_FILE_TMP, STATE_FILE, failing ? DEBUG1 : LOG) != 0;
+	else
+	{
+		ereport(failing ? DEBUG1 : LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not write walsizer's state file \"%s\": %m", STATE_FILE_TMP)));
+		failing = true;
+	}
+	pfree(text);
+	pfree(memory);
+}
+
+/* The whole file as a palloc'd string, or NULL; *reason says why if logged. */
+static char *
+read_file(size_t *length, const char **reason)
+{
+	int			fd = OpenTransientFile(STATE_FILE, O_RDONLY | PG_BINARY);
+	struct stat st;
+	char	   *text = NULL;
+
+	*reason = NULL;
+	if (fd < 0)
+	{
+		if (errno != ENOENT)
+			*reason = "it could not be opened";
+		return NULL;
+	}
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		*reason = "it is not a regular file";
+	else if (st.st_size < 0 || (uint64) st.st_size > STATE_FILE_MOST)
+		*reason = "it is too large";
+	else
+	{
+		text = palloc((Size) st.st_size + 1);
+		*length = (size_t) st.st_size;
+		if (read(fd, text, *length) != (ssize_t) *length)
+		{
+			*reason = "it could not be read";
+			pfree(text);
+			text = NULL;
+		}
+	}
+	CloseTransientFile(fd);
+	return text;
+}
+
+/* Move a file that cannot be used out of the way, for a person to look at. */
+static void
+set_aside(const char *reason, int line)
+{
+	bool		moved = rename(STATE_FILE, STATE_FILE_BAD) == 0;
+
+	ereport(LOG,
+			(errmsg("walsizer starts with an empty memory: its state file \"%s\" cannot be used",
+					STATE_FILE),
+			 line > 0 ? errdetail("Line %d: %s.", line, reason) : errdetail("The reason: %s.", reason),
+			 moved ? errhint("The file was renamed to \"%s\".", STATE_FILE_BAD) : 0));
+}
+
+/*
+ * Read the state file into shared memory, once in the life of the server.
+ * Whatever is wrong with the file, walsizer starts, with empty memory then.
+ */
+void
+walsizer_state_load(void)
+{
+	WalsizerMemory *memory;
+	WalsizerMemoryError error;
+	const char *reason;
+	size_t		length = 0;
+	char	   *text;
+
+	if (walsizer_shared->loaded)
+		return;
+
+	unlink(STATE_FILE_TMP);
+	text = read_file(&length, &reason);
+	memory = palloc(sizeof(WalsizerMemory));
+	if (text == NULL)
+	{
+		if (reason != NULL)
+			set_aside(reason, 0);
+	}
+	else if (!walsizer_memory_parse(text, length, memory, &error))
+		set_aside(error.what, error.line);
+	else if (memory->system_identifier != GetSystemIdentifier())
+		set_aside("it belongs to another database system", 0);
+	else
+		put_memory(memory);
+
+	walsizer_shared->loaded = true;
+	pfree(memory);
+	if (text != NULL)
+		pfree(text);
+}

@@ -1,0 +1,607 @@
+/*-------------------------------------------------------------------------
+ *
+ * walsizer_worker.c
+ *	  The background worker: wake, observe, decide, apply, record, sleep.
+ *
+ * All that the worker knows between two passes is in shared memory, so after
+ * an error it simply exits, is started again by the postmaster and resumes.
+ * Status 1 asks for that; with status 0 it would be gone for good.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "walsizer.h"
+#include "walsizer_compat.h"
+
+#define RESTART_SECONDS		10
+
+/* Without WAL for that long the server is idle, and looked at less often. */
+#define IDLE_AFTER_MS		60000
+#define IDLE_FACTOR			5
+
+/* How often peaks that changed are saved. */
+#define SAVE_MS				(3600 * 1000)
+
+/* Deadlines, all on the monotonic clock. */
+typedef struct Clockwork
+{
+	int64		next_tick;
+	int64		next_save;
+	int64		last_write;		/* when WAL was last seen to be written */
+	uint64		last_lsn;
+	bool		first;			/* no sample taken by this process yet */
+} Clockwork;
+
+/* What SQL functions ask for, taken over at the start of a pass. */
+typedef struct Request
+{
+	int			asked;			/* WALSIZER_ASK_* */
+	uint64		ticket;
+	WalsizerApplied answer;
+	WalsizerDecision decision;
+} Request;
+
+/*-------------------------------------------------------------------------
+ * Registration, start and end
+ *-------------------------------------------------------------------------
+ */
+
+void
+walsizer_register_worker(void)
+{
+	BackgroundWorker worker;
+
+	/* pg_upgrade's servers are none that anybody works with. */
+	if (IsBinaryUpgrade)
+		return;
+
+	memset(&worker, 0, sizeof(worker));
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_restart_time = RESTART_SECONDS;
+	strlcpy(worker.bgw_library_name, "walsizer", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "walsizer_main", sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, "walsizer", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "walsizer", BGW_MAXLEN);
+	RegisterBackgroundWorker(&worker);
+}
+
+/*
+ * Leave: nobody is to wait for us or wake us any more.  An error may bring us
+ * here with locks held, ours among them.
+ */
+static void
+detach(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
+{
+	LWLockReleaseAll();
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->worker_proc = NULL;
+	walsizer_shared->worker_pid = 0;
+	LWLockRelease(walsizer_shared->lock);
+	ConditionVariableBroadcast(&walsizer_shared->answered);
+}
+
+static void
+attach(void)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->worker_proc = MyProc;
+	walsizer_shared->worker_pid = MyProcPid;
+	if (walsizer_shared->started_at == 0)
+		walsizer_shared->started_at = GetCurrentTimestamp();
+	LWLockRelease(walsizer_shared->lock);
+	before_shmem_exit(detach, (Datum) 0);
+}
+
+/*-------------------------------------------------------------------------
+ * Records and messages
+ *-------------------------------------------------------------------------
+ */
+
+static WalsizerEvent
+make_event(const WalsizerDecision *decision, const WalsizerSample *sample, int64 old_size)
+{
+	const WalsizerFigures *figures = &decision->figures;
+	WalsizerEvent event = {0};
+
+	event.at = GetCurrentTimestamp();
+	event.action = decision->action;
+	event.reason = decision->reason;
+	event.bound = decision->bound;
+	event.old_size = old_size;
+	event.wanted = decision->wanted;
+	event.new_size = decision->target;
+	event.demand = figures->demand;
+	event.rate = figures->rate;
+	event.forced = figures->forced;
+	event.requested = figures->requested;
+	event.timeout = sample->settings.timeout;
+	event.completion_target = sample->settings.completion_target;
+	event.standby = sample->standby;
+	event.followed = -1;
+	return event;
+}
+
+/* Add to the history, on disk too. */
+static void
+record(const WalsizerEvent *event)
+{
+	walsizer_state_add_event(event);
+	walsizer_state_save();
+}
+
+/* The figures that led to a change, for the DETAIL of a message. */
+static int
+detail_of(const WalsizerEvent *event)
+{
+	return errdetail("Reason: %s. WAL written within checkpoint_timeout: %lld MB, now %.1f MB/s. Checkpoints forced by WAL volume in that time: %lld.",
+					 walsizer_reason_name(event->reason),
+					 (long long) (event->demand / WALSIZER_MB),
+					 (double) event->rate / WALSIZER_MB,
+					 (long long) event->forced);
+}
+
+static void
+log_change(const WalsizerEvent *event)
+{
+	if (event->outcome == WALSIZER_APPLIED)
+		ereport(LOG,
+				(errmsg("walsizer changed max_wal_size from %lld MB to %lld MB",
+						(long long) event->old_size, (long long) event->new_size),
+				 detail_of(event)));
+	else if (event->outcome == WALSIZER_DRY_RUN)
+		ereport(LOG,
+				(errmsg("walsizer would change max_wal_size from %lld MB to %lld MB",
+						(long long) event->old_size, (long long) event->new_size),
+				 detail_of(event),
+				 errhint("Turn walsizer.dry_run off to have it done.")));
+	else
+		ereport(WARNING,
+				(errmsg("walsizer could not change max_wal_size from %lld MB to %lld MB: %s",
+						(long long) event->old_size, (long long) event->new_size,
+						event->message),
+				 detail_of(event),
+				 errhint("walsizer keeps watching and tries again every checkpoint_timeout; this message is not repeated.")));
+}
+
+/* Somebody else changed the setting, now or while we were not looking. */
+static void
+record_external(const WalsizerDecision *decision, const WalsizerSample *sample,
+				int64 old_size)
+{
+	WalsizerEvent event = make_event(decision, sample, old_size);
+
+	event.outcome = WALSIZER_NOTED;
+	record(&event);
+	ereport(LOG,
+			(errmsg("max_wal_size was changed from %lld MB to %lld MB, but not by walsizer",
+					(long long) event.old_size, (long long) event.new_size),
+			 errdetail("walsizer takes the new value for the administrator's and leaves it alone for one checkpoint_timeout.")));
+}
+
+/*
+ * More is needed than a bound allows.  Said once for each bound and its size;
+ * said again only after it was enough, or after the bound has moved.
+ */
+static void
+warn_of_bound(const WalsizerDecision *decision)
+{
+	static const char *const settings[] = {
+		[WALSIZER_UNBOUND] = "",
+		[WALSIZER_BOUND_MAX] = "walsizer.max",
+		[WALSIZER_BOUND_DISK] = "walsizer.max_disk_percent",
+		[WALSIZER_BOUND_RECOVERY] = "walsizer.max_recovery_time",
+	};
+	const WalsizerFigures *figures = &decision->figures;
+	bool		bounded = decision->reason == WALSIZER_BECAUSE_BOUNDED;
+	bool		news;
+
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	news = bounded && (walsizer_shared->warned_bound != decision->bound ||
+					   walsizer_shared->warned_limit != figures->limit);
+	if (bounded)
+	{
+		walsizer_shared->warned_bound = decision->bound;
+		walsizer_shared->warned_limit = figures->limit;
+	}
+	else if (decision->cycle && decision->reason == WALSIZER_BECAUSE_ENOUGH &&
+			 figures->wanted <= figures->in_force)
+		walsizer_shared->warned_bound = WALSIZER_UNBOUND;
+	LWLockRelease(walsizer_shared->lock);
+
+	if (news)
+		ereport(WARNING,
+				(errmsg("checkpoints are forced by WAL volume, and %s keeps walsizer from raising max_wal_size above %lld MB",
+						settings[decision->bound], (long long) figures->in_force),
+				 errdetail("The present load needs %lld MB.", (long long) decision->wanted),
+				 errhint("Raise %s if the server can bear it.", settings[decision->bound])));
+}
+
+/*-------------------------------------------------------------------------
+ * One pass
+ *-------------------------------------------------------------------------
+ */
+
+/* What the SQL functions have asked for since the last pass. */
+static Request
+take_request(void)
+{
+	Request		request = {0};
+
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	request.asked = walsizer_shared->asked;
+	request.ticket = walsizer_shared->asked_ticket;
+	walsizer_shared->asked = 0;
+	LWLockRelease(walsizer_shared->lock);
+	return request;
+}
+
+static void
+answer(const Request *request)
+{
+	if (request->asked == 0)
+		return;
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->answer = request->answer;
+	walsizer_shared->answer_decision = request->decision;
+	walsizer_shared->answered_ticket = request->ticket;
+	LWLockRelease(walsizer_shared->lock);
+	ConditionVariableBroadcast(&walsizer_shared->answered);
+}
+
+/* Note whose value we are about to write, or that we could not. */
+static void
+note_written(int64 mb)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_wrote(&walsizer_shared->state, mb);
+	LWLockRelease(walsizer_shared->lock);
+}
+
+/*
+ * Try to put mb into force (dry run: only say so).
+ *
+ * That the value is ours is on disk before the value itself is: if the server
+ * crashes in between, the next start finds an intention without effect, and
+ * not an effect that nobody owns.
+ */
+static void
+try_change(int64 mb, WalsizerApplied *applied)
+{
+	int64		written_before = walsizer_shared->state.written;
+	const char *obstacle = walsizer_apply_obstacle(&applied->outcome);
+
+	if (walsizer_dry_run)
+	{
+		applied->outcome = WALSIZER_DRY_RUN;
+		return;
+	}
+	if (obstacle != NULL)
+	{
+		strlcpy(applied->message, obstacle, sizeof(applied->message));
+		return;
+	}
+	note_written(mb);
+	walsizer_state_save();
+	walsizer_apply_set(mb, applied);
+	if (applied->outcome == WALSIZER_FAILED)
+		note_written(written_before);
+}
+
+/*
+ * Is this outcome news?  An attempt that fails is repeated every timeout, but
+ * recorded and logged only when it fails in another way than the last one
+ * did; a dry run, when it would go further than the last one did.
+ */
+static bool
+is_news(const WalsizerApplied *applied, int64 mb)
+{
+	WalsizerShared *shared = walsizer_shared;
+	bool		news;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	if (applied->outcome == WALSIZER_APPLIED)
+		news = true;
+	else if (applied->outcome == WALSIZER_DRY_RUN)
+		news = mb > shared->dry_run_size;
+	else
+		news = applied->outcome != shared->trouble.outcome ||
+			strcmp(applied->message, shared->trouble.message) != 0;
+
+	if (applied->outcome == WALSIZER_DRY_RUN)
+		shared->dry_run_size = Max(mb, shared->dry_run_size);
+	else if (applied->outcome == WALSIZER_APPLIED)
+		memset(&shared->trouble, 0, sizeof(shared->trouble));
+	else if (news)
+	{
+		shared->trouble = *applied;
+		shared->trouble_at = GetCurrentTimestamp();
+	}
+	LWLockRelease(shared->lock);
+	return news;
+}
+
+/* Carry out a decision to raise or lower, and record what came of it. */
+static void
+change_setting(const WalsizerDecision *decision, const WalsizerSample *sample,
+			   WalsizerApplied *applied)
+{
+	WalsizerEvent event = make_event(decision, sample, sample->settings.max_wal_size);
+
+	try_change(decision->target, applied);
+	event.outcome = applied->outcome;
+	strlcpy(event.message, applied->message, sizeof(event.message));
+	if (!is_news(applied, decision->target))
+		return;
+	record(&event);
+	log_change(&event);
+}
+
+/*
+ * Has the trouble gone by itself?  A refused value comes into force with the
+ * first reload after the files were mended, whoever asks for it: that is our
+ * change, only late.  An obstacle may simply have been cleared away.
+ */
+static void
+note_end_of_trouble(const WalsizerDecision *decision, const WalsizerSample *sample,
+					int64 old_size)
+{
+	WalsizerShared *shared = walsizer_shared;
+	WalsizerOutcome outcome = shared->trouble.outcome;
+	WalsizerOutcome obstacle;
+	bool		late = outcome == WALSIZER_REFUSED &&
+		shared->state.own == shared->state.written && shared->state.own != 0;
+	bool		cleared = (outcome == WALSIZER_FORBIDDEN || outcome == WALSIZER_OVERRIDDEN) &&
+		walsizer_apply_obstacle(&obstacle) == NULL;
+
+	if (!late && !cleared)
+		return;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	memset(&shared->trouble, 0, sizeof(shared->trouble));
+	LWLockRelease(shared->lock);
+
+	if (late && sample->settings.max_wal_size != old_size)
+	{
+		WalsizerEvent event = make_event(decision, sample, old_size);
+
+		event.action = event.new_size > old_size ? WALSIZER_RAISE : WALSIZER_LOWER;
+		event.reason = WALSIZER_BECAUSE_WAITING;
+		event.outcome = WALSIZER_APPLIED;
+		event.new_size = event.wanted = sample->settings.max_wal_size;
+		strlcpy(event.message, "took effect with a later reload", sizeof(event.message));
+		record(&event);
+		log_change(&event);
+	}
+}
+
+/*
+ * walsizer_revert(): remove our line, or put back the line that was there.
+ * Where nothing is ours, nothing is done, and the answer says so.
+ */
+static void
+revert(const WalsizerSample *sample, WalsizerApplied *applied)
+{
+	WalsizerState *state = &walsizer_shared->state;
+	WalsizerDecision decision = walsizer_shared->decision;
+	WalsizerEvent event;
+
+	memset(applied, 0, sizeof(*applied));
+	applied->in_force = sample->settings.max_wal_size;
+	if (state->own == 0 && state->written == 0)
+		return;
+
+	decision.action = WALSIZER_REVERT;
+	decision.reason = WALSIZER_BECAUSE_ASKED;
+	decision.wanted = decision.target = state->found;
+	event = make_event(&decision, sample, sample->settings.max_wal_size);
+
+	if (state->found_by_alter_system)
+		walsizer_apply_set(state->found, applied);
+	else
+		walsizer_apply_reset(applied);
+
+	if (applied->outcome == WALSIZER_APPLIED)
+	{
+		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+		walsizer_given_back(state, applied->in_force);
+		LWLockRelease(walsizer_shared->lock);
+		event.new_size = applied->in_force;
+	}
+	event.outcome = applied->outcome;
+	strlcpy(event.message, applied->message, sizeof(event.message));
+	(void) is_news(applied, event.new_size);
+	record(&event);
+	log_change(&event);
+}
+
+/* walsizer_reset(): forget demand and history, not whose value it is. */
+static void
+reset(void)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_forget(&walsizer_shared->state);
+	walsizer_shared->forgotten = walsizer_shared->last_event;
+	LWLockRelease(walsizer_shared->lock);
+	walsizer_state_save();
+}
+
+/* Let the policy see the sample, and show both to the SQL functions. */
+static WalsizerDecision
+decide(const WalsizerSample *sample)
+{
+	WalsizerConfig config = walsizer_config();
+	WalsizerDecision decision;
+
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	decision = walsizer_step(&config, &walsizer_shared->state, sample);
+	walsizer_shared->sample = *sample;
+	walsizer_shared->decision = decision;
+	walsizer_shared->sampled_at = GetCurrentTimestamp();
+	if (!walsizer_dry_run)
+		walsizer_shared->dry_run_size = 0;
+	LWLockRelease(walsizer_shared->lock);
+	return decision;
+}
+
+static void
+pass(Clockwork *clockwork)
+{
+	Request		request = take_request();
+	int64		old_size = walsizer_shared->state.own != 0 ?
+		walsizer_shared->state.own : walsizer_shared->state.found;
+	WalsizerSample sample;
+	WalsizerDecision decision;
+
+	walsizer_take_sample(&sample, clockwork->first);
+	clockwork->first = false;
+	sample.evaluate = (request.asked & WALSIZER_ASK_EVALUATE) != 0;
+
+	if (request.asked & WALSIZER_ASK_RESET)
+		reset();
+	decision = decide(&sample);
+	if (decision.action == WALSIZER_EXTERNAL)
+		record_external(&decision, &sample, old_size);
+	if (walsizer_shared->trouble.outcome != WALSIZER_NOTED)
+		note_end_of_trouble(&decision, &sample, old_size);
+	request.answer.in_force = sample.settings.max_wal_size;
+	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
+		change_setting(&decision, &sample, &request.answer);
+	warn_of_bound(&decision);
+	if (request.asked & WALSIZER_ASK_REVERT)
+		revert(&sample, &request.answer);
+
+	request.decision = decision;
+	answer(&request);
+
+	if (sample.write_lsn != clockwork->last_lsn)
+		clockwork->last_write = sample.now;
+	clockwork->last_lsn = sample.write_lsn;
+}
+
+/*-------------------------------------------------------------------------
+ * The loop
+ *-------------------------------------------------------------------------
+ */
+
+/*
+ * The next deadline, counted from the last one and not from the end of the
+ * work, so that ticks do not drift; those that were missed are left out.
+ */
+static void
+set_next_tick(Clockwork *clockwork)
+{
+	int64		now = walsizer_monotonic_ms();
+	int64		interval = walsizer_interval;
+
+	if (now - clockwork->last_write >= IDLE_AFTER_MS)
+		interval *= IDLE_FACTOR;
+	clockwork->next_tick += interval;
+	if (clockwork->next_tick <= now || clockwork->next_tick > now + interval)
+		clockwork->next_tick = now + interval;
+}
+
+static bool
+something_asked(void)
+{
+	bool		asked;
+
+	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
+	asked = walsizer_shared->asked != 0;
+	LWLockRelease(walsizer_shared->lock);
+	return asked;
+}
+
+/* Do what is due.  A latch set early finds nothing due and changes nothing. */
+static void
+work(Clockwork *clockwork)
+{
+	int64		now = walsizer_monotonic_ms();
+	bool		tick = now >= clockwork->next_tick;
+
+	if (!tick && !something_asked())
+		return;
+	pass(clockwork);
+	if (tick)
+		set_next_tick(clockwork);
+	if (now >= clockwork->next_save)
+	{
+		walsizer_state_save();
+		clockwork->next_save = now + SAVE_MS;
+	}
+}
+
+static void
+handle_interrupts(void)
+{
+	/*
+	 * Asked to end: keep the last minutes, then ask to be started again in
+	 * case it was not the whole server that ends.  Quietly: this is no error.
+	 */
+	if (ProcDiePending)
+	{
+		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+		walsizer_settle(&walsizer_shared->state);
+		LWLockRelease(walsizer_shared->lock);
+		walsizer_state_save();
+		proc_exit(1);
+	}
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		ConfigReloadPending = false;
+		ProcessConfigFile(PGC_SIGHUP);
+	}
+}
+
+/* Entry point of the background worker. */
+void
+walsizer_main(Datum main_arg pg_attribute_unused())
+{
+	MemoryContext pass_context;
+	Clockwork	clockwork = {0};
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+
+	attach();
+	walsizer_state_load();
+	pgstat_report_activity(STATE_IDLE, "watching max_wal_size");
+
+	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass",
+										 ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(pass_context);
+	clockwork.first = true;
+	clockwork.next_tick = clockwork.last_write = walsizer_monotonic_ms();
+	clockwork.next_save = clockwork.next_tick + SAVE_MS;
+
+	for (;;)
+	{
+		int64		left;
+
+		handle_interrupts();
+		work(&clockwork);
+		MemoryContextReset(pass_context);
+
+		left = clockwork.next_tick - walsizer_monotonic_ms();
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) Max(left, 1), walsizer_wait_event());
+		ResetLatch(MyLatch);
+	}
+}
