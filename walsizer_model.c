@@ -168,8 +168,11 @@ walsizer_remember(WalsizerState *state, int64_t hour, int64_t demand, int64_t ti
 }
 
 /*
- * The largest remembered demand (bytes per timeout, ms) of the last lookback
- * hours up to hour.  0 if nothing is remembered.
+ * The largest remembered demand (bytes per timeout, ms) of the lookback hours
+ * before this one, and of this one.  0 if nothing is remembered.
+ *
+ * Hours to come are those of a wall clock that was set back.  They count like
+ * the past: forgetting a demand is the one mistake that costs something.
  */
 int64_t
 walsizer_learned_demand(const WalsizerState *state, int64_t hour,
@@ -181,7 +184,8 @@ walsizer_learned_demand(const WalsizerState *state, int64_t hour,
 	{
 		const WalsizerPeak *peak = &state->peaks[i];
 
-		if (peak->hour > 0 && peak->hour <= hour && peak->hour > hour - lookback)
+		if (peak->hour > 0 &&
+			walsizer_max(hour - peak->hour, peak->hour - hour) <= lookback)
 			learned = walsizer_max(learned, walsizer_scale_demand(peak->demand,
 														   peak->timeout, timeout));
 	}

@@ -76,7 +76,8 @@ sane_config(const WalsizerConfig *given)
 		config.headroom = 4.0;
 	config.sample_interval = walsizer_min(walsizer_max(config.sample_interval, 1),
 										  3600 * 1000);
-	config.lookback = walsizer_min(walsizer_max(config.lookback, 1), WALSIZER_PEAK_SLOTS);
+	config.lookback = walsizer_min(walsizer_max(config.lookback, 1),
+								   WALSIZER_PEAK_SLOTS - 1);
 	return config;
 }
 

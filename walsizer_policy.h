@@ -31,8 +31,9 @@
 /* Samples kept for the recent rate of WAL. */
 #define WALSIZER_RECENT_SLOTS		6
 
-/* One slot an hour for the longest walsizer.lookback, 31 days. */
-#define WALSIZER_PEAK_SLOTS			(31 * 24)
+/* One slot an hour for the longest walsizer.lookback, 31 days, and the hour
+ * that has just begun. */
+#define WALSIZER_PEAK_SLOTS			(31 * 24 + 1)
 
 typedef enum WalsizerAction
 {

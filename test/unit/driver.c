@@ -1,0 +1,119 @@
+/*-------------------------------------------------------------------------
+ *
+ * driver.c
+ *	  A server of one variable, for the unit tests of the policy.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "driver.h"
+
+#define LSN_AT_START	(UINT64_C(1) << 32)
+
+Driver *
+driver_new(void)
+{
+	static Driver driver;
+	Driver	   *d = &driver;
+
+	memset(d, 0, sizeof(*d));
+	d->apply = true;
+
+	d->config.enable = true;
+	d->config.predict = true;
+	d->config.max = 64 * 1024;
+	d->config.threshold = 1;
+	d->config.headroom = 1.2;
+	d->config.sample_interval = SECOND;
+	d->config.lookback = 7 * 24;
+	d->config.max_disk_percent = 50;
+
+	d->sample.now = 1000 * SECOND;
+	d->timer = d->sample.now;
+	d->sample.hour = 500000;
+	d->sample.write_lsn = LSN_AT_START;
+	d->sample.redo_lsn = LSN_AT_START;
+	d->sample.checkpoint_age = 0;
+	d->sample.settings.segment_size = SEGMENT;
+	d->sample.settings.max_wal_size = 1024;
+	d->sample.settings.completion_target = 0.9;
+	d->sample.settings.timeout = 300 * SECOND;
+	return d;
+}
+
+WalsizerAction
+driver_step(Driver *d, int64_t ms, int64_t bytes)
+{
+	d->sample.now += ms;
+	d->sample.hour = 500000 + (d->sample.now / SECOND) / 3600;
+	d->sample.write_lsn += (uint64_t) bytes;
+	d->last = walsizer_step(&d->config, &d->state, &d->sample);
+	d->sample.counters_reset = false;
+	d->sample.checkpoint_age = -1;
+
+	switch (d->last.action)
+	{
+		case WALSIZER_RAISE:
+			d->raises++;
+			break;
+		case WALSIZER_LOWER:
+			d->lowers++;
+			break;
+		case WALSIZER_EXTERNAL:
+			d->externals++;
+			break;
+		default:
+			break;
+	}
+	if (d->apply &&
+		(d->last.action == WALSIZER_RAISE || d->last.action == WALSIZER_LOWER))
+	{
+		walsizer_wrote(&d->state, d->last.target);
+		d->sample.settings.max_wal_size = d->last.target;
+		d->sample.alter_system = true;
+	}
+	return d->last.action;
+}
+
+void
+driver_checkpoint(Driver *d, bool requested)
+{
+	d->sample.redo_lsn = d->sample.write_lsn;
+	if (requested)
+		d->sample.requested++;
+	else
+		d->sample.timed++;
+}
+
+bool
+driver_forced_due(const Driver *d)
+{
+	const WalsizerSettings *settings = &d->sample.settings;
+	uint64_t	segment = (uint64_t) settings->segment_size;
+	uint64_t	start = d->sample.redo_lsn - d->sample.redo_lsn % segment;
+
+	return (int64_t) (d->sample.write_lsn - start) >=
+		walsizer_capacity(settings->max_wal_size, settings);
+}
+
+void
+driver_run(Driver *d, int64_t seconds, int64_t rate)
+{
+	if (!d->state.primed || d->sample.now < d->timer)
+		d->timer = d->sample.now;
+	for (int64_t i = 0; i < seconds; i++)
+	{
+		driver_step(d, SECOND, rate);
+		if (driver_forced_due(d))
+		{
+			driver_checkpoint(d, true);
+			d->timer = d->sample.now;
+		}
+		else if (d->sample.now - d->timer >= d->sample.settings.timeout)
+		{
+			driver_checkpoint(d, false);
+			d->timer = d->sample.now;
+		}
+	}
+}

@@ -1,0 +1,57 @@
+/*-------------------------------------------------------------------------
+ *
+ * driver.h
+ *	  A server of one variable, for the unit tests of the policy: samples are
+ *	  written by hand, and nothing happens that a test did not ask for.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef DRIVER_H
+#define DRIVER_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "walsizer_policy.h"
+
+#define MB			WALSIZER_MB
+#define SEGMENT		(16 * MB)
+#define SECOND		INT64_C(1000)
+
+typedef struct Driver
+{
+	WalsizerConfig config;
+	WalsizerState state;
+	WalsizerSample sample;
+	WalsizerDecision last;		/* the last decision */
+	int			raises;
+	int			lowers;
+	int			externals;
+	int64_t		timer;			/* when the last checkpoint started */
+	bool		apply;			/* do raises and lowers take effect? */
+} Driver;
+
+/* T = 300 s, c = 0.9, 16MB segments, max_wal_size = 1GB, defaults of walsizer. */
+extern Driver *driver_new(void);
+
+/* Let ms pass and bytes of WAL be written, then take one step. */
+extern WalsizerAction driver_step(Driver *d, int64_t ms, int64_t bytes);
+
+/* One step a second at bytes per second; checkpoints happen as in the server. */
+extern void driver_run(Driver *d, int64_t seconds, int64_t rate);
+
+/* A checkpoint starts now; the counters show it at once. */
+extern void driver_checkpoint(Driver *d, bool requested);
+
+/* What the server would do at this point of the WAL. */
+extern bool driver_forced_due(const Driver *d);
+
+#endif							/* DRIVER_H */

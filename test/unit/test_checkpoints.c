@@ -1,0 +1,263 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_checkpoints.c
+ *	  What started a checkpoint, and what is known of the timer.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "driver.h"
+
+#define CAPACITY	(33 * SEGMENT)
+
+static int64_t
+count(const Driver *d, WalsizerCause cause)
+{
+	return d->state.checkpoints[cause];
+}
+
+static void
+forced_at_the_capacity_and_not_before(void **unused)
+{
+	Driver	   *d;
+
+	(void) unused;
+	/* the redo pointer lies inside its segment, which counts from its start */
+	for (int64_t offset = 0; offset < SEGMENT; offset += SEGMENT / 4)
+	{
+		d = driver_new();
+		d->config.enable = false;
+		d->sample.write_lsn += (uint64_t) offset;
+		d->sample.redo_lsn = d->sample.write_lsn;
+		driver_step(d, 0, 0);
+		d->sample.write_lsn += CAPACITY - offset;
+		driver_checkpoint(d, true);
+		driver_step(d, 100 * SECOND, 0);
+		assert_int_equal(count(d, WALSIZER_CAUSE_FORCED), 1);
+
+		d = driver_new();
+		d->config.enable = false;
+		d->sample.write_lsn += (uint64_t) offset;
+		d->sample.redo_lsn = d->sample.write_lsn;
+		driver_step(d, 0, 0);
+		d->sample.write_lsn += CAPACITY - offset - 1;
+		driver_checkpoint(d, true);
+		driver_step(d, 100 * SECOND, 0);
+		assert_int_equal(count(d, WALSIZER_CAUSE_FORCED), 0);
+		assert_int_equal(count(d, WALSIZER_CAUSE_OTHER), 1);
+	}
+}
+
+static void
+timed_by_the_clock(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	driver_run(d, 3001, MB / 2);
+	assert_int_equal(count(d, WALSIZER_CAUSE_TIMED), 10);
+	assert_int_equal(count(d, WALSIZER_CAUSE_OTHER), 0);
+	assert_int_equal(count(d, WALSIZER_CAUSE_FORCED), 0);
+}
+
+static void
+manual_ones_are_others_and_raise_nothing(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.settings.max_wal_size = 128;
+	d->sample.settings.timeout = 30 * SECOND;
+	for (int i = 0; i < 3600; i++)
+	{
+		driver_step(d, SECOND, 2000);
+		if (i % 5 == 4)
+			driver_checkpoint(d, true);
+	}
+	assert_int_equal(d->raises, 0);
+	assert_int_equal(count(d, WALSIZER_CAUSE_FORCED), 0);
+	assert_int_equal(count(d, WALSIZER_CAUSE_TIMED), 0);
+	assert_true(count(d, WALSIZER_CAUSE_OTHER) > 700);
+	assert_true(d->last.figures.requested >= 5);
+}
+
+static void
+stale_ones_are_forced_at_the_old_capacity(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->config.enable = false;
+	driver_step(d, 0, 0);
+	d->sample.settings.max_wal_size = 8192;
+	driver_step(d, SECOND, 0);
+	driver_step(d, 50 * SECOND, CAPACITY);
+	driver_checkpoint(d, true);
+	driver_step(d, SECOND, 0);
+	assert_int_equal(count(d, WALSIZER_CAUSE_STALE), 1);
+	assert_int_equal(d->last.figures.forced, 1);
+
+	/* an interval that ran to its end with more WAL: nobody uses it any more */
+	driver_step(d, 300 * SECOND, CAPACITY);
+	driver_checkpoint(d, false);
+	driver_step(d, SECOND, 0);
+	assert_int_equal(count(d, WALSIZER_CAUSE_TIMED), 1);
+	driver_step(d, 50 * SECOND, CAPACITY);
+	driver_checkpoint(d, true);
+	driver_step(d, SECOND, 0);
+	assert_int_equal(count(d, WALSIZER_CAUSE_STALE), 1);
+	assert_int_equal(count(d, WALSIZER_CAUSE_OTHER), 1);
+}
+
+static void
+the_timer_starts_with_the_checkpoint(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.checkpoint_age = 100 * SECOND;
+	driver_step(d, 0, 0);
+	assert_int_equal(d->last.figures.until_timed, 200 * SECOND);
+	driver_step(d, 50 * SECOND, MB);
+	assert_int_equal(d->last.figures.until_timed, 150 * SECOND);
+	driver_checkpoint(d, true);
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.figures.until_timed, 300 * SECOND);
+}
+
+static void
+the_first_interval_is_known_from_the_control_file(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	/* 400 of 528MB were written in the 100 s before we came */
+	d->sample.write_lsn += 400 * MB;
+	d->sample.checkpoint_age = 100 * SECOND;
+	driver_step(d, 0, 0);
+	assert_int_equal(d->last.figures.used, 400 * MB);
+	assert_int_equal(d->last.figures.demand, 400 * MB);
+	assert_int_equal(d->last.figures.window, 100 * SECOND);
+	driver_run(d, 5, 4 * MB);
+	assert_int_equal(d->raises, 1);
+}
+
+static void
+a_skipped_checkpoint_resets_the_timer(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	driver_run(d, 900, MB / 10);
+	for (int i = 0; i < 200; i++)
+		driver_step(d, SECOND, 0);
+	driver_checkpoint(d, false);
+	driver_step(d, SECOND, 0);
+	driver_step(d, 299 * SECOND, 0);
+	d->sample.timed++;			/* nothing was written: the pointer stays */
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.figures.until_timed, 300 * SECOND);
+	driver_step(d, 100 * SECOND, 0);
+	assert_int_equal(d->last.figures.until_timed, 200 * SECOND);
+}
+
+static void
+late_counters_reset_no_timer(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	driver_run(d, 10, MB);
+	d->sample.redo_lsn = d->sample.write_lsn;	/* starts now, counted later */
+	driver_step(d, SECOND, MB);
+	driver_step(d, 40 * SECOND, MB);
+	d->sample.requested++;
+	driver_step(d, SECOND, MB);
+	assert_int_equal(d->last.figures.until_timed, 259 * SECOND);
+}
+
+static void
+a_statistics_reset_changes_nothing(void **unused)
+{
+	static Driver with;
+	Driver	   *without = driver_new();
+
+	(void) unused;
+	driver_run(without, 3600, 4 * MB);
+	with = *without;
+
+	without = driver_new();
+	for (int i = 0; i < 180; i++)
+	{
+		driver_run(without, 20, 4 * MB);
+		without->sample.requested = without->sample.timed = 0;
+		without->sample.counters_reset = true;
+	}
+	assert_int_equal(without->raises, with.raises);
+	assert_int_equal(without->sample.settings.max_wal_size,
+					 with.sample.settings.max_wal_size);
+	for (int i = 0; i < WALSIZER_CAUSES; i++)
+		assert_int_equal(without->state.checkpoints[i], with.state.checkpoints[i]);
+}
+
+static void
+requests_are_counted_over_resets(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.requested = 1000000;
+	driver_step(d, 0, 0);
+	assert_int_equal(d->state.requested_total, 0);
+	d->sample.requested += 3;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->state.requested_total, 3);
+	d->sample.requested = 2;	/* went back without being told */
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->state.requested_total, 5);
+	d->sample.requested = 4;
+	d->sample.counters_reset = true;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->state.requested_total, 9);
+}
+
+static void
+windows_are_of_one_timeout(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->config.enable = false;
+	driver_run(d, 3600, MB);
+	assert_in_range(d->last.figures.demand, 299 * MB, 301 * MB);
+	assert_int_equal(d->last.figures.window, 300 * SECOND);
+	driver_run(d, 150, 0);
+	assert_in_range(d->last.figures.demand, 149 * MB, 151 * MB);
+	driver_run(d, 150, 0);
+	assert_in_range(d->last.figures.demand, 0, MB);
+
+	/* missed ticks: the position between is interpolated */
+	driver_step(d, 450 * SECOND, 900 * MB);
+	assert_in_range(d->last.figures.demand, 594 * MB, 601 * MB);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(forced_at_the_capacity_and_not_before),
+		cmocka_unit_test(timed_by_the_clock),
+		cmocka_unit_test(manual_ones_are_others_and_raise_nothing),
+		cmocka_unit_test(stale_ones_are_forced_at_the_old_capacity),
+		cmocka_unit_test(the_timer_starts_with_the_checkpoint),
+		cmocka_unit_test(the_first_interval_is_known_from_the_control_file),
+		cmocka_unit_test(a_skipped_checkpoint_resets_the_timer),
+		cmocka_unit_test(late_counters_reset_no_timer),
+		cmocka_unit_test(a_statistics_reset_changes_nothing),
+		cmocka_unit_test(requests_are_counted_over_resets),
+		cmocka_unit_test(windows_are_of_one_timeout),
+	};
+
+	return cmocka_run_group_tests_name("policy, checkpoints and timer", tests, NULL, NULL);
+}

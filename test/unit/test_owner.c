@@ -1,0 +1,248 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_owner.c
+ *	  Whose value it is, in all transitions.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "driver.h"
+
+static void
+set_by_hand(Driver *d, int64_t mb)
+{
+	d->sample.settings.max_wal_size = mb;
+}
+
+/* One raise of our own, in force; returns it. */
+static int64_t
+raised(Driver *d)
+{
+	driver_run(d, 1500, 4 * MB);
+	assert_true(d->raises > 0);
+	assert_int_equal(d->state.own, d->sample.settings.max_wal_size);
+	assert_int_equal(d->state.found, 1024);
+	return d->sample.settings.max_wal_size;
+}
+
+static void
+found_at_first(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.alter_system = true;
+	driver_step(d, 0, 0);
+	assert_int_equal(d->state.found, 1024);
+	assert_true(d->state.found_by_alter_system);
+	assert_int_equal(d->state.own, 0);
+	assert_int_equal(d->externals, 0);
+}
+
+static void
+a_larger_value_by_hand_is_adopted_and_kept(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->config.lookback = 1;
+	raised(d);
+	set_by_hand(d, 20000);
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->externals, 1);
+	assert_int_equal(d->last.action, WALSIZER_EXTERNAL);
+	assert_int_equal(d->last.target, 20000);
+	assert_int_equal(d->state.found, 20000);
+	assert_int_equal(d->state.own, 0);
+	driver_run(d, 10 * 3600, 0);
+	assert_int_equal(d->lowers, 0);
+	assert_int_equal(d->externals, 1);
+}
+
+static void
+a_smaller_value_by_hand_is_left_alone_for_one_timeout(void **unused)
+{
+	Driver	   *d = driver_new();
+	int			raises;
+
+	(void) unused;
+	raised(d);
+	raises = d->raises;
+	set_by_hand(d, 512);
+	driver_step(d, SECOND, 4 * MB);
+	assert_int_equal(d->externals, 1);
+	for (int i = 0; i < 299; i++)
+	{
+		driver_run(d, 1, 4 * MB);
+		assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SETTLING);
+	}
+	assert_int_equal(d->raises, raises);
+	driver_run(d, 400, 4 * MB);
+	assert_true(d->raises > raises);
+	assert_int_equal(d->state.found, 512);
+}
+
+static void
+found_set_again_is_somebody_elses_doing(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	raised(d);
+	set_by_hand(d, 1024);
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
+	assert_int_equal(d->state.own, 0);
+	assert_int_equal(d->state.written, 0);
+}
+
+static void
+set_by_hand_before_we_wrote_anything(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	driver_step(d, 0, 0);
+	set_by_hand(d, 2048);
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
+	assert_int_equal(d->state.found, 2048);
+}
+
+static void
+a_value_that_waited_is_still_ours(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		wanted;
+
+	(void) unused;
+	d->apply = false;
+	driver_run(d, 400, 4 * MB);
+	assert_true(d->raises > 0);
+	wanted = d->state.tried;
+	walsizer_wrote(&d->state, wanted);
+	driver_run(d, 100, 0);
+	assert_int_equal(d->externals, 0);	/* the found value is still in force */
+	set_by_hand(d, wanted);				/* a later reload puts ours in force */
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->externals, 0);
+	assert_int_equal(d->state.own, wanted);
+	assert_int_equal(d->state.found, 1024);
+	assert_int_equal(d->state.tried, 0);
+}
+
+static void
+a_second_write_that_failed_keeps_the_first(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		first;
+
+	(void) unused;
+	first = raised(d);
+	walsizer_wrote(&d->state, first * 2);	/* never comes into force */
+	driver_run(d, 600, 4 * MB);
+	assert_int_equal(d->externals, 0);
+	assert_int_equal(d->state.own, first);
+}
+
+static void
+given_back(void **unused)
+{
+	Driver	   *d = driver_new();
+	int			raises;
+
+	(void) unused;
+	raised(d);
+	raises = d->raises;
+	walsizer_given_back(&d->state, 1024);
+	set_by_hand(d, 1024);
+	for (int i = 0; i < 299; i++)
+	{
+		driver_run(d, 1, 4 * MB);
+		assert_int_equal(d->raises, raises);
+	}
+	assert_int_equal(d->externals, 0);
+	assert_int_equal(d->state.found, 1024);
+	assert_int_equal(d->state.own, 0);
+	driver_run(d, 600, 4 * MB);	/* it may raise again, as after any change */
+	assert_true(d->raises > raises);
+}
+
+static void
+ownership_outlives_a_restart(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerState before;
+	int64_t		size;
+
+	(void) unused;
+	d->config.lookback = 1;
+	size = raised(d);
+	walsizer_settle(&d->state);
+	before = d->state;
+
+	/* what the state file keeps */
+	memset(&d->state, 0, sizeof(d->state));
+	d->state.found = before.found;
+	d->state.written = before.written;
+	d->state.own = before.own;
+	memcpy(d->state.peaks, before.peaks, sizeof(before.peaks));
+	d->sample.redo_lsn = d->sample.write_lsn;
+	driver_step(d, 10 * SECOND, 0);
+	assert_int_equal(d->externals, 0);
+	assert_int_equal(d->state.own, size);
+	assert_true(d->last.figures.learned > 1000 * MB);
+
+	/* so that it can be lowered again */
+	driver_run(d, 5 * 3600, 0);
+	assert_int_equal(d->lowers, 1);
+	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+}
+
+static void
+changed_while_the_server_was_down(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	raised(d);
+	d->state.primed = false;
+	set_by_hand(d, 3000);
+	assert_int_equal(driver_step(d, 10 * SECOND, 0), WALSIZER_EXTERNAL);
+	assert_int_equal(d->state.found, 3000);
+}
+
+static void
+our_value_reset_to_ours_by_a_standby_clone(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		size;
+
+	(void) unused;
+	size = raised(d);
+	d->sample.standby = true;
+	driver_step(d, SECOND, 0);
+	d->sample.standby = false;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->externals, 0);
+	assert_int_equal(d->state.own, size);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(found_at_first),
+		cmocka_unit_test(a_larger_value_by_hand_is_adopted_and_kept),
+		cmocka_unit_test(a_smaller_value_by_hand_is_left_alone_for_one_timeout),
+		cmocka_unit_test(found_set_again_is_somebody_elses_doing),
+		cmocka_unit_test(set_by_hand_before_we_wrote_anything),
+		cmocka_unit_test(a_value_that_waited_is_still_ours),
+		cmocka_unit_test(a_second_write_that_failed_keeps_the_first),
+		cmocka_unit_test(given_back),
+		cmocka_unit_test(ownership_outlives_a_restart),
+		cmocka_unit_test(changed_while_the_server_was_down),
+		cmocka_unit_test(our_value_reset_to_ours_by_a_standby_clone),
+	};
+
+	return cmocka_run_group_tests_name("policy, ownership", tests, NULL, NULL);
+}

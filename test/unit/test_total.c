@@ -1,0 +1,221 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_total.c
+ *	  Any input gives a defined answer.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <math.h>
+
+#include "driver.h"
+
+static void
+senseless_samples_change_nothing(void **unused)
+{
+	Driver	   *d = driver_new();
+	static WalsizerState before;
+	WalsizerSample good;
+
+	(void) unused;
+	driver_run(d, 100, MB);
+	before = d->state;
+	good = d->sample;
+
+#define SENSELESS(field, value) \
+	do { \
+		d->sample = good; \
+		d->sample.field = (value); \
+		d->last = walsizer_step(&d->config, &d->state, &d->sample); \
+		assert_int_equal(d->last.action, WALSIZER_NONE); \
+		assert_int_equal(d->last.reason, WALSIZER_BECAUSE_INVALID); \
+		assert_memory_equal(&before, &d->state, sizeof(before)); \
+	} while (0)
+
+	SENSELESS(settings.segment_size, 0);
+	SENSELESS(settings.segment_size, -MB);
+	SENSELESS(settings.segment_size, 3 * MB);
+	SENSELESS(settings.segment_size, 2048 * MB);
+	SENSELESS(settings.max_wal_size, 0);
+	SENSELESS(settings.max_wal_size, -1);
+	SENSELESS(settings.max_wal_size, INT64_MAX);
+	SENSELESS(settings.completion_target, NAN);
+	SENSELESS(settings.completion_target, -0.1);
+	SENSELESS(settings.completion_target, INFINITY);
+	SENSELESS(settings.timeout, 0);
+	SENSELESS(settings.timeout, -1);
+	SENSELESS(settings.timeout, INT64_MAX);
+	SENSELESS(now, -1);
+	SENSELESS(now, INT64_MAX);
+	SENSELESS(hour, -1);
+	SENSELESS(requested, -1);
+	SENSELESS(timed, INT64_MAX);
+}
+
+static void
+senseless_settings_are_bent_into_range(void **unused)
+{
+	const double headrooms[] = {NAN, -INFINITY, INFINITY, -1, 0, 1e308};
+
+	(void) unused;
+	for (size_t i = 0; i < sizeof(headrooms) / sizeof(headrooms[0]); i++)
+	{
+		Driver	   *d = driver_new();
+
+		d->config.headroom = headrooms[i];
+		d->config.max = INT64_MAX;
+		d->config.min = INT64_MIN;
+		d->config.threshold = -5;
+		d->config.sample_interval = INT64_MIN;
+		d->config.lookback = INT64_MAX;
+		driver_run(d, 3600, 10 * MB);
+		assert_true(d->raises > 0);
+		assert_in_range(d->sample.settings.max_wal_size, 1024, 4 * 6400);
+		assert_int_equal(d->sample.settings.max_wal_size % 16, 0);
+	}
+}
+
+static void
+the_log_position_goes_back(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	driver_run(d, 1000, MB);
+	d->sample.write_lsn = d->sample.redo_lsn = 4096;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.figures.demand, 0);
+	assert_int_equal(d->last.figures.rate, 0);
+	driver_run(d, 300, MB);
+	assert_in_range(d->last.figures.demand, 299 * MB, 301 * MB);
+	assert_int_equal(d->raises, 0);
+
+	/* a redo pointer ahead of what was written */
+	d->sample.redo_lsn = d->sample.write_lsn + 100 * MB;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.figures.used, 0);
+}
+
+static void
+the_clock_steps(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	driver_run(d, 1000, MB);
+	driver_step(d, -500 * SECOND, 0);
+	assert_int_equal(d->last.action, WALSIZER_NONE);
+	driver_run(d, 300, MB);
+	assert_in_range(d->last.figures.demand, 299 * MB, 301 * MB);
+	driver_step(d, INT64_C(1000000000) * SECOND, 0);
+	assert_int_equal(d->last.action, WALSIZER_NONE);
+	driver_run(d, 300, MB);
+	assert_int_equal(d->raises, 0);
+	driver_step(d, 0, 0);		/* twice at the same time */
+	driver_step(d, 0, 10 * MB);
+	assert_int_equal(d->raises, 0);
+}
+
+static void
+the_servers_settings_change(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		capacity;
+
+	(void) unused;
+	driver_run(d, 1000, 3 * MB / 2);	/* 450 of 528MB */
+	assert_int_equal(d->raises, 0);
+
+	/* twice the timeout: the same load needs more, and that shows in time */
+	d->sample.settings.timeout = 600 * SECOND;
+	driver_run(d, 1500, 3 * MB / 2);
+	assert_true(d->raises > 0);
+	assert_int_equal(d->state.checkpoints[WALSIZER_CAUSE_FORCED], 0);
+	d->sample.settings.timeout = 30 * SECOND;
+	driver_run(d, 100, 3 * MB / 2);
+	assert_in_range(d->last.figures.demand, 44 * MB, 46 * MB);
+
+	capacity = d->last.figures.capacity;
+	d->sample.settings.completion_target = 0.0;
+	driver_step(d, SECOND, 0);
+	assert_true(d->last.figures.capacity > capacity);
+	d->sample.settings.segment_size = 64 * MB;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.figures.capacity % (64 * MB), 0);
+	driver_run(d, 100, MB);
+	assert_int_equal(d->externals, 0);
+}
+
+static void
+the_largest_values(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.settings.max_wal_size = INT32_MAX;
+	d->config.max = INT32_MAX;
+	driver_run(d, 700, INT64_C(1) << 50);
+	assert_int_equal(d->raises, 0);
+	assert_true(d->last.figures.wanted > 0 && d->last.figures.wanted <= INT32_MAX);
+
+	d = driver_new();
+	d->sample.settings.max_wal_size = 2000000;
+	d->config.max = INT32_MAX;
+	d->sample.requested = 1817;
+	driver_run(d, 700, INT64_C(1) << 50);
+	assert_true(d->sample.settings.max_wal_size > 2000000);
+	assert_true(d->sample.settings.max_wal_size <= INT32_MAX);
+
+	d = driver_new();
+	driver_step(d, 0, 0);
+	d->sample.write_lsn = UINT64_MAX;
+	driver_step(d, SECOND, 0);
+	assert_true(d->last.figures.projected > 0);
+}
+
+static void
+missed_ticks(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	driver_step(d, 0, 0);
+	for (int i = 0; i < 50; i++)
+	{
+		driver_step(d, 97 * SECOND, 97 * 4 * MB);
+		if (driver_forced_due(d))
+			driver_checkpoint(d, true);
+	}
+	assert_in_range(d->raises, 1, 5);
+	assert_in_range(d->sample.settings.max_wal_size, 2300, 3400);
+}
+
+static void
+names_of_everything(void **unused)
+{
+	(void) unused;
+	assert_string_equal(walsizer_action_name(WALSIZER_RAISE), "raise");
+	assert_string_equal(walsizer_action_name((WalsizerAction) 77), "unknown");
+	for (int i = 0; i <= WALSIZER_BECAUSE_ASKED; i++)
+		assert_string_not_equal(walsizer_reason_name((WalsizerReason) i), "unknown");
+	assert_string_equal(walsizer_reason_name((WalsizerReason) -1), "unknown");
+	assert_string_equal(walsizer_bound_name(WALSIZER_BOUND_RECOVERY), "recovery");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(senseless_samples_change_nothing),
+		cmocka_unit_test(senseless_settings_are_bent_into_range),
+		cmocka_unit_test(the_log_position_goes_back),
+		cmocka_unit_test(the_clock_steps),
+		cmocka_unit_test(the_servers_settings_change),
+		cmocka_unit_test(the_largest_values),
+		cmocka_unit_test(missed_ticks),
+		cmocka_unit_test(names_of_everything),
+	};
+
+	return cmocka_run_group_tests_name("policy, any input", tests, NULL, NULL);
+}
