@@ -8,6 +8,7 @@ OBJS = \
 	walsizer_memory.o \
 	walsizer_model.o \
 	walsizer_policy.o \
+	walsizer_record.o \
 	walsizer_sample.o \
 	walsizer_state.o \
 	walsizer_worker.o

@@ -58,7 +58,7 @@ typedef struct WalsizerShared
 	TimestampTz trouble_at;
 
 	/* what has been said already, so that it is not said again */
-	int64		dry_run_size;	/* MB, largest size a dry run came to */
+	int64		dry_run_size;	/* MB, what the last dry run came to */
 	WalsizerBound warned_bound;
 	int64		warned_limit;	/* MB */
 
@@ -92,6 +92,17 @@ extern WalsizerConfig walsizer_config(void);
 /* walsizer_worker.c */
 extern PGDLLEXPORT void walsizer_main(Datum main_arg);
 extern void walsizer_register_worker(void);
+
+/* walsizer_record.c */
+extern WalsizerEvent walsizer_make_event(const WalsizerDecision *decision,
+										 const WalsizerSample *sample, int64 old_size);
+extern void walsizer_record(const WalsizerEvent *event);
+extern void walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied);
+extern void walsizer_record_external(const WalsizerDecision *decision,
+									 const WalsizerSample *sample, int64 old_size);
+extern void walsizer_note_end_of_trouble(const WalsizerDecision *decision,
+										 const WalsizerSample *sample, int64 old_size);
+extern void walsizer_warn_of_bound(const WalsizerDecision *decision);
 
 /* walsizer_sample.c */
 extern void walsizer_take_sample(WalsizerSample *sample, bool first);

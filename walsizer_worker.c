@@ -108,130 +108,6 @@ attach(void)
 }
 
 /*-------------------------------------------------------------------------
- * Records and messages
- *-------------------------------------------------------------------------
- */
-
-static WalsizerEvent
-make_event(const WalsizerDecision *decision, const WalsizerSample *sample, int64 old_size)
-{
-	const WalsizerFigures *figures = &decision->figures;
-	WalsizerEvent event = {0};
-
-	event.at = GetCurrentTimestamp();
-	event.action = decision->action;
-	event.reason = decision->reason;
-	event.bound = decision->bound;
-	event.old_size = old_size;
-	event.wanted = decision->wanted;
-	event.new_size = decision->target;
-	event.demand = figures->demand;
-	event.rate = figures->rate;
-	event.forced = figures->forced;
-	event.requested = figures->requested;
-	event.timeout = sample->settings.timeout;
-	event.completion_target = sample->settings.completion_target;
-	event.standby = sample->standby;
-	event.followed = -1;
-	return event;
-}
-
-/* Add to the history, on disk too. */
-static void
-record(const WalsizerEvent *event)
-{
-	walsizer_state_add_event(event);
-	walsizer_state_save();
-}
-
-/* The figures that led to a change, for the DETAIL of a message. */
-static int
-detail_of(const WalsizerEvent *event)
-{
-	return errdetail("Reason: %s. WAL written within checkpoint_timeout: %lld MB, now %.1f MB/s. Checkpoints forced by WAL volume in that time: %lld.",
-					 walsizer_reason_name(event->reason),
-					 (long long) (event->demand / WALSIZER_MB),
-					 (double) event->rate / WALSIZER_MB,
-					 (long long) event->forced);
-}
-
-static void
-log_change(const WalsizerEvent *event)
-{
-	if (event->outcome == WALSIZER_APPLIED)
-		ereport(LOG,
-				(errmsg("walsizer changed max_wal_size from %lld MB to %lld MB",
-						(long long) event->old_size, (long long) event->new_size),
-				 detail_of(event)));
-	else if (event->outcome == WALSIZER_DRY_RUN)
-		ereport(LOG,
-				(errmsg("walsizer would change max_wal_size from %lld MB to %lld MB",
-						(long long) event->old_size, (long long) event->new_size),
-				 detail_of(event),
-				 errhint("Turn walsizer.dry_run off to have it done.")));
-	else
-		ereport(WARNING,
-				(errmsg("walsizer could not change max_wal_size from %lld MB to %lld MB: %s",
-						(long long) event->old_size, (long long) event->new_size,
-						event->message),
-				 detail_of(event),
-				 errhint("walsizer keeps watching and tries again every checkpoint_timeout; this message is not repeated.")));
-}
-
-/* Somebody else changed the setting, now or while we were not looking. */
-static void
-record_external(const WalsizerDecision *decision, const WalsizerSample *sample,
-				int64 old_size)
-{
-	WalsizerEvent event = make_event(decision, sample, old_size);
-
-	event.outcome = WALSIZER_NOTED;
-	record(&event);
-	ereport(LOG,
-			(errmsg("max_wal_size was changed from %lld MB to %lld MB, but not by walsizer",
-					(long long) event.old_size, (long long) event.new_size),
-			 errdetail("walsizer takes the new value for the administrator's and leaves it alone for one checkpoint_timeout.")));
-}
-
-/*
- * More is needed than a bound allows.  Said once for each bound and its size;
- * said again only after it was enough, or after the bound has moved.
- */
-static void
-warn_of_bound(const WalsizerDecision *decision)
-{
-	static const char *const settings[] = {
-		[WALSIZER_UNBOUND] = "",
-		[WALSIZER_BOUND_MAX] = "walsizer.max",
-		[WALSIZER_BOUND_DISK] = "walsizer.max_disk_percent",
-		[WALSIZER_BOUND_RECOVERY] = "walsizer.max_recovery_time",
-	};
-	const WalsizerFigures *figures = &decision->figures;
-	bool		bounded = decision->reason == WALSIZER_BECAUSE_BOUNDED;
-	bool		news;
-
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	news = bounded && (walsizer_shared->warned_bound != decision->bound ||
-					   walsizer_shared->warned_limit != figures->limit);
-	if (bounded)
-	{
-		walsizer_shared->warned_bound = decision->bound;
-		walsizer_shared->warned_limit = figures->limit;
-	}
-	else if (decision->cycle && decision->reason == WALSIZER_BECAUSE_ENOUGH &&
-			 figures->wanted <= figures->in_force)
-		walsizer_shared->warned_bound = WALSIZER_UNBOUND;
-	LWLockRelease(walsizer_shared->lock);
-
-	if (news)
-		ereport(WARNING,
-				(errmsg("checkpoints are forced by WAL volume, and %s keeps walsizer from raising max_wal_size above %lld MB",
-						settings[decision->bound], (long long) figures->in_force),
-				 errdetail("The present load needs %lld MB.", (long long) decision->wanted),
-				 errhint("Raise %s if the server can bear it.", settings[decision->bound])));
-}
-
-/*-------------------------------------------------------------------------
  * One pass
  *-------------------------------------------------------------------------
  */
@@ -302,91 +178,15 @@ try_change(int64 mb, WalsizerApplied *applied)
 		note_written(written_before);
 }
 
-/*
- * Is this outcome news?  An attempt that fails is repeated every timeout, but
- * recorded and logged only when it fails in another way than the last one
- * did; a dry run, when it would go further than the last one did.
- */
-static bool
-is_news(const WalsizerApplied *applied, int64 mb)
-{
-	WalsizerShared *shared = walsizer_shared;
-	bool		news;
-
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	if (applied->outcome == WALSIZER_APPLIED)
-		news = true;
-	else if (applied->outcome == WALSIZER_DRY_RUN)
-		news = mb > shared->dry_run_size;
-	else
-		news = applied->outcome != shared->trouble.outcome ||
-			strcmp(applied->message, shared->trouble.message) != 0;
-
-	if (applied->outcome == WALSIZER_DRY_RUN)
-		shared->dry_run_size = Max(mb, shared->dry_run_size);
-	else if (applied->outcome == WALSIZER_APPLIED)
-		memset(&shared->trouble, 0, sizeof(shared->trouble));
-	else if (news)
-	{
-		shared->trouble = *applied;
-		shared->trouble_at = GetCurrentTimestamp();
-	}
-	LWLockRelease(shared->lock);
-	return news;
-}
-
 /* Carry out a decision to raise or lower, and record what came of it. */
 static void
 change_setting(const WalsizerDecision *decision, const WalsizerSample *sample,
 			   WalsizerApplied *applied)
 {
-	WalsizerEvent event = make_event(decision, sample, sample->settings.max_wal_size);
+	WalsizerEvent event = walsizer_make_event(decision, sample, sample->settings.max_wal_size);
 
 	try_change(decision->target, applied);
-	event.outcome = applied->outcome;
-	strlcpy(event.message, applied->message, sizeof(event.message));
-	if (!is_news(applied, decision->target))
-		return;
-	record(&event);
-	log_change(&event);
-}
-
-/*
- * Has the trouble gone by itself?  A refused value comes into force with the
- * first reload after the files were mended, whoever asks for it: that is our
- * change, only late.  An obstacle may simply have been cleared away.
- */
-static void
-note_end_of_trouble(const WalsizerDecision *decision, const WalsizerSample *sample,
-					int64 old_size)
-{
-	WalsizerShared *shared = walsizer_shared;
-	WalsizerOutcome outcome = shared->trouble.outcome;
-	WalsizerOutcome obstacle;
-	bool		late = outcome == WALSIZER_REFUSED &&
-		shared->state.own == shared->state.written && shared->state.own != 0;
-	bool		cleared = (outcome == WALSIZER_FORBIDDEN || outcome == WALSIZER_OVERRIDDEN) &&
-		walsizer_apply_obstacle(&obstacle) == NULL;
-
-	if (!late && !cleared)
-		return;
-
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	memset(&shared->trouble, 0, sizeof(shared->trouble));
-	LWLockRelease(shared->lock);
-
-	if (late && sample->settings.max_wal_size != old_size)
-	{
-		WalsizerEvent event = make_event(decision, sample, old_size);
-
-		event.action = event.new_size > old_size ? WALSIZER_RAISE : WALSIZER_LOWER;
-		event.reason = WALSIZER_BECAUSE_WAITING;
-		event.outcome = WALSIZER_APPLIED;
-		event.new_size = event.wanted = sample->settings.max_wal_size;
-		strlcpy(event.message, "took effect with a later reload", sizeof(event.message));
-		record(&event);
-		log_change(&event);
-	}
+	walsizer_record_attempt(&event, applied);
 }
 
 /*
@@ -408,7 +208,7 @@ revert(const WalsizerSample *sample, WalsizerApplied *applied)
 	decision.action = WALSIZER_REVERT;
 	decision.reason = WALSIZER_BECAUSE_ASKED;
 	decision.wanted = decision.target = state->found;
-	event = make_event(&decision, sample, sample->settings.max_wal_size);
+	event = walsizer_make_event(&decision, sample, sample->settings.max_wal_size);
 
 	if (state->found_by_alter_system)
 		walsizer_apply_set(state->found, applied);
@@ -422,11 +222,7 @@ revert(const WalsizerSample *sample, WalsizerApplied *applied)
 		LWLockRelease(walsizer_shared->lock);
 		event.new_size = applied->in_force;
 	}
-	event.outcome = applied->outcome;
-	strlcpy(event.message, applied->message, sizeof(event.message));
-	(void) is_news(applied, event.new_size);
-	record(&event);
-	log_change(&event);
+	walsizer_record_attempt(&event, applied);
 }
 
 /* walsizer_reset(): forget demand and history, not whose value it is. */
@@ -475,13 +271,13 @@ pass(Clockwork *clockwork)
 		reset();
 	decision = decide(&sample);
 	if (decision.action == WALSIZER_EXTERNAL)
-		record_external(&decision, &sample, old_size);
+		walsizer_record_external(&decision, &sample, old_size);
 	if (walsizer_shared->trouble.outcome != WALSIZER_NOTED)
-		note_end_of_trouble(&decision, &sample, old_size);
+		walsizer_note_end_of_trouble(&decision, &sample, old_size);
 	request.answer.in_force = sample.settings.max_wal_size;
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 		change_setting(&decision, &sample, &request.answer);
-	warn_of_bound(&decision);
+	walsizer_warn_of_bound(&decision);
 	if (request.asked & WALSIZER_ASK_REVERT)
 		revert(&sample, &request.answer);
 

@@ -1,0 +1,222 @@
+/*-------------------------------------------------------------------------
+ *
+ * walsizer_record.c
+ *	  What the worker did and met: into the history, and into the log.
+ *
+ * Each change is logged; each trouble once, however often it is met again.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/timestamp.h"
+
+#include "walsizer.h"
+
+/* An event from a decision; what came of it is still to be filled in. */
+WalsizerEvent
+walsizer_make_event(const WalsizerDecision *decision, const WalsizerSample *sample, int64 old_size)
+{
+	const WalsizerFigures *figures = &decision->figures;
+	WalsizerEvent event = {0};
+
+	event.at = GetCurrentTimestamp();
+	event.action = decision->action;
+	event.reason = decision->reason;
+	event.bound = decision->bound;
+	event.old_size = old_size;
+	event.wanted = decision->wanted;
+	event.new_size = decision->target;
+	event.demand = figures->demand;
+	event.rate = figures->rate;
+	event.forced = figures->forced;
+	event.requested = figures->requested;
+	event.timeout = sample->settings.timeout;
+	event.completion_target = sample->settings.completion_target;
+	event.standby = sample->standby;
+	event.followed = -1;
+	return event;
+}
+
+/* Add to the history, on disk too. */
+void
+walsizer_record(const WalsizerEvent *event)
+{
+	walsizer_state_add_event(event);
+	walsizer_state_save();
+}
+
+/* The figures that led to a change, for the DETAIL of a message. */
+static int
+detail_of(const WalsizerEvent *event)
+{
+	return errdetail("Reason: %s. WAL written within checkpoint_timeout: %lld MB, now %.1f MB/s. Checkpoints forced by WAL volume in that time: %lld.",
+					 walsizer_reason_name(event->reason),
+					 (long long) (event->demand / WALSIZER_MB),
+					 (double) event->rate / WALSIZER_MB,
+					 (long long) event->forced);
+}
+
+static void
+log_change(const WalsizerEvent *event)
+{
+	if (event->outcome == WALSIZER_APPLIED)
+		ereport(LOG,
+				(errmsg("walsizer changed max_wal_size from %lld MB to %lld MB",
+						(long long) event->old_size, (long long) event->new_size),
+				 detail_of(event)));
+	else if (event->outcome == WALSIZER_DRY_RUN)
+		ereport(LOG,
+				(errmsg("walsizer would change max_wal_size from %lld MB to %lld MB",
+						(long long) event->old_size, (long long) event->new_size),
+				 detail_of(event),
+				 errhint("Turn walsizer.dry_run off to have it done.")));
+	else
+		ereport(WARNING,
+				(errmsg("walsizer could not change max_wal_size from %lld MB to %lld MB: %s",
+						(long long) event->old_size, (long long) event->new_size,
+						event->message),
+				 detail_of(event),
+				 errhint("walsizer keeps watching and tries again every checkpoint_timeout; this message is not repeated.")));
+}
+
+/*
+ * Is this outcome news?  An attempt that fails is repeated every timeout, but
+ * recorded and logged only when it fails in another way than the last one
+ * did; a dry run, when it comes to a size that differs by more than a quarter.
+ */
+static bool
+is_news(const WalsizerApplied *applied, int64 mb)
+{
+	WalsizerShared *shared = walsizer_shared;
+	bool		news;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	if (applied->outcome == WALSIZER_APPLIED)
+		news = true;
+	else if (applied->outcome == WALSIZER_DRY_RUN)
+		news = Abs(mb - shared->dry_run_size) * 4 > shared->dry_run_size;
+	else
+		news = applied->outcome != shared->trouble.outcome ||
+			strcmp(applied->message, shared->trouble.message) != 0;
+
+	if (news && applied->outcome == WALSIZER_DRY_RUN)
+		shared->dry_run_size = mb;
+	else if (applied->outcome == WALSIZER_APPLIED)
+		memset(&shared->trouble, 0, sizeof(shared->trouble));
+	else if (news && applied->outcome != WALSIZER_DRY_RUN)
+	{
+		shared->trouble = *applied;
+		shared->trouble_at = GetCurrentTimestamp();
+	}
+	LWLockRelease(shared->lock);
+	return news;
+}
+
+/*
+ * Record what an attempt to change the setting to event->new_size came to, and
+ * log it, if that is news.
+ */
+void
+walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied)
+{
+	event->outcome = applied->outcome;
+	strlcpy(event->message, applied->message, sizeof(event->message));
+	if (!is_news(applied, event->new_size))
+		return;
+	walsizer_record(event);
+	log_change(event);
+}
+
+/*
+ * Has the trouble gone by itself?  A refused value comes into force with the
+ * first reload after the files were mended, whoever asks for it: that is our
+ * change, only late.  An obstacle may simply have been cleared away.
+ */
+void
+walsizer_note_end_of_trouble(const WalsizerDecision *decision, const WalsizerSample *sample,
+					int64 old_size)
+{
+	WalsizerShared *shared = walsizer_shared;
+	WalsizerOutcome outcome = shared->trouble.outcome;
+	WalsizerOutcome obstacle;
+	bool		late = outcome == WALSIZER_REFUSED &&
+		shared->state.own == shared->state.written && shared->state.own != 0;
+	bool		cleared = (outcome == WALSIZER_FORBIDDEN || outcome == WALSIZER_OVERRIDDEN) &&
+		walsizer_apply_obstacle(&obstacle) == NULL;
+
+	if (!late && !cleared)
+		return;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	memset(&shared->trouble, 0, sizeof(shared->trouble));
+	LWLockRelease(shared->lock);
+
+	if (late && sample->settings.max_wal_size != old_size)
+	{
+		WalsizerEvent event = walsizer_make_event(decision, sample, old_size);
+
+		event.action = event.new_size > old_size ? WALSIZER_RAISE : WALSIZER_LOWER;
+		event.reason = WALSIZER_BECAUSE_WAITING;
+		event.outcome = WALSIZER_APPLIED;
+		event.new_size = event.wanted = sample->settings.max_wal_size;
+		strlcpy(event.message, "took effect with a later reload", sizeof(event.message));
+		walsizer_record(&event);
+		log_change(&event);
+	}
+}
+
+/* Somebody else changed the setting, now or while we were not looking. */
+void
+walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample *sample,
+				int64 old_size)
+{
+	WalsizerEvent event = walsizer_make_event(decision, sample, old_size);
+
+	event.outcome = WALSIZER_NOTED;
+	walsizer_record(&event);
+	ereport(LOG,
+			(errmsg("max_wal_size was changed from %lld MB to %lld MB, but not by walsizer",
+					(long long) event.old_size, (long long) event.new_size),
+			 errdetail("walsizer takes the new value for the administrator's and leaves it alone for one checkpoint_timeout.")));
+}
+
+/*
+ * More is needed than a bound allows.  Said once for each bound and its size;
+ * said again only after it was enough, or after the bound has moved.
+ */
+void
+walsizer_warn_of_bound(const WalsizerDecision *decision)
+{
+	static const char *const settings[] = {
+		[WALSIZER_UNBOUND] = "",
+		[WALSIZER_BOUND_MAX] = "walsizer.max",
+		[WALSIZER_BOUND_DISK] = "walsizer.max_disk_percent",
+		[WALSIZER_BOUND_RECOVERY] = "walsizer.max_recovery_time",
+	};
+	const WalsizerFigures *figures = &decision->figures;
+	bool		bounded = decision->reason == WALSIZER_BECAUSE_BOUNDED;
+	bool		news;
+
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	news = bounded && (walsizer_shared->warned_bound != decision->bound ||
+					   walsizer_shared->warned_limit != figures->limit);
+	if (bounded)
+	{
+		walsizer_shared->warned_bound = decision->bound;
+		walsizer_shared->warned_limit = figures->limit;
+	}
+	else if (decision->cycle && decision->reason == WALSIZER_BECAUSE_ENOUGH &&
+			 figures->wanted <= figures->in_force)
+		walsizer_shared->warned_bound = WALSIZER_UNBOUND;
+	LWLockRelease(walsizer_shared->lock);
+
+	if (news)
+		ereport(WARNING,
+				(errmsg("checkpoints are forced by WAL volume, and %s keeps walsizer from raising max_wal_size above %lld MB",
+						settings[decision->bound], (long long) figures->in_force),
+				 errdetail("The present load needs %lld MB.", (long long) decision->wanted),
+				 errhint("Raise %s if the server can bear it.", settings[decision->bound])));
+}
