@@ -97,7 +97,8 @@ is_news(const WalsizerApplied *applied, int64 mb)
 	if (applied->outcome == WALSIZER_APPLIED)
 		news = true;
 	else if (applied->outcome == WALSIZER_DRY_RUN)
-		news = Abs(mb - shared->dry_run_size) * 4 > shared->dry_run_size;
+		news = (Max(mb, shared->dry_run_size) - Min(mb, shared->dry_run_size)) * 4 >
+			shared->dry_run_size;
 	else
 		news = applied->outcome != shared->trouble.outcome ||
 			strcmp(applied->message, shared->trouble.message) != 0;
