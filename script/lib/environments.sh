@@ -50,15 +50,24 @@ find_server() { # version
     esac
 }
 
-# The same server with its own assertions compiled in.
+# The same server with its own assertions compiled in.  Returns 1 if there is
+# no source to be had: a mirror may lag behind or drop what others still have.
 find_cassert_server() { # version, one that find_server finds in Debian
+    local tarball
     find_server "$1"
     SERVER_PREFIX=$WALSIZER_CACHE/pg$1-cassert-$RECIPE
     SERVER_PG_CONFIG=bin/pg_config
     if [ ! -d "$SERVER_PREFIX" ]; then
+        can_isolate || die "needs root and namespaces to build a server"
         need_packages bison flex bzip2 xz-utils
         apt_get update
-        in_cache "$SERVER_PREFIX" build_with_assertions "$1" "$SERVER_CHROOT"
+        make_run_dir
+        tarball=$(download_source "$1" "$RUN_DIR/source")
+        if [ -n "$tarball" ]; then
+            in_cache "$SERVER_PREFIX" build_with_assertions "$SERVER_CHROOT" "$tarball"
+        fi
+        clean_up
+        [ -n "$tarball" ]
     fi
 }
 
@@ -233,35 +242,30 @@ pip_download() { # requirement, directory
 # Servers with assertions, from Debian's source packages
 #
 
-build_with_assertions() { # version, chroot or "", directory
-    local version=$1 chroot=$2 dir=$3 tarball
-    can_isolate || die "needs root and namespaces"
+build_with_assertions() { # chroot or "", source, directory
+    local chroot=$1 tarball=$2 dir=$3
 
     RUN_DIR=$dir/run
     mkdir -p "$RUN_DIR/root" "$RUN_DIR/tmp/w/src"
     chmod 1777 "$RUN_DIR/tmp"
-    tarball=$(download_source "$version" "$dir/apt")
     tar -C "$RUN_DIR/tmp/w/src" --strip-components 1 -xf "$tarball"
     cp "$ROOT/script/lib/build-cassert" "$RUN_DIR/tmp/w/"
 
     run_isolated "$chroot" postgres bash build-cassert
     mv "$RUN_DIR"/tmp/w/installed/usr/local/pgsql/* "$dir/"
-    rm -rf "$RUN_DIR" "$dir/apt"
-    "$dir/bin/postgres" --version
+    rm -rf "$RUN_DIR"
 }
 
-# Prints the name of the file.  apt is given places of its own, so that the
-# machine's own sources need not offer source packages.
+# Prints the name of the file, or nothing.  apt is given places of its own, so
+# that the machine's own sources need not offer source packages.
 download_source() { # version, directory
-    local version=$1 dir=$2 mirror
+    local version=$1 dir=$2 mirror suite
     mirror=$(debian_mirror)
 
     mkdir -p "$dir/lists/partial" "$dir/sources.list.d"
-    if [ "$version" -eq 15 ]; then
-        printf 'deb-src %s bookworm main\n' "$mirror"
-    else
-        printf 'deb-src %s %s main\n' "$mirror" sid "$mirror" experimental
-    fi >"$dir/sources.list"
+    for suite in $(source_suites "$version"); do
+        printf 'deb-src %s %s main\n' "$mirror" "$suite"
+    done >"$dir/sources.list"
 
     local options=(
         -q -o Dir::Etc::SourceList="$dir/sources.list"
@@ -269,7 +273,21 @@ download_source() { # version, directory
         -o Dir::State::Lists="$dir/lists"
         -o APT::Sandbox::User=root
     )
-    apt-get "${options[@]}" update >&2
-    (cd "$dir" && apt-get "${options[@]}" source --download-only "postgresql-$version" >&2)
-    find "$dir" -name "postgresql-${version}_*.orig.tar.*" ! -name '*.asc'
+    if apt-get "${options[@]}" update >"$dir/log" 2>&1 &&
+        (cd "$dir" && apt-get "${options[@]}" source --download-only "postgresql-$version") \
+            >>"$dir/log" 2>&1
+    then
+        find "$dir" -name "postgresql-${version}_*.orig.tar.*" ! -name '*.asc'
+    else
+        grep '^E:' "$dir/log" >&2
+    fi
+}
+
+source_suites() { # version
+    case $1 in
+        15) echo bookworm ;;
+        17) echo trixie ;;
+        18) echo forky sid ;;
+        19) echo sid experimental ;;
+    esac
 }
