@@ -19,7 +19,7 @@ DATA = walsizer--1.0.sql
 
 # A server of its own: the library must be preloaded, and nobody's running
 # server is to be touched by "make installcheck".
-REGRESS = walsizer not_preloaded
+REGRESS = walsizer
 REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(CURDIR)/test/regress.conf
 TAP_TESTS = 1
