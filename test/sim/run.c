@@ -1,0 +1,439 @@
+/*-------------------------------------------------------------------------
+ *
+ * run.c
+ *	  A load on a server, with a policy that watches and acts.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+/* The worker looks five times less often after a minute without WAL. */
+#define IDLE_AFTER			60000.0
+#define IDLE_FACTOR			5
+
+/* The clock of the machine when the trace begins: some hour since 1970. */
+#define FIRST_HOUR			490000
+#define MONOTONIC_START		INT64_C(5000000)
+
+/* The rivals' ceiling; walsizer's is in its configuration. */
+#define CLASSIC_MAX			(64 * 1024)
+#define CLASSIC_THRESHOLD	2
+#define QUIET_INTERVALS		5
+#define SHRINK				0.75
+
+/* The largest WAL of any T, by positions one sample apart. */
+#define WINDOW_SLOTS		4096
+
+typedef struct Run
+{
+	SimServer	server;
+	SimPolicy	policy;
+	const SimOptions *options;
+	SimResult  *result;
+	int64_t		first_size;
+
+	/* the worker */
+	double		next_sample;
+	double		last_wal;		/* when WAL was last seen growing */
+	double		last_pos;
+	bool		reset;			/* the statistics were */
+	bool		lowered;
+	WalsizerState *state;
+
+	/* the classics */
+	double		cycle;
+	int64_t		counted;
+	int			quiet;
+
+	/* for the table */
+	double		size_time;		/* MB * ms */
+	double		since;
+	double		positions[WINDOW_SLOTS];
+	int64_t		num_positions;
+} Run;
+
+void
+sim_default_options(SimOptions *options)
+{
+	memset(options, 0, sizeof(*options));
+	options->config.enable = true;
+	options->config.predict = true;
+	options->config.max = 64 * 1024;
+	options->config.threshold = 1;
+	options->config.headroom = 1.2;
+	options->config.sample_interval = 1000;
+	options->config.lookback = 7 * 24;
+	options->config.max_disk_percent = 50;
+	options->apply_delay = 50;
+}
+
+const char *
+sim_policy_name(SimPolicy policy)
+{
+	static const char *const names[] = {"walsizer", "classic", "shrinking", "static", "oracle"};
+
+	return names[policy];
+}
+
+static void
+account_size(Run *run)
+{
+	run->size_time += (double) run->server.settings.max_wal_size * (run->server.now - run->since);
+	run->since = run->server.now;
+}
+
+/* Set a new size, as the worker does: it takes effect a moment later. */
+static void
+apply(Run *run, int64_t mb)
+{
+	int64_t		old = run->server.settings.max_wal_size;
+
+	if (mb == old)
+		return;
+	if (mb > old)
+	{
+		run->result->raises++;
+		run->result->returns += run->lowered;
+	}
+	else
+		run->result->lowers++;
+	run->lowered = mb < old;
+	account_size(run);
+	if (run->options->apply_delay > 0)
+		sim_server_apply(&run->server, mb, run->options->apply_delay);
+	else
+		run->server.settings.max_wal_size = mb;
+	run->result->peak = mb > run->result->peak ? mb : run->result->peak;
+}
+
+static void
+broken(Run *run, const char *what)
+{
+	if (run->result->broken == NULL)
+	{
+		run->result->broken = what;
+		run->result->broken_at = run->server.now / 1000;
+	}
+}
+
+/* What must hold at every step, whatever the load. */
+static void
+check_decision(Run *run, const WalsizerDecision *d, const WalsizerState *state)
+{
+	int64_t		in_force = run->server.settings.max_wal_size;
+	int64_t		segment = run->server.settings.segment_size / WALSIZER_MB;
+
+	if (d->action != WALSIZER_RAISE && d->action != WALSIZER_LOWER)
+		return;
+	if (d->target % segment != 0 && d->target != state->found)
+		broken(run, "not in whole segments");
+	if (d->target < 2 * segment)
+		broken(run, "less than two segments");
+	if (d->action == WALSIZER_RAISE)
+	{
+		if (d->target <= in_force)
+			broken(run, "a raise that is none");
+		if (d->target > run->options->config.max)
+			broken(run, "raised beyond walsizer.max");
+	}
+	else
+	{
+		if (d->target >= in_force)
+			broken(run, "a lowering that is none");
+		if (state->own != in_force || d->target < state->found)
+			broken(run, "lowered what was not raised by walsizer");
+	}
+}
+
+static void
+walsizer_tick(Run *run)
+{
+	const SimServer *s = &run->server;
+	WalsizerSample sample = {0};
+	WalsizerDecision decision;
+
+	sample.now = MONOTONIC_START + (int64_t) s->now;
+	sample.hour = FIRST_HOUR + (int64_t) (s->now / 3600000);
+	sample.write_lsn = (uint64_t) s->pos;
+	sample.redo_lsn = (uint64_t) s->redo;
+	sample.checkpoint_running = s->running;
+	sample.checkpoint_age = run->state->primed ? -1 : (int64_t) (s->now - s->redo_time);
+	sample.requested = s->requested;
+	sample.timed = s->timed;
+	sample.counters_reset = run->reset;
+	sample.alter_system = run->result->raises > 0;
+	sample.settings = s->settings;
+	run->reset = false;
+
+	decision = walsizer_step(&run->options->config, run->state, &sample);
+	run->result->samples++;
+	if (decision.action == WALSIZER_EXTERNAL)
+		run->result->externals++;
+	if (run->options->check)
+		check_decision(run, &decision, run->state);
+	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
+	{
+		walsizer_wrote(run->state, decision.target);
+		apply(run, decision.target);
+	}
+	if (run->options->csv != NULL)
+		fprintf(run->options->csv, "%.0f,%s,%lld,%.0f,%lld,%lld,%lld,%lld,%lld,%s,%s\n",
+				s->now / 1000, "walsizer", (long long) s->settings.max_wal_size, s->pos,
+				(long long) decision.figures.used, (long long) decision.figures.demand,
+				(long long) decision.figures.rate,
+				(long long) (s->causes[WALSIZER_CAUSE_FORCED] + s->causes[WALSIZER_CAUSE_STALE]),
+				(long long) s->causes[WALSIZER_CAUSE_TIMED],
+				walsizer_action_name(decision.action), walsizer_reason_name(decision.reason));
+}
+
+/* current * (n + 1) for n requested checkpoints in a checkpoint_timeout. */
+static void
+classic_tick(Run *run)
+{
+	SimServer  *s = &run->server;
+	int64_t		size = s->settings.max_wal_size;
+	int64_t		requested = s->requested - run->counted;
+
+	if (run->reset)
+		requested = 0;
+	run->reset = false;
+	if (s->now - run->cycle < (double) s->settings.timeout)
+		return;
+	run->cycle = s->now;
+	run->counted = s->requested;
+	if (requested >= CLASSIC_THRESHOLD)
+	{
+		run->quiet = 0;
+		if (size < CLASSIC_MAX)
+			apply(run, size * (requested + 1) < CLASSIC_MAX ? size * (requested + 1) : CLASSIC_MAX);
+	}
+	else if (requested == 0 && ++run->quiet >= QUIET_INTERVALS && run->policy == SIM_SHRINKING)
+	{
+		run->quiet = 0;
+		size = (int64_t) ((double) size * SHRINK);
+		apply(run, size > run->first_size ? size : run->first_size);
+	}
+}
+
+static void
+plain_csv(Run *run)
+{
+	const SimServer *s = &run->server;
+
+	fprintf(run->options->csv, "%.0f,%s,%lld,%.0f,%.0f,,,%lld,%lld,,\n", s->now / 1000,
+			sim_policy_name(run->policy), (long long) s->settings.max_wal_size, s->pos,
+			s->pos - s->redo,
+			(long long) (s->causes[WALSIZER_CAUSE_FORCED] + s->causes[WALSIZER_CAUSE_STALE]),
+			(long long) s->causes[WALSIZER_CAUSE_TIMED]);
+}
+
+/* Keep the positions of the last T, so that the largest window is known. */
+static void
+note_window(Run *run)
+{
+	const SimServer *s = &run->server;
+	int64_t		slots = s->settings.timeout / 1000;
+	double	   *slot;
+
+	if (slots < 1 || slots > WINDOW_SLOTS)
+		slots = WINDOW_SLOTS;
+	slot = &run->positions[run->num_positions % slots];
+	if (run->num_positions < slots)
+		run->result->largest_window = s->pos - run->positions[0];
+	else
+		run->result->largest_window = fmax(run->result->largest_window, s->pos - *slot);
+	*slot = s->pos;
+	if (run->num_positions == 0)
+		run->result->largest_window = 0;
+	run->num_positions++;
+}
+
+static void
+tick(Run *run)
+{
+	SimServer  *s = &run->server;
+
+	if (s->pos > run->last_pos)
+		run->last_wal = s->now;
+	run->last_pos = s->pos;
+	switch (run->policy)
+	{
+		case SIM_WALSIZER:
+			walsizer_tick(run);
+			break;
+		case SIM_CLASSIC:
+		case SIM_SHRINKING:
+			classic_tick(run);
+			break;
+		case SIM_STATIC:
+		case SIM_ORACLE:
+			note_window(run);
+			break;
+	}
+	if (run->options->csv != NULL && run->policy != SIM_WALSIZER)
+		plain_csv(run);
+
+	/* the oracle measures every second of every load */
+	run->next_sample += (double) run->options->config.sample_interval;
+	if (run->policy == SIM_WALSIZER && s->now - run->last_wal >= IDLE_AFTER)
+		run->next_sample += (IDLE_FACTOR - 1) * (double) run->options->config.sample_interval;
+}
+
+/* Let the server run to this time, with the ticks on the way. */
+static void
+advance(Run *run, double until, double rate)
+{
+	SimServer  *s = &run->server;
+
+	while (run->next_sample <= until)
+	{
+		if (s->apply_at > 0 && s->apply_at < run->next_sample)
+		{
+			sim_server_advance(s, s->apply_at, rate);
+			account_size(run);
+		}
+		sim_server_advance(s, run->next_sample, rate);
+		account_size(run);
+		tick(run);
+	}
+	sim_server_advance(s, until, rate);
+}
+
+/* What the state file keeps over a restart; a crash loses the last window. */
+static void
+restart_worker(Run *run, bool crash)
+{
+	WalsizerState *before = run->state;
+
+	if (run->policy != SIM_WALSIZER)
+	{
+		run->cycle = run->server.now;
+		run->counted = run->server.requested;
+		return;
+	}
+	if (!crash)
+		walsizer_settle(before);
+	run->state = calloc(1, sizeof(WalsizerState));
+	if (run->state == NULL)
+		abort();
+	run->state->found = before->found;
+	run->state->found_by_alter_system = before->found_by_alter_system;
+	run->state->written = before->written;
+	run->state->own = before->own;
+	memcpy(run->state->peaks, before->peaks, sizeof(before->peaks));
+	free(before);
+}
+
+static void
+happen(Run *run, SimMark mark)
+{
+	SimServer  *s = &run->server;
+
+	switch (mark)
+	{
+		case SIM_NOTHING:
+			break;
+		case SIM_CHECKPOINT:
+			sim_server_checkpoint(s);
+			break;
+		case SIM_RESTART:
+		case SIM_CRASH:
+			sim_server_restart(s, mark == SIM_CRASH);
+			account_size(run);
+			restart_worker(run, mark == SIM_CRASH);
+			run->next_sample = s->now;
+			break;
+		case SIM_BEGIN:
+			sim_server_begin(s);
+			break;
+		case SIM_END:
+			sim_server_end(s);
+			break;
+		case SIM_RESET_STATISTICS:
+			s->requested = s->timed = 0;
+			run->reset = true;
+			break;
+	}
+}
+
+static void
+fill_result(Run *run)
+{
+	const SimServer *s = &run->server;
+	SimResult  *r = run->result;
+	double		writing = s->written_by_time + s->written_by_wal;
+
+	account_size(run);
+	r->stale = s->causes[WALSIZER_CAUSE_STALE];
+	r->forced = s->causes[WALSIZER_CAUSE_FORCED] + r->stale;
+	r->timed = s->causes[WALSIZER_CAUSE_TIMED];
+	r->other = s->causes[WALSIZER_CAUSE_OTHER];
+	r->forced_share = s->now > 0 ? s->forced_time / s->now : 0;
+	r->mean = s->now > 0 ? run->size_time / s->now : (double) s->settings.max_wal_size;
+	r->final = s->settings.max_wal_size;
+	r->wal = s->pos - 16 * SIM_MB * 64;
+	r->peak_files = s->peak_files;
+	r->time_paced = writing > 0.5 ? s->written_by_time / writing : -1;
+}
+
+/* Run the load from its beginning; static_mb is for SIM_STATIC and SIM_ORACLE. */
+void
+sim_run(SimLoad *load, SimPolicy policy, int64_t static_mb, const SimOptions *options,
+		SimResult *result)
+{
+	Run		   *run = calloc(1, sizeof(Run));
+	SimPiece	piece;
+	double		restarts = 0;	/* time that restarts took, not the load's */
+
+	if (run == NULL || (run->state = calloc(1, sizeof(WalsizerState))) == NULL)
+		abort();
+	memset(result, 0, sizeof(*result));
+	sim_load_rewind(load);
+	sim_server_init(&run->server, &load->settings);
+	run->server.hot_pages = load->hot_pages;
+	run->server.touch_bytes = load->touch_bytes;
+	run->server.image_bytes = load->image_bytes;
+	run->server.late_counters = options->late_counters;
+	run->policy = policy;
+	run->options = options;
+	run->result = result;
+	if (policy == SIM_STATIC || policy == SIM_ORACLE)
+		run->server.settings.max_wal_size = static_mb;
+	run->first_size = result->peak = run->server.settings.max_wal_size;
+
+	while (load->next(load, run->server.now - restarts, &piece))
+	{
+		double		before;
+
+		advance(run, run->server.now + piece.ms,
+				piece.ms > 0 ? piece.bytes / piece.ms : 0);
+		before = run->server.now;
+		happen(run, piece.mark);
+		restarts += run->server.now - before;
+	}
+	fill_result(run);
+	free(run->state);
+	free(run);
+}
+
+/*
+ * The smallest max_wal_size (MB) that never forces a checkpoint, wherever the
+ * intervals begin: what the largest WAL of any T needs when nothing is forced.
+ */
+int64_t
+sim_oracle(SimLoad *load, const SimOptions *options)
+{
+	SimOptions	quiet = *options;
+	SimResult	result;
+
+	quiet.csv = NULL;
+	quiet.config.sample_interval = 1000;
+	sim_run(load, SIM_ORACLE, INT32_MAX, &quiet, &result);
+	return walsizer_size_for((int64_t) result.largest_window, &load->settings);
+}

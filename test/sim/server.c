@@ -1,0 +1,307 @@
+/*-------------------------------------------------------------------------
+ *
+ * server.c
+ *	  A model of the server's checkpointing.
+ *
+ * What it follows, with the places in the server's sources:
+ *
+ * - Whoever fills segment redo + CheckPointSegments - 1 asks for a checkpoint
+ *	 (XLogWrite, XLogCheckpointNeeded), by the value its own process holds.
+ *	 While a long statement runs, it is the one that fills segments.
+ * - checkpoint_timeout counts from the start of the last checkpoint; when
+ *	 nothing was written it is skipped, which moves no redo pointer
+ *	 (CheckpointerMain, CreateCheckPoint).
+ * - A checkpoint writes as fast as the larger of WAL's and time's share of the
+ *	 way to the next one demands, divided by checkpoint_completion_target
+ *	 (IsCheckpointOnSchedule).  Asked for meanwhile, the next follows at once.
+ * - After a checkpoint the first touch of each page logs the whole page.  The
+ *	 load touches hot_pages at random, so of the images a share
+ *	 1 - exp(-touches / hot_pages) has been written.
+ * - Files below the redo pointer are recycled up to the estimated distance of
+ *	 checkpoints, at most max_wal_size (XLOGfileslop).
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <math.h>
+#include <string.h>
+
+#include "sim.h"
+
+#define FAST_CHECKPOINT		300.0	/* ms */
+#define RECOVERY			5000.0	/* ms, a restart takes as long */
+#define MIN_WAL_SIZE		(80 * SIM_MB)
+
+double
+sim_segment_start(const SimServer *s, double pos)
+{
+	double		size = (double) s->settings.segment_size;
+
+	return floor(pos / size) * size;
+}
+
+static double
+capacity(const SimServer *s)
+{
+	return (double) walsizer_capacity(s->settings.max_wal_size, &s->settings);
+}
+
+void
+sim_server_init(SimServer *s, const WalsizerSettings *settings)
+{
+	memset(s, 0, sizeof(*s));
+	s->settings = *settings;
+	s->touch_bytes = 200;
+	s->image_bytes = 6000;
+	s->pos = s->redo = s->files_from = s->files_to = 16 * SIM_MB * 64;
+}
+
+static void
+start_checkpoint(SimServer *s, WalsizerCause cause)
+{
+	bool		timed = cause == WALSIZER_CAUSE_TIMED;
+
+	if (cause == WALSIZER_CAUSE_FORCED || cause == WALSIZER_CAUSE_STALE)
+		s->forced_time += s->now - s->redo_time;
+	s->causes[cause]++;
+	if (s->late_counters)
+	{
+		s->late_timed += timed;
+		s->late_requested += !timed;
+	}
+	else
+	{
+		s->timed += timed;
+		s->requested += !timed;
+	}
+	s->estimate = s->pos - s->redo > s->estimate ? s->pos - s->redo :
+		0.9 * s->estimate + 0.1 * (s->pos - s->redo);
+	s->redo = s->pos;
+	s->redo_time = s->timer = s->now;
+	s->touches = 0;
+	s->running = true;
+	s->running_timed = timed;
+	s->written = 0;
+	s->fast_until = cause == WALSIZER_CAUSE_OTHER ? s->now + FAST_CHECKPOINT : 0;
+	s->wal_request = s->stale_request = false;
+}
+
+static void
+end_checkpoint(SimServer *s)
+{
+	double		freed = s->redo - s->files_from;
+	double		room = s->estimate * (1 + s->settings.completion_target) * 1.1;
+	double		most = (double) s->settings.max_wal_size * SIM_MB;
+
+	room = fmax(fmin(room, most), MIN_WAL_SIZE);
+	s->files_from = s->redo;
+	s->files_to = fmax(fmax(s->files_to, s->pos), fmin(s->files_to + freed, s->redo + room));
+	s->requested += s->late_requested;
+	s->timed += s->late_timed;
+	s->late_requested = s->late_timed = 0;
+	s->running = false;
+	if (s->wal_request)
+		start_checkpoint(s, s->stale_request ? WALSIZER_CAUSE_STALE : WALSIZER_CAUSE_FORCED);
+}
+
+/* The end of the segment that whoever fills it asks for a checkpoint. */
+static double
+trigger(const SimServer *s)
+{
+	double		size = (double) s->settings.segment_size;
+	double		filled = s->pos - sim_segment_start(s, s->pos);
+	double		next = filled > 0 ? s->pos - filled + size : s->pos + size;
+	double		room = capacity(s);
+
+	if (s->wal_request)
+		return INFINITY;
+	if (s->statements > 0)
+		room = (double) walsizer_capacity((int64_t) s->stale_mb, &s->settings);
+	return fmax(next, sim_segment_start(s, s->redo) + room);
+}
+
+/* A segment was filled: does it ask for a checkpoint? */
+static void
+segment_filled(SimServer *s)
+{
+	bool		stale = s->pos < sim_segment_start(s, s->redo) + capacity(s);
+
+	if (s->running)
+	{
+		s->wal_request = true;
+		s->stale_request = stale;
+	}
+	else
+		start_checkpoint(s, stale ? WALSIZER_CAUSE_STALE : WALSIZER_CAUSE_FORCED);
+}
+
+/* Follow the running checkpoint's writing up to now. */
+static void
+note_progress(SimServer *s)
+{
+	double		c = fmax(s->settings.completion_target, 0.001);
+	double		by_wal = (s->pos - s->redo) / capacity(s) / c;
+	double		by_time = (s->now - s->redo_time) / (double) s->settings.timeout / c;
+	double		progress = fmin(1, fmax(by_wal, by_time));
+
+	if (s->fast_until > 0 || progress <= s->written)
+		return;
+	if (s->running_timed)
+	{
+		if (by_time >= by_wal)
+			s->written_by_time += progress - s->written;
+		else
+			s->written_by_wal += progress - s->written;
+	}
+	s->written = progress;
+}
+
+/* When the running checkpoint will have been written if time decides. */
+static double
+end_by_time(const SimServer *s)
+{
+	if (s->fast_until > 0)
+		return s->fast_until;
+	return s->redo_time + s->settings.completion_target * (double) s->settings.timeout;
+}
+
+static double
+end_by_wal(const SimServer *s)
+{
+	if (!s->running || s->fast_until > 0)
+		return INFINITY;
+	return s->redo + s->settings.completion_target * capacity(s);
+}
+
+/* The timer fired and nothing runs. */
+static void
+timer_fired(SimServer *s)
+{
+	if (s->pos > s->redo)
+		start_checkpoint(s, WALSIZER_CAUSE_TIMED);
+	else
+	{
+		s->timer = s->now;
+		s->timed++;
+	}
+}
+
+/* Write WAL up to the next event or this time, whichever is first. */
+static void
+write_wal(SimServer *s, double until, double rate)
+{
+	double		logical = rate * (until - s->now);
+	double		after = s->touches;
+	double		images = 0;
+	double		event = fmin(trigger(s), end_by_wal(s));
+	double		part;
+
+	if (s->hot_pages > 0 && logical > 0)
+	{
+		after += logical / s->touch_bytes;
+		images = s->image_bytes * s->hot_pages *
+			(exp(-s->touches / s->hot_pages) - exp(-after / s->hot_pages));
+	}
+	if (s->pos + logical + images >= event)
+	{
+		part = fmax(0, event - s->pos) / (logical + images);
+		s->now += part * (until - s->now);
+		s->touches += part * (after - s->touches);
+		s->pos = fmax(s->pos, event);
+		s->page_images += part * images;
+		return;
+	}
+	s->now = until;
+	s->touches = after;
+	s->pos += logical + images;
+	s->page_images += images;
+}
+
+/* Let time pass at this rate of logical WAL. */
+void
+sim_server_advance(SimServer *s, double until, double rate)
+{
+	while (s->now < until)
+	{
+		double		next = until;
+		double		fires = s->timer + (double) s->settings.timeout;
+		double		asks = trigger(s);
+
+		if (s->running)
+			next = fmin(next, end_by_time(s));
+		else
+			next = fmin(next, fires);
+		if (s->apply_at > 0)
+			next = fmin(next, s->apply_at);
+		if (next > s->now)
+			write_wal(s, next, rate);
+
+		if (s->apply_at > 0 && s->now >= s->apply_at)
+		{
+			s->settings.max_wal_size = s->apply_mb;
+			s->apply_at = 0;
+		}
+		if (s->running)
+			note_progress(s);
+		if (s->pos >= asks)
+			segment_filled(s);
+		if (s->running && (s->now >= end_by_time(s) || s->pos >= end_by_wal(s)))
+			end_checkpoint(s);
+		if (!s->running && s->now >= s->timer + (double) s->settings.timeout)
+			timer_fired(s);
+
+		s->files_to = fmax(s->files_to, s->pos);
+		s->peak_files = fmax(s->peak_files, s->files_to - s->files_from);
+	}
+}
+
+/* CHECKPOINT, or anything else that asks for one at once. */
+void
+sim_server_checkpoint(SimServer *s)
+{
+	if (s->running)
+		end_checkpoint(s);
+	start_checkpoint(s, WALSIZER_CAUSE_OTHER);
+}
+
+/* A value comes into force after delay; a later one replaces it. */
+void
+sim_server_apply(SimServer *s, int64_t mb, double delay)
+{
+	s->apply_mb = mb;
+	s->apply_at = s->now + delay;
+}
+
+/* A statement begins; it keeps the value it begins with. */
+void
+sim_server_begin(SimServer *s)
+{
+	if (s->statements++ == 0)
+		s->stale_mb = (double) s->settings.max_wal_size;
+}
+
+void
+sim_server_end(SimServer *s)
+{
+	if (s->statements > 0)
+		s->statements--;
+}
+
+/* Both ways of going down end in a checkpoint that starts a new interval. */
+void
+sim_server_restart(SimServer *s, bool crash)
+{
+	if (s->apply_at > 0)
+		s->settings.max_wal_size = s->apply_mb;
+	s->apply_at = 0;
+	s->statements = 0;
+	s->now += RECOVERY;
+	if (crash)
+		s->requested = s->timed = s->late_requested = s->late_timed = 0;
+	s->wal_request = false;
+	if (s->running)
+		end_checkpoint(s);
+	start_checkpoint(s, WALSIZER_CAUSE_OTHER);
+	end_checkpoint(s);
+}

@@ -1,0 +1,204 @@
+/*-------------------------------------------------------------------------
+ *
+ * sim.h
+ *	  A model of the server's checkpointing, loads to put on it, and policies
+ *	  to run it with.
+ *
+ * Times are milliseconds, WAL is bytes, max_wal_size is megabytes.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef SIM_H
+#define SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "walsizer_policy.h"
+
+#define SIM_MB		((double) WALSIZER_MB)
+
+/*-------------------------------------------------------------------------
+ * server.c: segments, trigger, timer, pacing, page images, stale statements
+ *-------------------------------------------------------------------------
+ */
+typedef struct SimServer
+{
+	WalsizerSettings settings;
+
+	/* full-page images */
+	double		hot_pages;		/* pages that the load touches at random */
+	double		touch_bytes;	/* logical WAL per touch of a page */
+	double		image_bytes;	/* WAL of one image */
+
+	double		now;			/* since the server's first start */
+	double		pos;			/* WAL written */
+	double		redo;			/* redo pointer of the last started checkpoint */
+	double		touches;		/* since then */
+	double		timer;			/* when the timer was last reset */
+	double		redo_time;		/* when the redo pointer last moved */
+
+	/* the checkpoint that runs */
+	bool		running;
+	bool		running_timed;
+	double		fast_until;		/* unpaced: ends then; 0: paced */
+	double		written;		/* share of its buffers written, 0 .. 1 */
+	bool		wal_request;	/* asked for meanwhile */
+	bool		stale_request;
+
+	/* a statement that keeps its old value */
+	int			statements;
+	double		stale_mb;
+
+	/* a value written by ALTER SYSTEM that is under way */
+	double		apply_at;		/* 0: none */
+	int64_t		apply_mb;
+
+	/* counters, and what they will show when the checkpoint ends */
+	bool		late_counters;
+	int64_t		requested;
+	int64_t		timed;
+	int64_t		late_requested;
+	int64_t		late_timed;
+
+	/* truth, for the table */
+	int64_t		causes[WALSIZER_CAUSES];
+	double		forced_time;	/* length of intervals that WAL ended */
+	double		written_by_time;	/* of timed checkpoints' writing */
+	double		written_by_wal;
+	double		files_from;		/* pg_wal holds this range of WAL */
+	double		files_to;
+	double		estimate;		/* CheckPointDistanceEstimate */
+	double		peak_files;
+	double		page_images;	/* bytes of WAL that were images */
+} SimServer;
+
+extern void sim_server_init(SimServer *s, const WalsizerSettings *settings);
+extern void sim_server_advance(SimServer *s, double until, double bytes_per_ms);
+extern void sim_server_checkpoint(SimServer *s);
+extern void sim_server_restart(SimServer *s, bool crash);
+extern void sim_server_begin(SimServer *s);
+extern void sim_server_end(SimServer *s);
+extern void sim_server_apply(SimServer *s, int64_t mb, double delay);
+extern double sim_segment_start(const SimServer *s, double pos);
+
+/*-------------------------------------------------------------------------
+ * trace.c and families.c: loads
+ *-------------------------------------------------------------------------
+ */
+typedef enum SimMark
+{
+	SIM_NOTHING = 0,
+	SIM_CHECKPOINT,
+	SIM_RESTART,
+	SIM_CRASH,
+	SIM_BEGIN,					/* a statement that lasts */
+	SIM_END,
+	SIM_RESET_STATISTICS,
+} SimMark;
+
+typedef struct SimPiece
+{
+	double		ms;				/* lasts that long */
+	double		bytes;			/* logical WAL in it, evenly */
+	SimMark		mark;			/* happens at its end */
+} SimPiece;
+
+typedef struct SimRandom
+{
+	uint64_t	state;
+} SimRandom;
+
+extern uint64_t sim_random(SimRandom *r);
+extern double sim_uniform(SimRandom *r, double from, double to);
+
+typedef struct SimLoad SimLoad;
+
+/* Gives the piece that begins at this time; false at the end. */
+typedef bool (*SimNext) (SimLoad *load, double at, SimPiece *piece);
+
+struct SimLoad
+{
+	char		name[64];
+	WalsizerSettings settings;	/* max_wal_size: where it begins */
+	double		hot_pages;
+	double		touch_bytes;
+	double		image_bytes;
+	double		duration;
+	double		rate;			/* bytes per second, what it means is the
+								 * family's */
+	uint64_t	seed;
+	SimNext		next;
+
+	/* of the family */
+	SimRandom	random;
+	double		level;
+	double		level_until;
+	int64_t		number;			/* of the piece */
+
+	/* of a trace */
+	SimPiece   *pieces;
+	int64_t		num_pieces;
+};
+
+extern void sim_load_rewind(SimLoad *load);
+extern bool sim_load_find(SimLoad *load, const char *name, uint64_t seed);
+extern const char *sim_load_name(int i);	/* NULL: no more */
+extern bool sim_load_counts(int i); /* does the default table show it? */
+extern bool sim_load_read(SimLoad *load, const char *path);
+
+/*-------------------------------------------------------------------------
+ * run.c: a load, a server, a policy
+ *-------------------------------------------------------------------------
+ */
+typedef enum SimPolicy
+{
+	SIM_WALSIZER = 0,
+	SIM_CLASSIC,				/* current * (n + 1) from 2 requested on */
+	SIM_SHRINKING,				/* the same, * 0.75 after 5 quiet intervals */
+	SIM_STATIC,
+	SIM_ORACLE,
+} SimPolicy;
+
+typedef struct SimResult
+{
+	int64_t		forced;			/* stale ones too */
+	int64_t		stale;
+	int64_t		timed;
+	int64_t		other;
+	double		forced_share;	/* of the time, in intervals that WAL ended */
+	int64_t		raises;
+	int64_t		lowers;
+	int64_t		returns;		/* raises after a lowering */
+	int64_t		externals;
+	double		mean;			/* MB, over time */
+	int64_t		peak;			/* MB */
+	int64_t		final;			/* MB */
+	double		wal;			/* bytes */
+	double		peak_files;		/* bytes in pg_wal */
+	double		time_paced;		/* share of timed checkpoints' writing, -1: none */
+	double		largest_window; /* largest WAL of any T, bytes */
+	int64_t		samples;
+	const char *broken;			/* an invariant that was, NULL: none */
+	double		broken_at;
+} SimResult;
+
+typedef struct SimOptions
+{
+	WalsizerConfig config;		/* of SIM_WALSIZER */
+	double		apply_delay;	/* ms */
+	bool		late_counters;
+	FILE	   *csv;			/* the series, or NULL */
+	bool		check;			/* look at the invariants at each step */
+} SimOptions;
+
+extern void sim_default_options(SimOptions *options);
+extern const char *sim_policy_name(SimPolicy policy);
+extern void sim_run(SimLoad *load, SimPolicy policy, int64_t static_mb,
+					const SimOptions *options, SimResult *result);
+extern int64_t sim_oracle(SimLoad *load, const SimOptions *options);
+
+#endif							/* SIM_H */
