@@ -9,6 +9,7 @@ OBJS = \
 	walsizer_model.o \
 	walsizer_policy.o \
 	walsizer_record.o \
+	walsizer_recovery.o \
 	walsizer_sample.o \
 	walsizer_state.o \
 	walsizer_worker.o

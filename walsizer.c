@@ -34,6 +34,9 @@ int			walsizer_min_mb = 0;
 int			walsizer_threshold = 1;
 int			walsizer_interval = 1000;
 int			walsizer_lookback = 7 * 24 * 60;
+int			walsizer_max_disk_percent = 50;
+int			walsizer_max_recovery_time = 0;
+int			walsizer_replay_rate = 0;
 double		walsizer_headroom = 1.2;
 
 static void
@@ -102,13 +105,37 @@ define_settings(void)
 							7 * 24 * 60, 60, 31 * 24 * 60,
 							PGC_SIGHUP, GUC_UNIT_MIN,
 							NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.max_disk_percent",
+							"Sets how much of the space that pg_wal has or could have max_wal_size may claim, in percent.",
+							NULL,
+							&walsizer_max_disk_percent,
+							50, 1, 100,
+							PGC_SIGHUP, 0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.max_recovery_time",
+							"Sets how long recovery after a crash may take at worst.",
+							"Zero means that recovery time sets no bound to max_wal_size.",
+							&walsizer_max_recovery_time,
+							0, 0, 24 * 60 * 60,
+							PGC_SIGHUP, GUC_UNIT_S,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.replay_rate",
+							"Sets the WAL that this server replays per second in a recovery.",
+							"Zero means the rate measured at the last crash recovery, or 40MB until there was one.",
+							&walsizer_replay_rate,
+							0, 0, 1024 * 1024,
+							PGC_SIGHUP, GUC_UNIT_MB,
+							NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("walsizer");
 }
 
-/* The settings as the policy wants them, in its units. */
+/*
+ * The settings as the policy wants them, in its units.  replay_rate is the one
+ * measured (bytes per second), or 0, for use where none is set.
+ */
 WalsizerConfig
-walsizer_config(void)
+walsizer_config(double measured_replay_rate)
 {
 	WalsizerConfig config = {0};
 
@@ -120,6 +147,14 @@ walsizer_config(void)
 	config.headroom = walsizer_headroom;
 	config.sample_interval = walsizer_interval;
 	config.lookback = (walsizer_lookback + 59) / 60;
+	config.max_disk_percent = walsizer_max_disk_percent;
+	config.max_recovery_time = (int64) walsizer_max_recovery_time * 1000;
+	if (walsizer_replay_rate > 0)
+		config.replay_rate = (double) walsizer_replay_rate * WALSIZER_MB;
+	else if (measured_replay_rate > 0)
+		config.replay_rate = measured_replay_rate;
+	else
+		config.replay_rate = WALSIZER_REPLAY_RATE_UNKNOWN;
 	return config;
 }
 
@@ -131,5 +166,10 @@ _PG_init(void)
 
 	define_settings();
 	walsizer_state_install_hooks();
+
+	/* pg_upgrade's servers are none that anybody works with. */
+	if (IsBinaryUpgrade)
+		return;
 	walsizer_register_worker();
+	walsizer_register_recovery_worker();
 }

@@ -53,6 +53,10 @@ typedef struct WalsizerShared
 	TimestampTz sampled_at;		/* 0: never */
 	TimestampTz started_at;		/* when the counts in state began */
 
+	/* the last crash recovery: WAL replayed, and in which time; 0: none yet */
+	int64		replay_bytes;
+	int64		replay_ms;
+
 	/* the last attempt that did not succeed; outcome "noted": none */
 	WalsizerApplied trouble;
 	TimestampTz trouble_at;
@@ -87,7 +91,14 @@ extern int	walsizer_interval;	/* ms */
 extern int	walsizer_lookback;	/* minutes */
 extern double walsizer_headroom;
 
-extern WalsizerConfig walsizer_config(void);
+extern int	walsizer_max_disk_percent;
+extern int	walsizer_max_recovery_time; /* s */
+extern int	walsizer_replay_rate;	/* MB per second */
+
+/* Bytes replayed per second, until there was a recovery to measure. */
+#define WALSIZER_REPLAY_RATE_UNKNOWN	(40.0 * WALSIZER_MB)
+
+extern WalsizerConfig walsizer_config(double measured_replay_rate);
 
 /* walsizer_worker.c */
 extern PGDLLEXPORT void walsizer_main(Datum main_arg);
@@ -106,12 +117,18 @@ extern void walsizer_warn_of_bound(const WalsizerDecision *decision);
 
 /* walsizer_sample.c */
 extern void walsizer_take_sample(WalsizerSample *sample, bool first);
+extern void walsizer_take_disk(WalsizerSample *sample);
+extern void walsizer_read_files(void);
 extern int64 walsizer_monotonic_ms(void);
 
 /* walsizer_apply.c */
 extern void walsizer_apply_set(int64 mb, WalsizerApplied *applied);
 extern void walsizer_apply_reset(WalsizerApplied *applied);
 extern const char *walsizer_apply_obstacle(WalsizerOutcome *outcome);
+
+/* walsizer_recovery.c */
+extern PGDLLEXPORT void walsizer_recovery_main(Datum main_arg);
+extern void walsizer_register_recovery_worker(void);
 
 /* walsizer_state.c */
 extern WalsizerShared *walsizer_shared;
@@ -121,6 +138,7 @@ extern void walsizer_state_save(void);
 extern void walsizer_state_add_event(const WalsizerEvent *event);
 extern int64 walsizer_state_first_event(const WalsizerShared *shared);
 extern WalsizerEvent *walsizer_state_event(WalsizerShared *shared, int64 number);
+extern double walsizer_measured_replay_rate(const WalsizerShared *shared);
 extern const char *walsizer_outcome_name(WalsizerOutcome outcome);
 
 #endif							/* WALSIZER_H */

@@ -263,6 +263,35 @@ put_sizes(Row *row, const WalsizerShared *shared)
 	put_size(row, figures->wanted);
 	put_size(row, figures->limit);
 	put_bound(row, figures->wanted > figures->limit ? figures->limit_by : WALSIZER_UNBOUND);
+	put_size(row, figures->disk_limit);
+	put_size(row, figures->recovery_limit);
+}
+
+/* How long replaying so much WAL takes at this rate (bytes per second). */
+static void
+put_replay_time(Row *row, int64 bytes, double rate)
+{
+	put_interval(row, (int64) ((double) bytes * 1000.0 / rate));
+}
+
+/*
+ * Recovery: at worst about max_wal_size of WAL is replayed (see find_limit() in
+ * walsizer_policy.c), and now what was written since the last completed
+ * checkpoint was begun.
+ */
+static void
+put_recovery(Row *row, const WalsizerShared *shared)
+{
+	double		measured = walsizer_measured_replay_rate(shared);
+	WalsizerConfig config = walsizer_config(measured);
+	const WalsizerSample *sample = &shared->sample;
+
+	put_replay_time(row, sample->settings.max_wal_size * WALSIZER_MB, config.replay_rate);
+	put_replay_time(row, sample->write_lsn > sample->completed_lsn ?
+					(int64) (sample->write_lsn - sample->completed_lsn) : 0,
+					config.replay_rate);
+	put_int64(row, (int64) config.replay_rate);
+	put_text(row, walsizer_replay_rate > 0 ? "configured" : measured > 0 ? "measured" : "assumed");
 }
 
 /* What is measured. */
@@ -305,6 +334,7 @@ walsizer_status(PG_FUNCTION_ARGS)
 	{
 		put_sizes(&row, shared);
 		put_measurements(&row, shared);
+		put_recovery(&row, shared);
 		put_text(&row, walsizer_action_name(shared->decision.action));
 		put_text(&row, walsizer_reason_name(shared->decision.reason));
 		put_time(&row, shared->sampled_at);
@@ -398,7 +428,7 @@ walsizer_demand(PG_FUNCTION_ARGS)
 {
 	WalsizerShared *shared = copy_shared();
 	const WalsizerSettings *settings = &shared->sample.settings;
-	WalsizerConfig config = walsizer_config();
+	WalsizerConfig config = walsizer_config(walsizer_measured_replay_rate(shared));
 
 	InitMaterializedSRF(fcinfo, 0);
 	if (shared->sampled_at == 0)

@@ -5,7 +5,8 @@
  *
  *		walsizer 1
  *		system <system identifier>
- *		value <found> <found by ALTER SYSTEM> <written> <own>
+ *		value <found> <found by ALTER SYSTEM> <written> <own> <configured>
+ *		replay <bytes> <milliseconds>
  *		peak <hour> <demand> <timeout>						(any number)
  *		event <number> <at> ... <followed> <message>		(any number)
  *		end <number of the lines above> <checksum of them>
@@ -139,6 +140,15 @@ read_value(Reader *reader, WalsizerMemory *memory)
 		take_flag(reader, &memory->found_by_alter_system) &&
 		take_number(reader, 0, INT32_MAX, &memory->written) &&
 		take_number(reader, 0, INT32_MAX, &memory->own) &&
+		take_number(reader, 0, INT32_MAX, &memory->configured) &&
+		line_ended(reader);
+}
+
+static bool
+read_replay(Reader *reader, WalsizerMemory *memory)
+{
+	return take_number(reader, 0, INT64_C(1) << 60, &memory->replay_bytes) &&
+		take_number(reader, 0, INT64_C(1) << 40, &memory->replay_ms) &&
 		line_ended(reader);
 }
 
@@ -249,6 +259,8 @@ read_heading(Reader *reader, WalsizerMemory *memory, WalsizerMemoryError *error)
 		return fail(error, reader, "no system identifier");
 	if (!next_line(reader) || !take_word(reader, "value") || !read_value(reader, memory))
 		return fail(error, reader, "no valid line of values");
+	if (!next_line(reader) || !take_word(reader, "replay") || !read_replay(reader, memory))
+		return fail(error, reader, "no valid line on crash recovery");
 	return true;
 }
 
@@ -327,11 +339,14 @@ size_t
 walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
 {
 	size_t		length = 0;
-	int			lines = 3;
+	int			lines = 4;
 
-	APPEND("walsizer %d\nsystem %" PRIu64 "\nvalue %" PRId64 " %d %" PRId64 " %" PRId64 "\n",
-		   WALSIZER_MEMORY_VERSION, memory->system_identifier, memory->found,
-		   memory->found_by_alter_system ? 1 : 0, memory->written, memory->own);
+	APPEND("walsizer %d\nsystem %" PRIu64 "\n",
+		   WALSIZER_MEMORY_VERSION, memory->system_identifier);
+	APPEND("value %" PRId64 " %d %" PRId64 " %" PRId64 " %" PRId64 "\n",
+		   memory->found, memory->found_by_alter_system ? 1 : 0, memory->written,
+		   memory->own, memory->configured);
+	APPEND("replay %" PRId64 " %" PRId64 "\n", memory->replay_bytes, memory->replay_ms);
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 	{
 		const WalsizerPeak *peak = &memory->peaks[i];

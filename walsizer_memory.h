@@ -26,7 +26,7 @@
 #define WALSIZER_LINE_SIZE			1024
 
 /* Most lines that a file can have: heading, peaks, events, end. */
-#define WALSIZER_MEMORY_LINES		(4 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
+#define WALSIZER_MEMORY_LINES		(5 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
 
 typedef enum WalsizerOutcome
 {
@@ -71,6 +71,9 @@ typedef struct WalsizerMemory
 	bool		found_by_alter_system;
 	int64_t		written;
 	int64_t		own;
+	int64_t		configured;
+	int64_t		replay_bytes;	/* WAL of the last crash recovery ... */
+	int64_t		replay_ms;		/* ... and its time; 0: there was none */
 	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];	/* hour 0: unused */
 	int			num_events;
 	WalsizerEvent events[WALSIZER_HISTORY_SLOTS];	/* oldest first */

@@ -294,6 +294,8 @@ note_window(WalsizerState *state, const WalsizerSample *sample, WalsizerFigures 
 	WalsizerMark mark = {0};
 
 	measure_window(state, sample, figures);
+	if (sample->standby)
+		figures->demand = state->primary_demand;
 	if (state->num_marks > 0 &&
 		sample->now - mark_at(state, state->num_marks - 1)->ms < step)
 		return;
@@ -487,6 +489,49 @@ until_timed(const WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*-------------------------------------------------------------------------
+ * Disk; the primary of a standby
+ *-------------------------------------------------------------------------
+ */
+
+static void
+note_disk(WalsizerState *state, const WalsizerSample *sample)
+{
+	if (!sample->has_disk)
+		return;
+	state->has_disk = true;
+	state->disk_room =
+		walsizer_min(walsizer_max(sample->disk_free, 0), WALSIZER_LIMIT_BYTES) +
+		walsizer_min(walsizer_max(sample->disk_wal, 0), WALSIZER_LIMIT_BYTES);
+}
+
+/*
+ * W of the primary, from two of its checkpoints at least a timeout apart.
+ * Restartpoints may leave some out, in catching up many: a longer distance is
+ * scaled down to one timeout.
+ */
+static void
+note_primary(WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		timeout = sample->settings.timeout;
+	int64_t		wal = distance(state->primary_redo, sample->primary_redo);
+	int64_t		elapsed;
+
+	if (sample->primary_time <= 0 || sample->primary_time >= LIMIT_COUNT / 1000)
+		return;
+	elapsed = (sample->primary_time - state->primary_time) * 1000;
+	if (state->primary_time > 0 && elapsed >= 0 &&
+		sample->primary_redo >= state->primary_redo)
+	{
+		if (elapsed + TIMER_SLACK < timeout)
+			return;
+		state->primary_demand = elapsed <= timeout + timeout / 2 ? wal :
+			walsizer_to_bytes((double) wal * ((double) timeout / (double) elapsed));
+	}
+	state->primary_redo = sample->primary_redo;
+	state->primary_time = sample->primary_time;
+}
+
+/*-------------------------------------------------------------------------
  * One sample
  *-------------------------------------------------------------------------
  */
@@ -555,6 +600,10 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 		note_settings(state, sample);
 		note_checkpoints(state, sample);
 	}
+
+	note_disk(state, sample);
+	if (sample->standby)
+		note_primary(state, sample);
 
 	figures->in_force = settings->max_wal_size;
 	figures->capacity = walsizer_capacity(settings->max_wal_size, settings);

@@ -228,6 +228,20 @@ predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 	return walsizer_min(roomy_size(config, settings, projected), most);
 }
 
+/*
+ * A standby is to be as large as the primary must be, for the day on which it
+ * becomes one.  Its own restartpoints are no guide: those that WAL forces come
+ * from replaying quickly or find no checkpoint to use.
+ */
+static int64_t
+standby_rule(const WalsizerConfig *config, const WalsizerSample *sample,
+			 const WalsizerFigures *figures)
+{
+	if (walsizer_size_for(figures->demand, &sample->settings) <= figures->in_force)
+		return 0;
+	return roomy_size(config, &sample->settings, figures->demand);
+}
+
 /* The least that may be in force while we have a say. */
 static int64_t
 floor_size(const WalsizerConfig *config, const WalsizerState *state,
@@ -281,13 +295,35 @@ consider_bound(WalsizerFigures *figures, int64_t limit, WalsizerBound bound)
 	}
 }
 
-/* Find the smallest bound.  It is given in whole segments. */
+/*
+ * Find the smallest bound.  It is given in whole segments.
+ *
+ * Disk: a share of what is free plus what WAL occupies already on behalf of
+ * max_wal_size.  Recovery: at worst a crash comes just before a checkpoint
+ * completes, and then about max_wal_size of WAL is to be replayed: that is
+ * what the server derives its CheckPointSegments from.
+ */
 static void
-find_limit(const WalsizerConfig *config, const WalsizerSample *sample,
-		   WalsizerFigures *figures)
+find_limit(const WalsizerConfig *config, const WalsizerState *state,
+		   const WalsizerSample *sample, WalsizerFigures *figures)
 {
 	figures->limit = WALSIZER_LIMIT_MB;
 	consider_bound(figures, config->max, WALSIZER_BOUND_MAX);
+	if (state->has_disk)
+	{
+		figures->disk_limit = whole_segments(state->disk_room / 100 *
+											 config->max_disk_percent / WALSIZER_MB,
+											 &sample->settings);
+		consider_bound(figures, figures->disk_limit, WALSIZER_BOUND_DISK);
+	}
+	if (config->max_recovery_time > 0)
+	{
+		double		bytes = config->replay_rate * (double) config->max_recovery_time / 1000.0;
+
+		figures->recovery_limit = whole_segments(walsizer_to_bytes(bytes) / WALSIZER_MB,
+												 &sample->settings);
+		consider_bound(figures, figures->recovery_limit, WALSIZER_BOUND_RECOVERY);
+	}
 	figures->limit = whole_segments(figures->limit, &sample->settings);
 }
 
@@ -319,7 +355,7 @@ judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *
 	demand = walsizer_max(walsizer_max(figures->demand, figures->learned),
 						  walsizer_recent_peak(state));
 	figures->wanted = roomy_size(config, &sample->settings, demand);
-	find_limit(config, sample, figures);
+	find_limit(config, state, sample, figures);
 }
 
 /* Raise to this size if the bounds let us. */
@@ -351,6 +387,24 @@ decide_lower(WalsizerDecision *decision, WalsizerReason reason, int64_t size)
 	decision->target = size;
 }
 
+/*
+ * A bound has come down below our own raise: follow it, down to the value that
+ * was found.  A disk that fills up does not wait for a good moment, and the
+ * checkpoint that lowering may force is what frees WAL; but a fifth may come
+ * and go, free space is never still.
+ */
+static bool
+must_follow_bound(const WalsizerState *state, const WalsizerSample *sample,
+				  const WalsizerFigures *figures, int64_t allowed)
+{
+	if (!is_own_raise(state, figures->in_force) || allowed >= figures->in_force)
+		return false;
+	if (figures->limit_by == WALSIZER_BOUND_DISK)
+		return sample->has_disk &&
+			(double) allowed <= LOWER_BELOW * (double) figures->in_force;
+	return can_lower_to(figures, allowed, &sample->settings);
+}
+
 /* The rules, in order of urgency. */
 static void
 apply_rules(const WalsizerConfig *config, const WalsizerState *state,
@@ -362,16 +416,18 @@ apply_rules(const WalsizerConfig *config, const WalsizerState *state,
 									   floor_size(config, state, &sample->settings));
 	int64_t		size;
 
-	if (cycle && (size = forced_rule(config, sample, figures)) > 0)
+	if (sample->standby && (size = standby_rule(config, sample, figures)) > 0)
+		decide_raise(decision, WALSIZER_BECAUSE_PRIMARY, size);
+	else if (!sample->standby && cycle &&
+			 (size = forced_rule(config, sample, figures)) > 0)
 		decide_raise(decision, WALSIZER_BECAUSE_FORCED, size);
-	else if ((size = predict_rule(config, sample, figures)) > 0)
+	else if (!sample->standby && (size = predict_rule(config, sample, figures)) > 0)
 		decide_raise(decision, WALSIZER_BECAUSE_PREDICTED, size);
 	else if (cycle && (size = lower_rule(config, state, sample, figures)) > 0)
 		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, walsizer_min(size, allowed));
 
-	if (decision->action == WALSIZER_NONE && cycle &&
-		is_own_raise(state, figures->in_force) && allowed < figures->in_force &&
-		can_lower_to(figures, allowed, &sample->settings))
+	if (decision->action == WALSIZER_NONE &&
+		must_follow_bound(state, sample, figures, allowed))
 	{
 		decide_lower(decision, WALSIZER_BECAUSE_BOUND_FELL, allowed);
 		decision->bound = figures->limit_by;
@@ -420,8 +476,6 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 		decision.action = WALSIZER_EXTERNAL;
 		decision.reason = WALSIZER_BECAUSE_CHANGED;
 	}
-	else if (sample->standby)
-		decision.reason = WALSIZER_BECAUSE_STANDBY;
 	else if (!config.enable)
 		decision.reason = WALSIZER_BECAUSE_DISABLED;
 	else if (sample->now < state->settle_until)
@@ -474,7 +528,7 @@ walsizer_reason_name(WalsizerReason reason)
 		"an earlier change has not taken effect",
 		"a bound forbids what is needed",
 		"walsizer.enable is off",
-		"this server is a standby",
+		"the primary writes more WAL than that between two checkpoints",
 		"asked for by walsizer_revert()",
 	};
 

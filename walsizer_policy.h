@@ -58,7 +58,7 @@ typedef enum WalsizerReason
 	WALSIZER_BECAUSE_WAITING,	/* an earlier change has not taken effect */
 	WALSIZER_BECAUSE_BOUNDED,	/* more is needed, a bound forbids it */
 	WALSIZER_BECAUSE_DISABLED,	/* walsizer.enable = off */
-	WALSIZER_BECAUSE_STANDBY,	/* not this server's checkpoints */
+	WALSIZER_BECAUSE_PRIMARY,	/* what the primary writes needs it */
 	WALSIZER_BECAUSE_ASKED,		/* an SQL function asked for it */
 } WalsizerReason;
 
@@ -112,7 +112,8 @@ typedef struct WalsizerSample
 	int64_t		hour;			/* wall clock, hours since 1970 */
 	uint64_t	write_lsn;		/* WAL written (standby: replayed) */
 	uint64_t	redo_lsn;		/* redo pointer of the last started checkpoint */
-	bool		checkpoint_running; /* that checkpoint has not completed */
+	uint64_t	completed_lsn;	/* redo pointer of the last completed one */
+	bool		checkpoint_running; /* the two differ */
 	int64_t		checkpoint_age; /* ms since it started by the control file,
 								 * -1: not known */
 	int64_t		requested;		/* the server's counters */
@@ -120,10 +121,13 @@ typedef struct WalsizerSample
 	bool		counters_reset; /* since the sample before */
 	bool		standby;
 	bool		alter_system;	/* the value stands in postgresql.auto.conf */
+	int64_t		configured;		/* MB, what the files but that one say; 0: nothing */
 	bool		evaluate;		/* run the cycle's rules now */
 	bool		has_disk;		/* are the two fields below filled? */
 	int64_t		disk_free;		/* bytes available to the server */
 	int64_t		disk_wal;		/* bytes of pg_wal that max_wal_size covers */
+	uint64_t	primary_redo;	/* standby: the checkpoint of the primary that the */
+	int64_t		primary_time;	/* last restartpoint used; s of its clock, 0: none */
 	WalsizerSettings settings;
 } WalsizerSample;
 
@@ -158,6 +162,7 @@ typedef struct WalsizerState
 	bool		found_by_alter_system;	/* it stood in postgresql.auto.conf */
 	int64_t		written;		/* the value we wrote last */
 	int64_t		own;			/* the value we wrote and saw in force */
+	int64_t		configured;		/* what the other files said when it was found */
 
 	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];	/* slot: hour % slots */
 
@@ -206,7 +211,12 @@ typedef struct WalsizerState
 
 	/* the last disk figures read, for the steps that read none */
 	bool		has_disk;
-	int64_t		disk_limit;		/* bytes */
+	int64_t		disk_room;		/* bytes that WAL has or could have */
+
+	/* standby: the primary's checkpoint from which W is counted */
+	uint64_t	primary_redo;
+	int64_t		primary_time;	/* s of the primary's clock, 0: none */
+	int64_t		primary_demand; /* W of the primary */
 } WalsizerState;
 
 /* The numbers behind a decision, for messages and views. */
@@ -216,6 +226,8 @@ typedef struct WalsizerFigures
 	int64_t		wanted;			/* size that demand and memory ask for, MB */
 	int64_t		limit;			/* smallest bound, MB */
 	WalsizerBound limit_by;		/* and which one that is */
+	int64_t		disk_limit;		/* MB, 0: not known */
+	int64_t		recovery_limit; /* MB, 0: none set */
 	int64_t		demand;			/* W */
 	int64_t		window;			/* ms that W really covers */
 	int64_t		learned;		/* largest remembered W */

@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include <sys/statvfs.h>
 #include <time.h>
 
 #include "access/xlog.h"
@@ -22,10 +23,15 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgwriter.h"
+#include "storage/fd.h"
+#include "utils/guc.h"
 #include "utils/timestamp.h"
 
 #include "walsizer.h"
 #include "walsizer_compat.h"
+
+/* MB, what the files other than postgresql.auto.conf set; 0: nothing. */
+static int64 configured = 0;
 
 /* Milliseconds of a clock that nobody sets. */
 int64
@@ -62,6 +68,7 @@ read_positions(WalsizerSample *sample)
 	sample->write_lsn = sample->standby ? GetXLogReplayRecPtr(NULL) : GetXLogWriteRecPtr();
 	sample->redo_lsn = GetRedoRecPtr();
 	GetOldestRestartPoint(&completed, &tli);
+	sample->completed_lsn = completed;
 	sample->checkpoint_running = completed != sample->redo_lsn;
 }
 
@@ -100,6 +107,37 @@ read_checkpoint_age(void)
 	return Max(age, -1);
 }
 
+/*
+ * The checkpoint of the primary that the last restartpoint used.  The control
+ * file is read again when a restartpoint has completed.
+ */
+static void
+read_primary(WalsizerSample *sample)
+{
+	static XLogRecPtr completed_before = InvalidXLogRecPtr;
+	static uint64 redo = 0;
+	static int64 started = 0;
+	XLogRecPtr	completed;
+	TimeLineID	tli;
+
+	GetOldestRestartPoint(&completed, &tli);
+	if (completed != completed_before)
+	{
+		bool		crc_ok;
+		ControlFileData *control = get_controlfile(DataDir, &crc_ok);
+
+		if (crc_ok)
+		{
+			redo = control->checkPointCopy.redo;
+			started = (int64) control->checkPointCopy.time;
+			completed_before = completed;
+		}
+		pfree(control);
+	}
+	sample->primary_redo = redo;
+	sample->primary_time = started;
+}
+
 /* Does the value in force come from ALTER SYSTEM? */
 static bool
 stands_in_auto_conf(void)
@@ -115,10 +153,90 @@ stands_in_auto_conf(void)
 }
 
 /*
+ * Read again what postgresql.conf and the files it includes say, underneath a
+ * value in postgresql.auto.conf.  An administrator who edits them expects an
+ * effect, which our line would deny him.  To be called at the start and after
+ * each reload.  Files with errors tell nothing: the last answer stays.
+ */
+void
+walsizer_read_files(void)
+{
+	ConfigVariable *head = NULL;
+	ConfigVariable *tail = NULL;
+	int64		found = 0;
+
+	if (!ParseConfigFile(ConfigFileName, true, NULL, 0, 0, DEBUG2, &head, &tail))
+	{
+		FreeConfigVariables(head);
+		return;
+	}
+	for (ConfigVariable *item = head; item != NULL; item = item->next)
+	{
+		int			mb;
+
+		if (pg_strcasecmp(item->name, "max_wal_size") == 0 &&
+			parse_int(item->value, &mb, GUC_UNIT_MB, NULL))
+			found = mb;
+	}
+	FreeConfigVariables(head);
+	configured = found;
+}
+
+/*
+ * Bytes of pg_wal that max_wal_size accounts for: the segments from the last
+ * completed redo pointer on, and those recycled for later.  What is older is
+ * held back by slots, wal_keep_size or a failing archiver; no checkpoint would
+ * free it, and no value of max_wal_size includes it.
+ */
+static int64
+read_wal_covered(void)
+{
+	XLogRecPtr	completed;
+	TimeLineID	tli;
+	XLogSegNo	oldest;
+	DIR		   *dir = AllocateDir(XLOGDIR);
+	struct dirent *entry;
+	int64		segments = 0;
+
+	GetOldestRestartPoint(&completed, &tli);
+	XLByteToSeg(completed, oldest, wal_segment_size);
+	while ((entry = ReadDirExtended(dir, XLOGDIR, DEBUG1)) != NULL)
+	{
+		XLogSegNo	segno;
+
+		if (!IsXLogFileName(entry->d_name))
+			continue;
+		XLogFromFileName(entry->d_name, &tli, &segno, wal_segment_size);
+		if (segno >= oldest)
+			segments++;
+	}
+	FreeDir(dir);
+	return segments * wal_segment_size;
+}
+
+/*
+ * Add the figures of the file system that really holds pg_wal: symbolic links
+ * are followed, and free is what is free for this user.  If it cannot be read
+ * the sample says so.  The call may hang for as long as the file system does.
+ */
+void
+walsizer_take_disk(WalsizerSample *sample)
+{
+	struct statvfs st;
+
+	if (statvfs(XLOGDIR, &st) != 0)
+		return;
+	sample->has_disk = true;
+	sample->disk_free = (int64) st.f_bavail * (int64) st.f_frsize;
+	sample->disk_wal = read_wal_covered();
+}
+
+/*
  * Observe the server.  "first" is the first sample of this process.
  *
  * Takes spinlocks and lightweight locks of the server for an instant each.
- * May raise an error only if first (the control file cannot be read).
+ * May raise an error if the control file cannot be read: the first time, and
+ * on a standby after each restartpoint.
  */
 void
 walsizer_take_sample(WalsizerSample *sample, bool first)
@@ -128,7 +246,10 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 	sample->hour = (int64) time(NULL) / SECS_PER_HOUR;
 	read_settings(&sample->settings);
 	read_positions(sample);
+	if (sample->standby)
+		read_primary(sample);
 	read_counters(sample, first);
 	sample->checkpoint_age = first ? read_checkpoint_age() : -1;
 	sample->alter_system = stands_in_auto_conf();
+	sample->configured = configured;
 }

@@ -114,6 +114,15 @@ walsizer_state_add_event(const WalsizerEvent *event)
 	LWLockRelease(walsizer_shared->lock);
 }
 
+/* Bytes per second of the last crash recovery; 0: there was none. */
+double
+walsizer_measured_replay_rate(const WalsizerShared *shared)
+{
+	if (shared->replay_ms <= 0)
+		return 0;
+	return (double) shared->replay_bytes * 1000.0 / (double) shared->replay_ms;
+}
+
 const char *
 walsizer_outcome_name(WalsizerOutcome outcome)
 {
@@ -154,6 +163,9 @@ copy_memory(void)
 	memory->found_by_alter_system = state->found_by_alter_system;
 	memory->written = state->written;
 	memory->own = state->own;
+	memory->configured = state->configured;
+	memory->replay_bytes = walsizer_shared->replay_bytes;
+	memory->replay_ms = walsizer_shared->replay_ms;
 	memcpy(memory->peaks, state->peaks, sizeof(memory->peaks));
 	for (int64 number = walsizer_state_first_event(walsizer_shared);
 		 number <= walsizer_shared->last_event; number++)
@@ -174,6 +186,12 @@ put_memory(const WalsizerMemory *memory)
 	state->found_by_alter_system = memory->found_by_alter_system;
 	state->written = memory->written;
 	state->own = memory->own;
+	state->configured = memory->configured;
+	if (walsizer_shared->replay_ms == 0)	/* none measured at this start */
+	{
+		walsizer_shared->replay_bytes = memory->replay_bytes;
+		walsizer_shared->replay_ms = memory->replay_ms;
+	}
 	memcpy(state->peaks, memory->peaks, sizeof(state->peaks));
 	for (int i = 0; i < memory->num_events; i++)
 	{

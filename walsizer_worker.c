@@ -33,6 +33,9 @@
 #define IDLE_AFTER_MS		60000
 #define IDLE_FACTOR			5
 
+/* Every so many ticks the disk is looked at. */
+#define DISK_TICKS			10
+
 /* How often peaks that changed are saved. */
 #define SAVE_MS				(3600 * 1000)
 
@@ -41,6 +44,8 @@ typedef struct Clockwork
 {
 	int64		next_tick;
 	int64		next_save;
+	int64		next_disk;
+	int64		saved_replay_ms;	/* of the crash recovery already on disk */
 	int64		last_write;		/* when WAL was last seen to be written */
 	uint64		last_lsn;
 	bool		first;			/* no sample taken by this process yet */
@@ -64,10 +69,6 @@ void
 walsizer_register_worker(void)
 {
 	BackgroundWorker worker;
-
-	/* pg_upgrade's servers are none that anybody works with. */
-	if (IsBinaryUpgrade)
-		return;
 
 	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
@@ -186,6 +187,7 @@ change_setting(const WalsizerDecision *decision, const WalsizerSample *sample,
 	WalsizerEvent event = walsizer_make_event(decision, sample, sample->settings.max_wal_size);
 
 	try_change(decision->target, applied);
+	walsizer_read_files();
 	walsizer_record_attempt(&event, applied);
 }
 
@@ -214,6 +216,7 @@ revert(const WalsizerSample *sample, WalsizerApplied *applied)
 		walsizer_apply_set(state->found, applied);
 	else
 		walsizer_apply_reset(applied);
+	walsizer_read_files();
 
 	if (applied->outcome == WALSIZER_APPLIED)
 	{
@@ -236,11 +239,38 @@ reset(void)
 	walsizer_state_save();
 }
 
+/*
+ * Add the disk figures if they are wanted: every few ticks, at the end of a
+ * cycle, and before each raise.  Whether a raise is near is asked of the policy
+ * itself, with a copy of its state.
+ */
+static void
+add_disk(Clockwork *clockwork, WalsizerSample *sample)
+{
+	bool		wanted = sample->evaluate || sample->now >= clockwork->next_disk;
+
+	if (!wanted)
+	{
+		WalsizerConfig config = walsizer_config(walsizer_measured_replay_rate(walsizer_shared));
+		WalsizerState *copy = palloc(sizeof(WalsizerState));
+		WalsizerDecision decision;
+
+		*copy = walsizer_shared->state;
+		decision = walsizer_step(&config, copy, sample);
+		wanted = decision.cycle || decision.action == WALSIZER_RAISE;
+	}
+	if (wanted)
+	{
+		walsizer_take_disk(sample);
+		clockwork->next_disk = sample->now + DISK_TICKS * walsizer_interval;
+	}
+}
+
 /* Let the policy see the sample, and show both to the SQL functions. */
 static WalsizerDecision
 decide(const WalsizerSample *sample)
 {
-	WalsizerConfig config = walsizer_config();
+	WalsizerConfig config = walsizer_config(walsizer_measured_replay_rate(walsizer_shared));
 	WalsizerDecision decision;
 
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
@@ -269,6 +299,7 @@ pass(Clockwork *clockwork)
 
 	if (request.asked & WALSIZER_ASK_RESET)
 		reset();
+	add_disk(clockwork, &sample);
 	decision = decide(&sample);
 	if (decision.action == WALSIZER_EXTERNAL)
 		walsizer_record_external(&decision, &sample, old_size);
@@ -334,10 +365,11 @@ work(Clockwork *clockwork)
 	pass(clockwork);
 	if (tick)
 		set_next_tick(clockwork);
-	if (now >= clockwork->next_save)
+	if (now >= clockwork->next_save || walsizer_shared->replay_ms != clockwork->saved_replay_ms)
 	{
-		walsizer_state_save();
 		clockwork->next_save = now + SAVE_MS;
+		clockwork->saved_replay_ms = walsizer_shared->replay_ms;
+		walsizer_state_save();
 	}
 }
 
@@ -361,6 +393,7 @@ handle_interrupts(void)
 	{
 		ConfigReloadPending = false;
 		ProcessConfigFile(PGC_SIGHUP);
+		walsizer_read_files();
 	}
 }
 
@@ -378,6 +411,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 
 	attach();
 	walsizer_state_load();
+	walsizer_read_files();
 	pgstat_report_activity(STATE_IDLE, "watching max_wal_size");
 
 	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass",
