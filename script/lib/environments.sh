@@ -76,14 +76,14 @@ obstacle_to() { # version
     case $1 in
         17 | 18 | 19)
             if [ "$(id -u)" -ne 0 ]; then
-                echo "PostgreSQL $1 needs a chroot, and that needs root or sudo"
+                echo "it needs a chroot, and that needs root or sudo"
             elif ! can_isolate; then
-                echo "PostgreSQL $1 needs a chroot with mounts of its own, and namespaces are forbidden here"
+                echo "it needs a chroot with mounts of its own, and namespaces are forbidden here"
             fi
             ;;
         16)
             if [ "$(uname -m)" != x86_64 ]; then
-                echo "PostgreSQL 16 comes from a wheel that exists for x86_64 only"
+                echo "it comes from a wheel that exists for x86_64 only"
             fi
             ;;
     esac

@@ -18,10 +18,27 @@ RUN_PID=    # of the process that does either
 # A fixed place on disk rather than $TMPDIR: another user must be able to
 # reach it, and a path to a socket may not exceed 107 bytes.
 make_run_dir() {
+    sweep_run_dirs
     RUN_DIR=$(mktemp -d /var/tmp/walsizer.XXXXXX)
+    exec {RUN_LOCK}<"$RUN_DIR"
+    flock "$RUN_LOCK"
     chmod 0711 "$RUN_DIR"
     mkdir "$RUN_DIR/root" "$RUN_DIR/tmp" "$RUN_DIR/tmp/w"
     chmod 1777 "$RUN_DIR/tmp"
+}
+
+# Removes what runs left that were killed with no chance to clean up: the
+# directories that nobody holds locked, except brand-new ones, which somebody
+# may be about to lock.
+sweep_run_dirs() {
+    local dir lock
+    find /var/tmp -maxdepth 1 -name 'walsizer.??????' -user "$(id -u)" -mmin +1 |
+        while IFS= read -r dir; do
+            if exec {lock}<"$dir" && flock -n "$lock"; then
+                remove_tree "$dir"
+            fi
+            exec {lock}<&-
+        done
 }
 
 # For a trap: ends what is running, and removes what it was working on.
@@ -29,7 +46,10 @@ clean_up() {
     if [ -n "$RUN_PID" ]; then
         stop_run
     fi
-    remove_tree "$RUN_DIR"
+    if [ -n "$RUN_DIR" ]; then
+        remove_tree "$RUN_DIR"
+        exec {RUN_LOCK}<&-
+    fi
     remove_tree "$HALF_BUILT"
     RUN_DIR=
     HALF_BUILT=
@@ -49,22 +69,27 @@ remove_tree() { # directory or ""
 }
 
 # In the namespaces it is enough to kill unshare: --kill-child takes the first
-# process with it, and that takes all others.  Without them the run is a
-# session of its own: its process group, and the servers, which leave the
-# group, by the directory they work in.
+# process with it, and that takes all others.
 stop_run() {
-    local pid
     kill -KILL "$RUN_PID" 2>/dev/null || true
     if ! can_isolate; then
-        kill -KILL -- "-$RUN_PID" 2>/dev/null || true
-        for pid in /proc/[0-9]*; do
-            case $(readlink "$pid/cwd" 2>/dev/null || true) in
-                "$RUN_DIR"/*) kill -KILL "${pid#/proc/}" 2>/dev/null || true ;;
-            esac
-        done
+        stop_what_is_left
     fi
     wait "$RUN_PID" 2>/dev/null || true
     RUN_PID=
+}
+
+# Without namespaces: the session's process group, and the servers, which have
+# left it, by the run directory that they work in.
+stop_what_is_left() {
+    local pid
+    kill -KILL -- "-$RUN_PID" 2>/dev/null || true
+    [ -n "$RUN_DIR" ] || return 0
+    for pid in /proc/[0-9]*; do
+        case $(readlink "$pid/cwd" 2>/dev/null || true) in
+            "$RUN_DIR"/*) kill -KILL "${pid#/proc/}" 2>/dev/null || true ;;
+        esac
+    done
 }
 
 # The tree as it is, with uncommitted work, without what git ignores.
@@ -135,7 +160,7 @@ in_background() { # command...
     setpriv --pdeathsig KILL "$@" </dev/null &
     RUN_PID=$!
     wait "$RUN_PID" || status=$?
-    can_isolate || stop_run
+    can_isolate || stop_what_is_left
     RUN_PID=
     return "$status"
 }
