@@ -140,7 +140,7 @@ read_value(Reader *reader, WalsizerMemory *memory)
 		take_flag(reader, &memory->found_by_alter_system) &&
 		take_number(reader, 0, INT32_MAX, &memory->written) &&
 		take_number(reader, 0, INT32_MAX, &memory->own) &&
-		take_number(reader, 0, INT32_MAX, &memory->configured) &&
+		take_number(reader, -1, INT32_MAX, &memory->configured) &&
 		line_ended(reader);
 }
 
@@ -176,7 +176,7 @@ read_kind(Reader *reader, WalsizerEvent *event)
 	int64_t		outcome;
 
 	if (!take_number(reader, 0, WALSIZER_REVERT, &action) ||
-		!take_number(reader, 0, WALSIZER_BECAUSE_ASKED, &reason) ||
+		!take_number(reader, 0, WALSIZER_LAST_REASON, &reason) ||
 		!take_number(reader, 0, WALSIZER_BOUND_RECOVERY, &bound) ||
 		!take_number(reader, 0, WALSIZER_LAST_OUTCOME, &outcome))
 		return false;

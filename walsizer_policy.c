@@ -36,6 +36,13 @@
 /* ... or this much of the capacity is used. */
 #define NEAR_CAPACITY		0.75
 
+/*
+ * Where page images would make WAL pace the checkpoints, a size may go up to
+ * this many times what the demand alone needs; and it must be worth a change.
+ */
+#define PACED_AT_MOST		1.6
+#define PACED_WORTH			1.1
+
 /* Lowering must be worth it: the new size is at most this part of the old. */
 #define LOWER_BELOW			0.8
 
@@ -92,6 +99,7 @@ adopt(WalsizerState *state, const WalsizerSample *sample)
 {
 	state->found = sample->settings.max_wal_size;
 	state->found_by_alter_system = sample->alter_system;
+	state->configured = sample->configured;
 	state->written = 0;
 	state->own = 0;
 	state->tried = 0;
@@ -120,7 +128,10 @@ note_owner(WalsizerState *state, const WalsizerSample *sample)
 	if (state->written != 0 && in_force == state->written)
 	{
 		if (state->own != in_force)
+		{
 			state->changed_at = sample->now;
+			walsizer_note_change(state, sample);
+		}
 		state->own = in_force;
 		return false;
 	}
@@ -130,7 +141,24 @@ note_owner(WalsizerState *state, const WalsizerSample *sample)
 	adopt(state, sample);
 	state->settle_until = sample->now + sample->settings.timeout;
 	state->changed_at = sample->now;
+	walsizer_note_change(state, sample);
 	return true;
+}
+
+/*
+ * Has somebody edited the configuration file underneath our value, which keeps
+ * the edit from taking effect?  Not if there is an ALTER SYSTEM of the
+ * administrator's underneath: that would hide the edit just as well.
+ */
+static bool
+note_edit(WalsizerState *state, const WalsizerSample *sample)
+{
+	bool		edited = sample->configured >= 0 && sample->configured != state->configured &&
+		state->own != 0 && !state->found_by_alter_system;
+
+	if (sample->configured >= 0)
+		state->configured = sample->configured;
+	return edited;
 }
 
 /* Our value stands alone: raised by us, and nobody touched it since. */
@@ -242,6 +270,40 @@ standby_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 	return roomy_size(config, &sample->settings, figures->demand);
 }
 
+/*
+ * The largest size that smooth checkpoints may cost, given the WAL of the
+ * largest window.
+ */
+static int64_t
+most_for_pace(const WalsizerSettings *settings, int64_t wal_bytes)
+{
+	double		most = PACED_AT_MOST * (double) walsizer_size_for(wal_bytes, settings);
+
+	return whole_segments(walsizer_min((int64_t) most, WALSIZER_LIMIT_MB), settings);
+}
+
+/*
+ * No checkpoint is forced any more, but page images make WAL hurry the timed
+ * ones.  Only where the value is our own already: nobody asked us to change
+ * one that was never too small.
+ */
+static int64_t
+pace_rule(const WalsizerState *state, const WalsizerFigures *figures)
+{
+	if (!is_own_raise(state, figures->in_force) || figures->pace <= figures->capacity ||
+		(double) figures->wanted < PACED_WORTH * (double) figures->in_force)
+		return 0;
+	return figures->wanted;
+}
+
+/* The largest W that is known: now, in the window, and remembered. */
+static int64_t
+all_demand(const WalsizerState *state, const WalsizerFigures *figures)
+{
+	return walsizer_max(walsizer_max(figures->demand, figures->learned),
+						walsizer_recent_peak(state));
+}
+
 /* The least that may be in force while we have a say. */
 static int64_t
 floor_size(const WalsizerConfig *config, const WalsizerState *state,
@@ -263,7 +325,9 @@ can_lower_to(const WalsizerFigures *figures, int64_t size, const WalsizerSetting
 
 /*
  * The largest demand of the whole lookback needs much less than our own raise
- * provides.  Two whole windows must have passed since the last change.
+ * provides: less even than we would give it for smooth checkpoints, or what
+ * was raised for them by day would be lowered every night.  Two whole windows
+ * must have passed since the last change.
  */
 static int64_t
 lower_rule(const WalsizerConfig *config, const WalsizerState *state,
@@ -275,6 +339,7 @@ lower_rule(const WalsizerConfig *config, const WalsizerState *state,
 	if (!is_own_raise(state, figures->in_force) ||
 		sample->now - state->changed_at < 2 * sample->settings.timeout ||
 		(double) size > LOWER_BELOW * (double) figures->in_force ||
+		most_for_pace(&sample->settings, all_demand(state, figures)) >= figures->in_force ||
 		!can_lower_to(figures, size, &sample->settings))
 		return 0;
 	return size;
@@ -349,12 +414,14 @@ static void
 judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *sample,
 	  WalsizerFigures *figures)
 {
+	const WalsizerSettings *settings = &sample->settings;
 	int64_t		demand;
 
 	figures->learned = walsizer_learned_now(state, sample, config->lookback);
-	demand = walsizer_max(walsizer_max(figures->demand, figures->learned),
-						  walsizer_recent_peak(state));
-	figures->wanted = roomy_size(config, &sample->settings, demand);
+	demand = all_demand(state, figures);
+	figures->wanted = walsizer_max(roomy_size(config, settings, demand),
+								   walsizer_min(walsizer_size_for(figures->pace, settings),
+												most_for_pace(settings, demand)));
 	find_limit(config, state, sample, figures);
 }
 
@@ -423,6 +490,8 @@ apply_rules(const WalsizerConfig *config, const WalsizerState *state,
 		decide_raise(decision, WALSIZER_BECAUSE_FORCED, size);
 	else if (!sample->standby && (size = predict_rule(config, sample, figures)) > 0)
 		decide_raise(decision, WALSIZER_BECAUSE_PREDICTED, size);
+	else if (cycle && (size = pace_rule(state, figures)) > 0)
+		decide_raise(decision, WALSIZER_BECAUSE_PACED, size);
 	else if (cycle && (size = lower_rule(config, state, sample, figures)) > 0)
 		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, walsizer_min(size, allowed));
 
@@ -461,12 +530,14 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 	WalsizerDecision decision = {0};
 	bool		first = !state->primed;
 	bool		foreign;
+	bool		edited;
 
 	if (!walsizer_sample_valid(sample))
 		return decision;
 
 	walsizer_observe(state, sample, &decision.figures);
 	foreign = note_owner(state, sample);
+	edited = note_edit(state, sample);
 	judge(&config, state, sample, &decision.figures);
 	decision.cycle = cycle_ends(state, sample);
 	decision.target = decision.wanted = sample->settings.max_wal_size;
@@ -475,6 +546,12 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 	{
 		decision.action = WALSIZER_EXTERNAL;
 		decision.reason = WALSIZER_BECAUSE_CHANGED;
+	}
+	else if (edited)
+	{
+		decision.action = WALSIZER_REVERT;
+		decision.reason = WALSIZER_BECAUSE_EDITED;
+		decision.target = decision.wanted = sample->configured;
 	}
 	else if (!config.enable)
 		decision.reason = WALSIZER_BECAUSE_DISABLED;
@@ -529,7 +606,9 @@ walsizer_reason_name(WalsizerReason reason)
 		"a bound forbids what is needed",
 		"walsizer.enable is off",
 		"the primary writes more WAL than that between two checkpoints",
+		"page images made WAL volume hurry timed checkpoints",
 		"asked for by walsizer_revert()",
+		"max_wal_size was edited in the configuration file",
 	};
 
 	return NAME_OF(names, reason);

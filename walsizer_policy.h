@@ -31,6 +31,12 @@
 /* Samples kept for the recent rate of WAL. */
 #define WALSIZER_RECENT_SLOTS		6
 
+/* So many timed intervals in a row must agree before pacing counts. */
+#define WALSIZER_PACED_INTERVALS	3
+
+/* Changes whose first checkpoint_timeout may run at the same time. */
+#define WALSIZER_CHANGE_SLOTS		8
+
 /* One slot an hour for the longest walsizer.lookback, 31 days, and the hour
  * that has just begun. */
 #define WALSIZER_PEAK_SLOTS			(31 * 24 + 1)
@@ -41,7 +47,7 @@ typedef enum WalsizerAction
 	WALSIZER_RAISE,
 	WALSIZER_LOWER,
 	WALSIZER_EXTERNAL,			/* somebody else changed the setting */
-	WALSIZER_REVERT,			/* walsizer_revert(); never decided here */
+	WALSIZER_REVERT,			/* our value gives way to the one underneath */
 } WalsizerAction;
 
 typedef enum WalsizerReason
@@ -59,8 +65,11 @@ typedef enum WalsizerReason
 	WALSIZER_BECAUSE_BOUNDED,	/* more is needed, a bound forbids it */
 	WALSIZER_BECAUSE_DISABLED,	/* walsizer.enable = off */
 	WALSIZER_BECAUSE_PRIMARY,	/* what the primary writes needs it */
+	WALSIZER_BECAUSE_PACED,		/* WAL hurries the timed checkpoints */
 	WALSIZER_BECAUSE_ASKED,		/* an SQL function asked for it */
+	WALSIZER_BECAUSE_EDITED,	/* the file underneath our value was edited */
 } WalsizerReason;
+#define WALSIZER_LAST_REASON		WALSIZER_BECAUSE_EDITED
 
 typedef enum WalsizerBound
 {
@@ -121,7 +130,8 @@ typedef struct WalsizerSample
 	bool		counters_reset; /* since the sample before */
 	bool		standby;
 	bool		alter_system;	/* the value stands in postgresql.auto.conf */
-	int64_t		configured;		/* MB, what the files but that one say; 0: nothing */
+	int64_t		configured;		/* MB, what the files but that one say; 0: nothing,
+								 * -1: not known */
 	bool		evaluate;		/* run the cycle's rules now */
 	bool		has_disk;		/* are the two fields below filled? */
 	int64_t		disk_free;		/* bytes available to the server */
@@ -141,6 +151,14 @@ typedef struct WalsizerMark
 	int64_t		forced;			/* WAL-forced checkpoints, stale ones too */
 	int64_t		requested;
 } WalsizerMark;
+
+/* A change of max_wal_size that took effect, ours or not. */
+typedef struct WalsizerChange
+{
+	int64_t		ms;
+	int64_t		size;			/* MB */
+	int64_t		forced;			/* WAL-forced checkpoints up to then */
+} WalsizerChange;
 
 /* The largest W of one hour, and the timeout it was measured with. */
 typedef struct WalsizerPeak
@@ -184,12 +202,21 @@ typedef struct WalsizerState
 
 	/* the checkpoint timer */
 	int64_t		timer_start;	/* when it was last reset, as far as seen */
+	int64_t		redo_moved;		/* when the redo pointer last moved */
 	int64_t		uncounted;		/* moves of redo the counters don't show yet */
 	int64_t		stale_capacity; /* a statement may still use this one, 0: no */
 
 	/* totals since primed */
 	int64_t		checkpoints[WALSIZER_CAUSES];
 	int64_t		requested_total;
+
+	/*
+	 * What it takes that time and not WAL paces a timed checkpoint, bytes: of
+	 * the interval that runs, and of the last timed ones (a ring).
+	 */
+	int64_t		pace;
+	int64_t		paces[WALSIZER_PACED_INTERVALS];
+	int			next_pace;
 
 	/* the window: ring of marks, oldest first */
 	WalsizerMark marks[WALSIZER_WINDOW_SLOTS];
@@ -208,6 +235,8 @@ typedef struct WalsizerState
 	int64_t		tried;			/* value decided last and not in force, MB */
 	int64_t		tried_at;
 	int64_t		changed_at;		/* when our last change took effect */
+	WalsizerChange changes[WALSIZER_CHANGE_SLOTS];	/* oldest first */
+	int			num_changes;
 
 	/* the last disk figures read, for the steps that read none */
 	bool		has_disk;
@@ -234,6 +263,8 @@ typedef struct WalsizerFigures
 	int64_t		rate;			/* recent WAL, bytes per second */
 	int64_t		used;			/* WAL since the redo pointer's segment began */
 	int64_t		capacity;		/* WAL at which a checkpoint is forced */
+	int64_t		pace;			/* capacity at which time paces checkpoints, 0:
+								 * not known, or nothing to be gained */
 	int64_t		projected;		/* WAL expected up to the timed checkpoint */
 	int64_t		until_timed;	/* ms */
 	int64_t		until_forced;	/* ms at the recent rate, -1: not before */
@@ -249,6 +280,17 @@ typedef struct WalsizerDecision
 	bool		cycle;			/* this step ended a cycle */
 	int64_t		target;			/* MB to set (external: the value met) */
 	int64_t		wanted;			/* MB before the bounds */
+
+	/*
+	 * One whole timeout has passed since a change took effect: how many
+	 * checkpoints WAL forced in it, at whatever capacity.  Each change is
+	 * reported once, in order, with the size (MB) it brought; one that is too
+	 * many at a time, or that a restart cuts off, never.
+	 */
+	bool		followed;
+	int64_t		followed_size;
+	int64_t		followed_forced;
+
 	WalsizerFigures figures;
 } WalsizerDecision;
 

@@ -30,8 +30,9 @@
 #include "walsizer.h"
 #include "walsizer_compat.h"
 
-/* MB, what the files other than postgresql.auto.conf set; 0: nothing. */
-static int64 configured = 0;
+/* MB, what the files other than postgresql.auto.conf set; 0: nothing; -1: not
+ * known. */
+static int64 configured = -1;
 
 /* Milliseconds of a clock that nobody sets. */
 int64

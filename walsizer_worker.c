@@ -192,25 +192,23 @@ change_setting(const WalsizerDecision *decision, const WalsizerSample *sample,
 }
 
 /*
- * walsizer_revert(): remove our line, or put back the line that was there.
+ * Remove our line, or put back the line that was there: because
+ * walsizer_revert() asks for it, or to make way for an administrator's edit.
  * Where nothing is ours, nothing is done, and the answer says so.
  */
 static void
-revert(const WalsizerSample *sample, WalsizerApplied *applied)
+give_back(const WalsizerDecision *decision, const WalsizerSample *sample,
+		  WalsizerApplied *applied)
 {
 	WalsizerState *state = &walsizer_shared->state;
-	WalsizerDecision decision = walsizer_shared->decision;
-	WalsizerEvent event;
+	WalsizerEvent event = walsizer_make_event(decision, sample, sample->settings.max_wal_size);
 
+	if (decision->reason == WALSIZER_BECAUSE_EDITED)
+		event.action = WALSIZER_EXTERNAL;
 	memset(applied, 0, sizeof(*applied));
 	applied->in_force = sample->settings.max_wal_size;
 	if (state->own == 0 && state->written == 0)
 		return;
-
-	decision.action = WALSIZER_REVERT;
-	decision.reason = WALSIZER_BECAUSE_ASKED;
-	decision.wanted = decision.target = state->found;
-	event = walsizer_make_event(&decision, sample, sample->settings.max_wal_size);
 
 	if (state->found_by_alter_system)
 		walsizer_apply_set(state->found, applied);
@@ -226,6 +224,19 @@ revert(const WalsizerSample *sample, WalsizerApplied *applied)
 		event.new_size = applied->in_force;
 	}
 	walsizer_record_attempt(&event, applied);
+}
+
+/* What walsizer_revert() asks for, in the form of a decision. */
+static WalsizerDecision
+reverting(const WalsizerDecision *decision)
+{
+	WalsizerDecision revert = *decision;
+
+	revert.action = WALSIZER_REVERT;
+	revert.reason = WALSIZER_BECAUSE_ASKED;
+	revert.bound = WALSIZER_UNBOUND;
+	revert.wanted = revert.target = walsizer_shared->state.found;
+	return revert;
 }
 
 /* walsizer_reset(): forget demand and history, not whose value it is. */
@@ -308,9 +319,15 @@ pass(Clockwork *clockwork)
 	request.answer.in_force = sample.settings.max_wal_size;
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 		change_setting(&decision, &sample, &request.answer);
+	else if (decision.action == WALSIZER_REVERT)
+		give_back(&decision, &sample, &request.answer);
 	walsizer_warn_of_bound(&decision);
 	if (request.asked & WALSIZER_ASK_REVERT)
-		revert(&sample, &request.answer);
+	{
+		WalsizerDecision revert = reverting(&decision);
+
+		give_back(&revert, &sample, &request.answer);
+	}
 
 	request.decision = decision;
 	answer(&request);
