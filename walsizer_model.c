@@ -429,6 +429,22 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
+ * When did the redo pointer move?  It moved as the log passed it, so between
+ * the sample before and this one by proportion.
+ */
+static int64_t
+redo_moved(const WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		elapsed = sample->now - state->last_ms;
+	double		wal = (double) distance(state->last_lsn, sample->write_lsn);
+	double		before = (double) distance(state->last_lsn, sample->redo_lsn);
+
+	if (wal <= 0 || before >= wal)
+		return sample->now;
+	return state->last_ms + walsizer_min(elapsed, (int64_t) ((double) elapsed * (before / wal)));
+}
+
+/*
  * Follow the redo pointer and the counters.
  *
  * Each checkpoint resets the server's timer, and so does one that is skipped
@@ -451,8 +467,17 @@ note_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 		WalsizerCause cause = checkpoint_cause(state, sample);
 
 		state->checkpoints[cause]++;
-		state->timer_start = sample->now;
+		state->redo_moved = redo_moved(state, sample);
+		state->timer_start = state->redo_moved;
 		state->uncounted++;
+
+		/* Intervals that were cut short say nothing about whole ones. */
+		if (cause == WALSIZER_CAUSE_TIMED)
+		{
+			state->paces[state->next_pace] = state->pace;
+			state->next_pace = (state->next_pace + 1) % WALSIZER_PACED_INTERVALS;
+		}
+		state->pace = 0;
 
 		/* A whole interval with more WAL than that: nobody uses it any more. */
 		if (cause == WALSIZER_CAUSE_TIMED &&
@@ -531,6 +556,73 @@ note_primary(WalsizerState *state, const WalsizerSample *sample)
 	state->primary_time = sample->primary_time;
 }
 
+/*
+ * How much capacity would let time, not WAL, pace the checkpoint that writes
+ * since the redo pointer moved: the server compares WAL / capacity with
+ * time / checkpoint_timeout (IsCheckpointOnSchedule in checkpointer.c).  Page
+ * images come right after the redo pointer, so this can be much more than W.
+ * The first tenth is not worth its price.
+ *
+ * The answer is the least of the last intervals: what happens in each of them
+ * is the nature of the load, what happens in one may be chance.
+ */
+static int64_t
+note_pace(WalsizerState *state, const WalsizerSample *sample)
+{
+	double		timeout = (double) sample->settings.timeout;
+	double		elapsed = (double) (sample->now - state->redo_moved);
+	double		writing = sample->settings.completion_target * timeout;
+	int64_t		pace = WALSIZER_LIMIT_BYTES;
+
+	if (elapsed > 0 && elapsed >= 0.1 * writing && elapsed <= writing)
+		state->pace = walsizer_max(state->pace,
+								   walsizer_to_bytes((double) distance(sample->redo_lsn, sample->write_lsn) *
+													 (timeout / elapsed)));
+	for (int i = 0; i < WALSIZER_PACED_INTERVALS; i++)
+		pace = walsizer_min(pace, state->paces[i]);
+	return pace;
+}
+
+/*-------------------------------------------------------------------------
+ * What came of a change
+ *-------------------------------------------------------------------------
+ */
+
+/* This size (MB) has just been seen in force for the first time. */
+void
+walsizer_note_change(WalsizerState *state, const WalsizerSample *sample)
+{
+	WalsizerChange *change;
+
+	if (state->num_changes == WALSIZER_CHANGE_SLOTS)
+	{
+		for (int i = 1; i < state->num_changes; i++)
+			state->changes[i - 1] = state->changes[i];
+		state->num_changes--;
+	}
+	change = &state->changes[state->num_changes++];
+	change->ms = sample->now;
+	change->size = sample->settings.max_wal_size;
+	change->forced = forced_total(state);
+}
+
+/* Report the oldest change if a whole timeout has passed since. */
+void
+walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
+				   WalsizerDecision *decision)
+{
+	const WalsizerChange *oldest = &state->changes[0];
+
+	if (state->num_changes == 0 || sample->now - oldest->ms < sample->settings.timeout)
+		return;
+	decision->followed = true;
+	decision->followed_size = oldest->size;
+	decision->followed_forced = forced_total(state) - oldest->forced;
+	for (int i = 1; i < state->num_changes; i++)
+		state->changes[i - 1] = state->changes[i];
+	state->num_changes--;
+}
+
 /*-------------------------------------------------------------------------
  * One sample
  *-------------------------------------------------------------------------
@@ -545,8 +637,13 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	walsizer_settle(state);
 	state->primed = true;
 	state->timer_start = sample->now - walsizer_min(age, sample->now);
+	state->redo_moved = state->timer_start;
 	state->uncounted = sample->checkpoint_running ? 1 : 0;
 	state->stale_capacity = 0;
+	state->pace = 0;
+	for (int i = 0; i < WALSIZER_PACED_INTERVALS; i++)
+		state->paces[i] = 0;
+	state->num_changes = 0;
 	state->first_mark = 0;
 	state->next_recent = 0;
 	state->num_recent = 0;
@@ -610,6 +707,7 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 	figures->used = distance(redo_segment, sample->write_lsn);
 	figures->rate = note_rate(state, sample);
 	figures->until_timed = until_timed(state, sample);
+	figures->pace = note_pace(state, sample);
 	figures->projected = walsizer_min(WALSIZER_LIMIT_BYTES, figures->used +
 									  walsizer_to_bytes((double) figures->rate *
 														((double) figures->until_timed / 1000.0)));

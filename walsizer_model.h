@@ -43,6 +43,9 @@ extern bool walsizer_sample_valid(const WalsizerSample *sample);
 extern void walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 							 WalsizerFigures *figures);
 extern int64_t walsizer_recent_peak(const WalsizerState *state);
+extern void walsizer_note_change(WalsizerState *state, const WalsizerSample *sample);
+extern void walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
+							   WalsizerDecision *decision);
 extern int64_t walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample,
 									int64_t lookback);
 
