@@ -538,6 +538,7 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 	walsizer_observe(state, sample, &decision.figures);
 	foreign = note_owner(state, sample);
 	edited = note_edit(state, sample);
+	walsizer_follow_up(state, sample, &decision);
 	judge(&config, state, sample, &decision.figures);
 	decision.cycle = cycle_ends(state, sample);
 	decision.target = decision.wanted = sample->settings.max_wal_size;
