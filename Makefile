@@ -4,9 +4,11 @@ MODULE_big = walsizer
 OBJS = \
 	walsizer.o \
 	walsizer_apply.o \
+	walsizer_demand.o \
 	walsizer_funcs.o \
 	walsizer_memory.o \
 	walsizer_model.o \
+	walsizer_names.o \
 	walsizer_policy.o \
 	walsizer_record.o \
 	walsizer_recovery.o \

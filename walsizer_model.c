@@ -21,19 +21,6 @@
 /* The server's timer counts whole seconds on both of its ends. */
 #define TIMER_SLACK			2000	/* ms */
 
-/* Recent samples closer than this say more about the clock than the rate. */
-#define RECENT_STEP			200 /* ms */
-
-/* The WAL between two positions; 0 if they are not in that order. */
-static int64_t
-distance(uint64_t from, uint64_t to)
-{
-	if (to <= from)
-		return 0;
-	return to - from < (uint64_t) WALSIZER_LIMIT_BYTES ?
-		(int64_t) (to - from) : WALSIZER_LIMIT_BYTES;
-}
-
 /*-------------------------------------------------------------------------
  * The server's arithmetic
  *-------------------------------------------------------------------------
@@ -132,242 +119,6 @@ sample_continues(const WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*-------------------------------------------------------------------------
- * Memory of peaks
- *-------------------------------------------------------------------------
- */
-
-/*
- * What demand (bytes) measured over one timeout says about another (ms).  In a
- * longer window the same load writes proportionally more.  In a shorter one it
- * may have come all at once, so nothing is taken off.
- */
-int64_t
-walsizer_scale_demand(int64_t demand, int64_t measured_timeout, int64_t timeout)
-{
-	if (timeout <= measured_timeout || measured_timeout <= 0)
-		return demand;
-	return walsizer_to_bytes((double) demand * ((double) timeout / (double) measured_timeout));
-}
-
-/* Keep the demand (bytes per timeout, ms) if it is the largest of its hour. */
-void
-walsizer_remember(WalsizerState *state, int64_t hour, int64_t demand, int64_t timeout)
-{
-	WalsizerPeak *peak;
-
-	if (hour <= 0 || demand <= 0 || timeout <= 0)
-		return;
-	peak = &state->peaks[hour % WALSIZER_PEAK_SLOTS];
-	if (peak->hour == hour &&
-		walsizer_scale_demand(peak->demand, peak->timeout, timeout) >= demand)
-		return;
-	peak->hour = hour;
-	peak->demand = walsizer_min(demand, WALSIZER_LIMIT_BYTES);
-	peak->timeout = timeout;
-	state->learned_hour = 0;
-}
-
-/*
- * The largest remembered demand (bytes per timeout, ms) of the lookback hours
- * before this one, and of this one.  0 if nothing is remembered.
- *
- * Hours to come are those of a wall clock that was set back.  They count like
- * the past: forgetting a demand is the one mistake that costs something.
- */
-int64_t
-walsizer_learned_demand(const WalsizerState *state, int64_t hour,
-						int64_t lookback, int64_t timeout)
-{
-	int64_t		learned = 0;
-
-	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
-	{
-		const WalsizerPeak *peak = &state->peaks[i];
-
-		if (peak->hour > 0 &&
-			walsizer_max(hour - peak->hour, peak->hour - hour) <= lookback)
-			learned = walsizer_max(learned, walsizer_scale_demand(peak->demand,
-														   peak->timeout, timeout));
-	}
-	return learned;
-}
-
-/* The same, remembered while neither the hour nor a peak has changed. */
-int64_t
-walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample, int64_t lookback)
-{
-	int64_t		timeout = sample->settings.timeout;
-
-	if (state->learned_hour != sample->hour ||
-		state->learned_lookback != lookback || state->learned_timeout != timeout)
-	{
-		state->learned = walsizer_learned_demand(state, sample->hour, lookback, timeout);
-		state->learned_hour = sample->hour;
-		state->learned_lookback = lookback;
-		state->learned_timeout = timeout;
-	}
-	return state->learned;
-}
-
-/*-------------------------------------------------------------------------
- * The window: WAL written in the trailing checkpoint_timeout
- *-------------------------------------------------------------------------
- */
-
-static WalsizerMark *
-mark_at(WalsizerState *state, int position)
-{
-	return &state->marks[(state->first_mark + position) % WALSIZER_WINDOW_SLOTS];
-}
-
-/*
- * The oldest mark leaves the window, and only now its demand becomes memory:
- * "learned" means learned from windows that ended more than a timeout ago.
- */
-static void
-drop_oldest_mark(WalsizerState *state)
-{
-	WalsizerMark *mark = mark_at(state, 0);
-
-	walsizer_remember(state, mark->hour, mark->demand, state->last_settings.timeout);
-	state->first_mark = (state->first_mark + 1) % WALSIZER_WINDOW_SLOTS;
-	state->num_marks--;
-}
-
-static void
-add_mark(WalsizerState *state, const WalsizerMark *mark)
-{
-	if (state->num_marks == WALSIZER_WINDOW_SLOTS)
-		drop_oldest_mark(state);
-	*mark_at(state, state->num_marks) = *mark;
-	state->num_marks++;
-}
-
-/* Forced checkpoints since primed, whatever the capacity they were forced at. */
-static int64_t
-forced_total(const WalsizerState *state)
-{
-	return state->checkpoints[WALSIZER_CAUSE_FORCED] +
-		state->checkpoints[WALSIZER_CAUSE_STALE];
-}
-
-/*
- * Measure W at this sample.  The position one timeout ago lies between two
- * marks as a rule and is interpolated; a window that reaches back less far
- * (after a start) is given as it is, with the time it covers.
- */
-static void
-measure_window(WalsizerState *state, const WalsizerSample *sample,
-			   WalsizerFigures *figures)
-{
-	int64_t		start = sample->now - sample->settings.timeout;
-	const WalsizerMark *oldest;
-	int64_t		next_ms = sample->now;
-	uint64_t	next_lsn = sample->write_lsn;
-	int64_t		skipped = 0;
-
-	while (state->num_marks > 1 && mark_at(state, 1)->ms <= start)
-		drop_oldest_mark(state);
-	if (state->num_marks == 0)
-		return;
-
-	oldest = mark_at(state, 0);
-	if (state->num_marks > 1)
-	{
-		next_ms = mark_at(state, 1)->ms;
-		next_lsn = mark_at(state, 1)->lsn;
-	}
-	if (oldest->ms < start && next_ms > oldest->ms)
-		skipped = walsizer_to_bytes((double) distance(oldest->lsn, next_lsn) *
-						   ((double) (start - oldest->ms) / (double) (next_ms - oldest->ms)));
-
-	figures->demand = walsizer_max(0, distance(oldest->lsn, sample->write_lsn) - skipped);
-	figures->window = walsizer_min(sample->now - oldest->ms, sample->settings.timeout);
-	figures->forced = forced_total(state) - oldest->forced;
-	figures->requested = state->requested_total - oldest->requested;
-}
-
-static void
-note_window(WalsizerState *state, const WalsizerSample *sample, WalsizerFigures *figures)
-{
-	int64_t		step = sample->settings.timeout / WALSIZER_WINDOW_STEPS;
-	WalsizerMark mark = {0};
-
-	measure_window(state, sample, figures);
-	if (sample->standby)
-		figures->demand = state->primary_demand;
-	if (state->num_marks > 0 &&
-		sample->now - mark_at(state, state->num_marks - 1)->ms < step)
-		return;
-
-	mark.ms = sample->now;
-	mark.lsn = sample->write_lsn;
-	mark.demand = figures->demand;
-	mark.hour = sample->hour;
-	mark.forced = forced_total(state);
-	mark.requested = state->requested_total;
-	add_mark(state, &mark);
-}
-
-/* The largest W of the window itself, which is not memory yet. */
-int64_t
-walsizer_recent_peak(const WalsizerState *state)
-{
-	int64_t		peak = 0;
-
-	for (int i = 0; i < state->num_marks; i++)
-	{
-		int			slot = (state->first_mark + i) % WALSIZER_WINDOW_SLOTS;
-
-		peak = walsizer_max(peak, state->marks[slot].demand);
-	}
-	return peak;
-}
-
-/*
- * Bytes per second: the larger of the mean over the last few samples and the
- * newest two, so that a load that has just begun counts in full.
- */
-static int64_t
-note_rate(WalsizerState *state, const WalsizerSample *sample)
-{
-	int			newest = (state->next_recent + WALSIZER_RECENT_SLOTS - 1) % WALSIZER_RECENT_SLOTS;
-	int			oldest = state->num_recent == WALSIZER_RECENT_SLOTS ? state->next_recent : 0;
-	double		rate = 0;
-
-	for (int i = 0; i < 2 && state->num_recent > 0; i++)
-	{
-		int			from = i == 0 ? oldest : newest;
-		int64_t		elapsed = sample->now - state->recent_ms[from];
-		double		wal = (double) distance(state->recent_lsn[from], sample->write_lsn);
-
-		if (elapsed >= RECENT_STEP && wal * 1000.0 / (double) elapsed > rate)
-			rate = wal * 1000.0 / (double) elapsed;
-	}
-
-	if (state->num_recent == 0 || sample->now - state->recent_ms[newest] >= RECENT_STEP)
-	{
-		state->recent_ms[state->next_recent] = sample->now;
-		state->recent_lsn[state->next_recent] = sample->write_lsn;
-		state->next_recent = (state->next_recent + 1) % WALSIZER_RECENT_SLOTS;
-		if (state->num_recent < WALSIZER_RECENT_SLOTS)
-			state->num_recent++;
-	}
-	return walsizer_to_bytes(rate);
-}
-
-/*
- * Take all demand of the window into memory, where it survives: for the last
- * state file before the server ends.
- */
-void
-walsizer_settle(WalsizerState *state)
-{
-	while (state->num_marks > 0)
-		drop_oldest_mark(state);
-}
-
-/*-------------------------------------------------------------------------
  * Checkpoints: counters, causes, timer
  *-------------------------------------------------------------------------
  */
@@ -410,7 +161,7 @@ static WalsizerCause
 checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		segment = sample->settings.segment_size;
-	int64_t		moved = distance(state->last_redo - state->last_redo % (uint64_t) segment,
+	int64_t		moved = walsizer_distance(state->last_redo - state->last_redo % (uint64_t) segment,
 								 sample->redo_lsn);
 	int64_t		capacity = walsizer_capacity(sample->settings.max_wal_size,
 											 &sample->settings);
@@ -436,8 +187,8 @@ static int64_t
 redo_moved(const WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		elapsed = sample->now - state->last_ms;
-	double		wal = (double) distance(state->last_lsn, sample->write_lsn);
-	double		before = (double) distance(state->last_lsn, sample->redo_lsn);
+	double		wal = (double) walsizer_distance(state->last_lsn, sample->write_lsn);
+	double		before = (double) walsizer_distance(state->last_lsn, sample->redo_lsn);
 
 	if (wal <= 0 || before >= wal)
 		return sample->now;
@@ -481,7 +232,7 @@ note_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 
 		/* A whole interval with more WAL than that: nobody uses it any more. */
 		if (cause == WALSIZER_CAUSE_TIMED &&
-			distance(state->last_redo, sample->redo_lsn) >= state->stale_capacity)
+			walsizer_distance(state->last_redo, sample->redo_lsn) >= state->stale_capacity)
 			state->stale_capacity = 0;
 	}
 	else if (counted > state->uncounted)
@@ -538,7 +289,7 @@ static void
 note_primary(WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		timeout = sample->settings.timeout;
-	int64_t		wal = distance(state->primary_redo, sample->primary_redo);
+	int64_t		wal = walsizer_distance(state->primary_redo, sample->primary_redo);
 	int64_t		elapsed;
 
 	if (sample->primary_time <= 0 || sample->primary_time >= LIMIT_COUNT / 1000)
@@ -576,7 +327,7 @@ note_pace(WalsizerState *state, const WalsizerSample *sample)
 
 	if (elapsed > 0 && elapsed >= 0.1 * writing && elapsed <= writing)
 		state->pace = walsizer_max(state->pace,
-								   walsizer_to_bytes((double) distance(sample->redo_lsn, sample->write_lsn) *
+								   walsizer_to_bytes((double) walsizer_distance(sample->redo_lsn, sample->write_lsn) *
 													 (timeout / elapsed)));
 	for (int i = 0; i < WALSIZER_PACED_INTERVALS; i++)
 		pace = walsizer_min(pace, state->paces[i]);
@@ -603,7 +354,7 @@ walsizer_note_change(WalsizerState *state, const WalsizerSample *sample)
 	change = &state->changes[state->num_changes++];
 	change->ms = sample->now;
 	change->size = sample->settings.max_wal_size;
-	change->forced = forced_total(state);
+	change->forced = walsizer_forced_total(state);
 }
 
 /* Report the oldest change if a whole timeout has passed since. */
@@ -617,7 +368,7 @@ walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
 		return;
 	decision->followed = true;
 	decision->followed_size = oldest->size;
-	decision->followed_forced = forced_total(state) - oldest->forced;
+	decision->followed_forced = walsizer_forced_total(state) - oldest->forced;
 	for (int i = 1; i < state->num_changes; i++)
 		state->changes[i - 1] = state->changes[i];
 	state->num_changes--;
@@ -661,9 +412,9 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 		mark.ms = state->timer_start;
 		mark.lsn = sample->redo_lsn;
 		mark.hour = sample->hour;
-		mark.forced = forced_total(state);
+		mark.forced = walsizer_forced_total(state);
 		mark.requested = state->requested_total;
-		add_mark(state, &mark);
+		walsizer_add_mark(state, &mark);
 	}
 }
 
@@ -704,8 +455,8 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 
 	figures->in_force = settings->max_wal_size;
 	figures->capacity = walsizer_capacity(settings->max_wal_size, settings);
-	figures->used = distance(redo_segment, sample->write_lsn);
-	figures->rate = note_rate(state, sample);
+	figures->used = walsizer_distance(redo_segment, sample->write_lsn);
+	figures->rate = walsizer_note_rate(state, sample);
 	figures->until_timed = until_timed(state, sample);
 	figures->pace = note_pace(state, sample);
 	figures->projected = walsizer_min(WALSIZER_LIMIT_BYTES, figures->used +
@@ -725,5 +476,5 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 	state->was_standby = sample->standby;
 	state->last_settings = *settings;
 
-	note_window(state, sample, figures);
+	walsizer_note_window(state, sample, figures);
 }

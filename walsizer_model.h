@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * walsizer_model.h
- *	  What walsizer_model.c offers to walsizer_policy.c only.
+ *	  What walsizer_model.c and walsizer_demand.c offer to each other and to
+ *	  walsizer_policy.c, and to nobody else.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -39,14 +40,39 @@ walsizer_to_bytes(double value)
 	return value < (double) WALSIZER_LIMIT_BYTES ? (int64_t) value : WALSIZER_LIMIT_BYTES;
 }
 
+/* The WAL between two positions; 0 if they are not in that order. */
+static inline int64_t
+walsizer_distance(uint64_t from, uint64_t to)
+{
+	if (to <= from)
+		return 0;
+	return to - from < (uint64_t) WALSIZER_LIMIT_BYTES ?
+		(int64_t) (to - from) : WALSIZER_LIMIT_BYTES;
+}
+
+/* Forced checkpoints since primed, whatever the capacity they were forced at. */
+static inline int64_t
+walsizer_forced_total(const WalsizerState *state)
+{
+	return state->checkpoints[WALSIZER_CAUSE_FORCED] +
+		state->checkpoints[WALSIZER_CAUSE_STALE];
+}
+
+/* walsizer_demand.c */
+extern void walsizer_add_mark(WalsizerState *state, const WalsizerMark *mark);
+extern void walsizer_note_window(WalsizerState *state, const WalsizerSample *sample,
+								 WalsizerFigures *figures);
+extern int64_t walsizer_note_rate(WalsizerState *state, const WalsizerSample *sample);
+extern int64_t walsizer_recent_peak(const WalsizerState *state);
+extern int64_t walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample,
+									int64_t lookback);
+
+/* walsizer_model.c */
 extern bool walsizer_sample_valid(const WalsizerSample *sample);
 extern void walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 							 WalsizerFigures *figures);
-extern int64_t walsizer_recent_peak(const WalsizerState *state);
 extern void walsizer_note_change(WalsizerState *state, const WalsizerSample *sample);
 extern void walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
 							   WalsizerDecision *decision);
-extern int64_t walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample,
-									int64_t lookback);
 
 #endif							/* WALSIZER_MODEL_H */

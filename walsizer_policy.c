@@ -20,7 +20,8 @@
  * only in the largest W of the whole lookback, never in the absence of forced
  * checkpoints: that is what enough looks like.
  *
- * This file includes no server header and calls nothing but walsizer_model.c.
+ * This file includes no server header and calls nothing but walsizer_model.c and
+ * walsizer_demand.c.
  * See walsizer_policy.h for the units.
  *
  * Portions Copyright (c) 2026, the walsizer developers
@@ -572,53 +573,4 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 		state->tried_at = sample->now;
 	}
 	return decision;
-}
-
-/*-------------------------------------------------------------------------
- * Names
- *-------------------------------------------------------------------------
- */
-
-#define NAME_OF(names, value) \
-	((size_t) (value) < sizeof(names) / sizeof((names)[0]) ? (names)[value] : "unknown")
-
-const char *
-walsizer_action_name(WalsizerAction action)
-{
-	static const char *const names[] = {"none", "raise", "lower", "external", "revert"};
-
-	return NAME_OF(names, action);
-}
-
-const char *
-walsizer_reason_name(WalsizerReason reason)
-{
-	static const char *const names[] = {
-		"the sample makes no sense",
-		"watching has begun",
-		"the value in force suffices",
-		"checkpoints were forced by WAL volume",
-		"a checkpoint was about to be forced by WAL volume",
-		"the largest demand of the lookback needs less",
-		"a bound has come down",
-		"somebody else changed the setting",
-		"a change by somebody else is left alone for one checkpoint_timeout",
-		"an earlier change has not taken effect",
-		"a bound forbids what is needed",
-		"walsizer.enable is off",
-		"the primary writes more WAL than that between two checkpoints",
-		"page images made WAL volume hurry timed checkpoints",
-		"asked for by walsizer_revert()",
-		"max_wal_size was edited in the configuration file",
-	};
-
-	return NAME_OF(names, reason);
-}
-
-const char *
-walsizer_bound_name(WalsizerBound bound)
-{
-	static const char *const names[] = {"none", "max", "disk", "recovery"};
-
-	return NAME_OF(names, bound);
 }

@@ -1,0 +1,244 @@
+/*-------------------------------------------------------------------------
+ *
+ * walsizer_demand.c
+ *	  How much WAL the server writes: now, in the trailing checkpoint_timeout,
+ *	  and at most in each hour of the lookback.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "walsizer_model.h"
+
+/* Recent samples closer than this say more about the clock than the rate. */
+#define RECENT_STEP			200 /* ms */
+
+/*-------------------------------------------------------------------------
+ * Memory of peaks
+ *-------------------------------------------------------------------------
+ */
+
+/*
+ * What demand (bytes) measured over one timeout says about another (ms).  In a
+ * longer window the same load writes proportionally more.  In a shorter one it
+ * may have come all at once, so nothing is taken off.
+ */
+int64_t
+walsizer_scale_demand(int64_t demand, int64_t measured_timeout, int64_t timeout)
+{
+	if (timeout <= measured_timeout || measured_timeout <= 0)
+		return demand;
+	return walsizer_to_bytes((double) demand * ((double) timeout / (double) measured_timeout));
+}
+
+/* Keep the demand (bytes per timeout, ms) if it is the largest of its hour. */
+void
+walsizer_remember(WalsizerState *state, int64_t hour, int64_t demand, int64_t timeout)
+{
+	WalsizerPeak *peak;
+
+	if (hour <= 0 || demand <= 0 || timeout <= 0)
+		return;
+	peak = &state->peaks[hour % WALSIZER_PEAK_SLOTS];
+	if (peak->hour == hour &&
+		walsizer_scale_demand(peak->demand, peak->timeout, timeout) >= demand)
+		return;
+	peak->hour = hour;
+	peak->demand = walsizer_min(demand, WALSIZER_LIMIT_BYTES);
+	peak->timeout = timeout;
+	state->learned_hour = 0;
+}
+
+/*
+ * The largest remembered demand (bytes per timeout, ms) of the lookback hours
+ * before this one, and of this one.  0 if nothing is remembered.
+ *
+ * Hours to come are those of a wall clock that was set back.  They count like
+ * the past: forgetting a demand is the one mistake that costs something.
+ */
+int64_t
+walsizer_learned_demand(const WalsizerState *state, int64_t hour,
+						int64_t lookback, int64_t timeout)
+{
+	int64_t		learned = 0;
+
+	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
+	{
+		const WalsizerPeak *peak = &state->peaks[i];
+
+		if (peak->hour > 0 &&
+			walsizer_max(hour - peak->hour, peak->hour - hour) <= lookback)
+			learned = walsizer_max(learned, walsizer_scale_demand(peak->demand,
+														   peak->timeout, timeout));
+	}
+	return learned;
+}
+
+/* The same, remembered while neither the hour nor a peak has changed. */
+int64_t
+walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample, int64_t lookback)
+{
+	int64_t		timeout = sample->settings.timeout;
+
+	if (state->learned_hour != sample->hour ||
+		state->learned_lookback != lookback || state->learned_timeout != timeout)
+	{
+		state->learned = walsizer_learned_demand(state, sample->hour, lookback, timeout);
+		state->learned_hour = sample->hour;
+		state->learned_lookback = lookback;
+		state->learned_timeout = timeout;
+	}
+	return state->learned;
+}
+
+/*-------------------------------------------------------------------------
+ * The window: WAL written in the trailing checkpoint_timeout
+ *-------------------------------------------------------------------------
+ */
+
+static WalsizerMark *
+mark_at(WalsizerState *state, int position)
+{
+	return &state->marks[(state->first_mark + position) % WALSIZER_WINDOW_SLOTS];
+}
+
+/*
+ * The oldest mark leaves the window, and only now its demand becomes memory:
+ * "learned" means learned from windows that ended more than a timeout ago.
+ */
+static void
+drop_oldest_mark(WalsizerState *state)
+{
+	WalsizerMark *mark = mark_at(state, 0);
+
+	walsizer_remember(state, mark->hour, mark->demand, state->last_settings.timeout);
+	state->first_mark = (state->first_mark + 1) % WALSIZER_WINDOW_SLOTS;
+	state->num_marks--;
+}
+
+/* Begin a new step of the window, at the price of the oldest if need be. */
+void
+walsizer_add_mark(WalsizerState *state, const WalsizerMark *mark)
+{
+	if (state->num_marks == WALSIZER_WINDOW_SLOTS)
+		drop_oldest_mark(state);
+	*mark_at(state, state->num_marks) = *mark;
+	state->num_marks++;
+}
+
+/*
+ * Measure W at this sample.  The position one timeout ago lies between two
+ * marks as a rule and is interpolated; a window that reaches back less far
+ * (after a start) is given as it is, with the time it covers.
+ */
+static void
+measure_window(WalsizerState *state, const WalsizerSample *sample,
+			   WalsizerFigures *figures)
+{
+	int64_t		start = sample->now - sample->settings.timeout;
+	const WalsizerMark *oldest;
+	int64_t		next_ms = sample->now;
+	uint64_t	next_lsn = sample->write_lsn;
+	int64_t		skipped = 0;
+
+	while (state->num_marks > 1 && mark_at(state, 1)->ms <= start)
+		drop_oldest_mark(state);
+	if (state->num_marks == 0)
+		return;
+
+	oldest = mark_at(state, 0);
+	if (state->num_marks > 1)
+	{
+		next_ms = mark_at(state, 1)->ms;
+		next_lsn = mark_at(state, 1)->lsn;
+	}
+	if (oldest->ms < start && next_ms > oldest->ms)
+		skipped = walsizer_to_bytes((double) walsizer_distance(oldest->lsn, next_lsn) *
+						   ((double) (start - oldest->ms) / (double) (next_ms - oldest->ms)));
+
+	figures->demand = walsizer_max(0, walsizer_distance(oldest->lsn, sample->write_lsn) - skipped);
+	figures->window = walsizer_min(sample->now - oldest->ms, sample->settings.timeout);
+	figures->forced = walsizer_forced_total(state) - oldest->forced;
+	figures->requested = state->requested_total - oldest->requested;
+}
+
+/* Measure W, and remember where the log was from step to step. */
+void
+walsizer_note_window(WalsizerState *state, const WalsizerSample *sample, WalsizerFigures *figures)
+{
+	int64_t		step = sample->settings.timeout / WALSIZER_WINDOW_STEPS;
+	WalsizerMark mark = {0};
+
+	measure_window(state, sample, figures);
+	if (sample->standby)
+		figures->demand = state->primary_demand;
+	if (state->num_marks > 0 &&
+		sample->now - mark_at(state, state->num_marks - 1)->ms < step)
+		return;
+
+	mark.ms = sample->now;
+	mark.lsn = sample->write_lsn;
+	mark.demand = figures->demand;
+	mark.hour = sample->hour;
+	mark.forced = walsizer_forced_total(state);
+	mark.requested = state->requested_total;
+	walsizer_add_mark(state, &mark);
+}
+
+/* The largest W of the window itself, which is not memory yet. */
+int64_t
+walsizer_recent_peak(const WalsizerState *state)
+{
+	int64_t		peak = 0;
+
+	for (int i = 0; i < state->num_marks; i++)
+	{
+		int			slot = (state->first_mark + i) % WALSIZER_WINDOW_SLOTS;
+
+		peak = walsizer_max(peak, state->marks[slot].demand);
+	}
+	return peak;
+}
+
+/*
+ * Bytes per second: the larger of the mean over the last few samples and the
+ * newest two, so that a load that has just begun counts in full.
+ */
+int64_t
+walsizer_note_rate(WalsizerState *state, const WalsizerSample *sample)
+{
+	int			newest = (state->next_recent + WALSIZER_RECENT_SLOTS - 1) % WALSIZER_RECENT_SLOTS;
+	int			oldest = state->num_recent == WALSIZER_RECENT_SLOTS ? state->next_recent : 0;
+	double		rate = 0;
+
+	for (int i = 0; i < 2 && state->num_recent > 0; i++)
+	{
+		int			from = i == 0 ? oldest : newest;
+		int64_t		elapsed = sample->now - state->recent_ms[from];
+		double		wal = (double) walsizer_distance(state->recent_lsn[from], sample->write_lsn);
+
+		if (elapsed >= RECENT_STEP && wal * 1000.0 / (double) elapsed > rate)
+			rate = wal * 1000.0 / (double) elapsed;
+	}
+
+	if (state->num_recent == 0 || sample->now - state->recent_ms[newest] >= RECENT_STEP)
+	{
+		state->recent_ms[state->next_recent] = sample->now;
+		state->recent_lsn[state->next_recent] = sample->write_lsn;
+		state->next_recent = (state->next_recent + 1) % WALSIZER_RECENT_SLOTS;
+		if (state->num_recent < WALSIZER_RECENT_SLOTS)
+			state->num_recent++;
+	}
+	return walsizer_to_bytes(rate);
+}
+
+/*
+ * Take all demand of the window into memory, where it survives: for the last
+ * state file before the server ends.
+ */
+void
+walsizer_settle(WalsizerState *state)
+{
+	while (state->num_marks > 0)
+		drop_oldest_mark(state);
+}
