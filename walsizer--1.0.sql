@@ -77,6 +77,14 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
 
+CREATE FUNCTION walsizer_instructions(
+    OUT place text,
+    OUT instruction text
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
 CREATE VIEW walsizer_status AS SELECT * FROM walsizer_status();
 CREATE VIEW walsizer_history AS SELECT * FROM walsizer_history();
 CREATE VIEW walsizer_demand AS SELECT * FROM walsizer_demand();
@@ -100,6 +108,7 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 REVOKE ALL ON FUNCTION walsizer_status() FROM PUBLIC;
 REVOKE ALL ON FUNCTION walsizer_history() FROM PUBLIC;
 REVOKE ALL ON FUNCTION walsizer_demand() FROM PUBLIC;
+REVOKE ALL ON FUNCTION walsizer_instructions() FROM PUBLIC;
 REVOKE ALL ON FUNCTION walsizer_evaluate() FROM PUBLIC;
 REVOKE ALL ON FUNCTION walsizer_revert() FROM PUBLIC;
 REVOKE ALL ON FUNCTION walsizer_reset() FROM PUBLIC;
@@ -107,4 +116,5 @@ REVOKE ALL ON FUNCTION walsizer_reset() FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION walsizer_status() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION walsizer_history() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION walsizer_demand() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION walsizer_instructions() TO pg_monitor;
 GRANT SELECT ON walsizer_status, walsizer_history, walsizer_demand TO pg_monitor;

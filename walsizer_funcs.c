@@ -30,6 +30,7 @@
 PG_FUNCTION_INFO_V1(walsizer_status);
 PG_FUNCTION_INFO_V1(walsizer_history);
 PG_FUNCTION_INFO_V1(walsizer_demand);
+PG_FUNCTION_INFO_V1(walsizer_instructions);
 PG_FUNCTION_INFO_V1(walsizer_evaluate);
 PG_FUNCTION_INFO_V1(walsizer_revert);
 PG_FUNCTION_INFO_V1(walsizer_reset);
@@ -449,6 +450,43 @@ walsizer_demand(PG_FUNCTION_ARGS)
 		put_int64(&row, peak->demand);
 		put_interval(&row, peak->timeout);
 		put_size(&row, walsizer_size_for((int64) ((double) demand * config.headroom), settings));
+		store_row(fcinfo, &row);
+	}
+	return (Datum) 0;
+}
+
+/*
+ * How to set the wanted size where walsizer cannot or may not: one row for each
+ * way of managing a server.  The size is within the bounds, and not below the
+ * value in force: lowering is nothing to advise.
+ */
+Datum
+walsizer_instructions(PG_FUNCTION_ARGS)
+{
+	static const struct
+	{
+		const char *place;
+		const char *format;
+	}			ways[] = {
+		{"postgresql.conf", "max_wal_size = '%lldMB'"},
+		{"SQL", "ALTER SYSTEM SET max_wal_size = '%lldMB'; SELECT pg_reload_conf();"},
+		{"Patroni", "postgresql:\n  parameters:\n    max_wal_size: %lldMB"},
+		{"CloudNativePG", "spec:\n  postgresql:\n    parameters:\n      max_wal_size: \"%lldMB\""},
+	};
+	WalsizerShared *shared = copy_shared();
+	const WalsizerFigures *figures = &shared->decision.figures;
+	int64		size = Max(figures->in_force, Min(figures->wanted, figures->limit));
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (shared->sampled_at == 0)
+		return (Datum) 0;
+
+	for (int i = 0; i < (int) lengthof(ways); i++)
+	{
+		Row			row = {0};
+
+		put_text(&row, ways[i].place);
+		put_text(&row, psprintf(ways[i].format, (long long) size));
 		store_row(fcinfo, &row);
 	}
 	return (Datum) 0;

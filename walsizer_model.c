@@ -281,9 +281,9 @@ note_disk(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * W of the primary, from two of its checkpoints at least a timeout apart.
- * Restartpoints may leave some out, in catching up many: a longer distance is
- * scaled down to one timeout.
+ * W of the primary, from two of its checkpoints that are about a timeout apart.
+ * Restartpoints may leave some out, in catching up many, and the primary's
+ * timer counts whole seconds: other distances are scaled to one timeout.
  */
 static void
 note_primary(WalsizerState *state, const WalsizerSample *sample)
@@ -298,10 +298,10 @@ note_primary(WalsizerState *state, const WalsizerSample *sample)
 	if (state->primary_time > 0 && elapsed >= 0 &&
 		sample->primary_redo >= state->primary_redo)
 	{
-		if (elapsed + TIMER_SLACK < timeout)
+		if (elapsed < timeout - timeout / 4)
 			return;
-		state->primary_demand = elapsed <= timeout + timeout / 2 ? wal :
-			walsizer_to_bytes((double) wal * ((double) timeout / (double) elapsed));
+		state->primary_demand = walsizer_to_bytes((double) wal * ((double) timeout /
+																  (double) elapsed));
 	}
 	state->primary_redo = sample->primary_redo;
 	state->primary_time = sample->primary_time;
