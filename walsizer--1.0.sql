@@ -61,7 +61,8 @@ CREATE FUNCTION walsizer_history(
     OUT requested bigint,
     OUT checkpoint_timeout interval,
     OUT checkpoint_completion_target double precision,
-    OUT role text
+    OUT role text,
+    OUT forced_after bigint
 )
 RETURNS SETOF record
 AS 'MODULE_PATHNAME'

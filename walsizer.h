@@ -136,6 +136,7 @@ extern void walsizer_state_install_hooks(void);
 extern void walsizer_state_load(void);
 extern void walsizer_state_save(void);
 extern void walsizer_state_add_event(const WalsizerEvent *event);
+extern void walsizer_state_follow_up(int64 size, int64 forced);
 extern int64 walsizer_state_first_event(const WalsizerShared *shared);
 extern WalsizerEvent *walsizer_state_event(WalsizerShared *shared, int64 number);
 extern double walsizer_measured_replay_rate(const WalsizerShared *shared);

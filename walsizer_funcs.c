@@ -384,6 +384,10 @@ put_event(Row *row, const WalsizerEvent *event)
 	put_interval(row, event->timeout);
 	put_datum(row, Float8GetDatum(event->completion_target));
 	put_role(row, event->standby);
+	if (event->followed >= 0)
+		put_int64(row, event->followed);
+	else
+		put_null(row);
 }
 
 static void

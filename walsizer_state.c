@@ -114,6 +114,29 @@ walsizer_state_add_event(const WalsizerEvent *event)
 	LWLockRelease(walsizer_shared->lock);
 }
 
+/*
+ * Note what came of the newest change to that size (MB): so many checkpoints
+ * were forced in the timeout after it.  Takes the lock itself.
+ */
+void
+walsizer_state_follow_up(int64 size, int64 forced)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	for (int64 number = walsizer_shared->last_event;
+		 number >= walsizer_state_first_event(walsizer_shared); number--)
+	{
+		WalsizerEvent *event = walsizer_state_event(walsizer_shared, number);
+
+		if (event->new_size == size && event->followed < 0 &&
+			(event->outcome == WALSIZER_APPLIED || event->outcome == WALSIZER_NOTED))
+		{
+			event->followed = forced;
+			break;
+		}
+	}
+	LWLockRelease(walsizer_shared->lock);
+}
+
 /* Bytes per second of the last crash recovery; 0: there was none. */
 double
 walsizer_measured_replay_rate(const WalsizerShared *shared)

@@ -312,6 +312,8 @@ pass(Clockwork *clockwork)
 		reset();
 	add_disk(clockwork, &sample);
 	decision = decide(&sample);
+	if (decision.followed)
+		walsizer_state_follow_up(decision.followed_size, decision.followed_forced);
 	if (decision.action == WALSIZER_EXTERNAL)
 		walsizer_record_external(&decision, &sample, old_size);
 	if (walsizer_shared->trouble.outcome != WALSIZER_NOTED)
