@@ -12,6 +12,7 @@ OBJS = \
 	walsizer_policy.o \
 	walsizer_record.o \
 	walsizer_recovery.o \
+	walsizer_rows.o \
 	walsizer_sample.o \
 	walsizer_state.o \
 	walsizer_worker.o

@@ -23,6 +23,7 @@
 
 #include "walsizer.h"
 #include "walsizer_compat.h"
+#include "walsizer_rows.h"
 
 /* How long a function waits for the worker; a reload may take ten of them. */
 #define ANSWER_WAIT_MS		30000
@@ -39,30 +40,6 @@ PG_FUNCTION_INFO_V1(walsizer_reset);
  * Access to shared memory
  *-------------------------------------------------------------------------
  */
-
-static void
-check_preloaded(void)
-{
-	if (walsizer_shared == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("walsizer must be loaded via \"shared_preload_libraries\""),
-				 errhint("Add walsizer to \"shared_preload_libraries\" in the server's configuration and restart the server.")));
-}
-
-/* All of shared memory but the history. */
-static WalsizerShared *
-copy_shared(void)
-{
-	WalsizerShared *copy;
-
-	check_preloaded();
-	copy = palloc(offsetof(WalsizerShared, events));
-	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
-	memcpy(copy, walsizer_shared, offsetof(WalsizerShared, events));
-	LWLockRelease(walsizer_shared->lock);
-	return copy;
-}
 
 /* Put a request; returns its ticket, and the worker that is to answer. */
 static uint64
@@ -120,7 +97,7 @@ ask_worker(int what, WalsizerApplied *applied, WalsizerDecision *decision)
 	int			worker_pid;
 	uint64		ticket;
 
-	check_preloaded();
+	walsizer_check_preloaded();
 	ticket = put_request(what, &worker_pid);
 
 	ConditionVariablePrepareToSleep(&walsizer_shared->answered);
@@ -138,97 +115,6 @@ ask_worker(int what, WalsizerApplied *applied, WalsizerDecision *decision)
 										   walsizer_wait_event());
 	}
 	ConditionVariableCancelSleep();
-}
-
-/*-------------------------------------------------------------------------
- * Values for rows
- *-------------------------------------------------------------------------
- */
-
-/* A row that is filled from left to right. */
-typedef struct Row
-{
-	int			next;
-	Datum		values[48];
-	bool		nulls[48];
-} Row;
-
-static void
-put_null(Row *row)
-{
-	row->values[row->next] = (Datum) 0;
-	row->nulls[row->next++] = true;
-}
-
-static void
-put_datum(Row *row, Datum value)
-{
-	row->values[row->next] = value;
-	row->nulls[row->next++] = false;
-}
-
-static void
-put_int64(Row *row, int64 value)
-{
-	put_datum(row, Int64GetDatum(value));
-}
-
-/* A size in MB, as bytes; 0 is none. */
-static void
-put_size(Row *row, int64 mb)
-{
-	if (mb > 0)
-		put_int64(row, mb * WALSIZER_MB);
-	else
-		put_null(row);
-}
-
-/* Text; NULL or empty is none. */
-static void
-put_text(Row *row, const char *text)
-{
-	if (text != NULL && text[0] != '\0')
-		put_datum(row, CStringGetTextDatum(text));
-	else
-		put_null(row);
-}
-
-/* A time; 0 is never. */
-static void
-put_time(Row *row, TimestampTz time)
-{
-	if (time != 0)
-		put_datum(row, TimestampTzGetDatum(time));
-	else
-		put_null(row);
-}
-
-/* Milliseconds as an interval; negative is none. */
-static void
-put_interval(Row *row, int64 ms)
-{
-	Interval   *interval;
-
-	if (ms < 0)
-	{
-		put_null(row);
-		return;
-	}
-	interval = palloc0(sizeof(Interval));
-	interval->time = Min(ms, INT64_C(1) << 50) * 1000;
-	put_datum(row, IntervalPGetDatum(interval));
-}
-
-static void
-put_role(Row *row, bool standby)
-{
-	put_text(row, standby ? "standby" : "primary");
-}
-
-static void
-put_bound(Row *row, WalsizerBound bound)
-{
-	put_text(row, bound == WALSIZER_UNBOUND ? NULL : walsizer_bound_name(bound));
 }
 
 /*-------------------------------------------------------------------------
@@ -254,25 +140,25 @@ state_name(const WalsizerShared *shared)
 
 /* Sizes: in force, found, own, wanted, the limit and what sets it. */
 static void
-put_sizes(Row *row, const WalsizerShared *shared)
+put_sizes(WalsizerRow *row, const WalsizerShared *shared)
 {
 	const WalsizerFigures *figures = &shared->decision.figures;
 
-	put_size(row, figures->in_force);
-	put_size(row, shared->state.found);
-	put_size(row, shared->state.own);
-	put_size(row, figures->wanted);
-	put_size(row, figures->limit);
-	put_bound(row, figures->wanted > figures->limit ? figures->limit_by : WALSIZER_UNBOUND);
-	put_size(row, figures->disk_limit);
-	put_size(row, figures->recovery_limit);
+	walsizer_put_size(row, figures->in_force);
+	walsizer_put_size(row, shared->state.found);
+	walsizer_put_size(row, shared->state.own);
+	walsizer_put_size(row, figures->wanted);
+	walsizer_put_size(row, figures->limit);
+	walsizer_put_bound(row, figures->wanted > figures->limit ? figures->limit_by : WALSIZER_UNBOUND);
+	walsizer_put_size(row, figures->disk_limit);
+	walsizer_put_size(row, figures->recovery_limit);
 }
 
 /* How long replaying so much WAL takes at this rate (bytes per second). */
 static void
-put_replay_time(Row *row, int64 bytes, double rate)
+put_replay_time(WalsizerRow *row, int64 bytes, double rate)
 {
-	put_interval(row, (int64) ((double) bytes * 1000.0 / rate));
+	walsizer_put_interval(row, (int64) ((double) bytes * 1000.0 / rate));
 }
 
 /*
@@ -281,7 +167,7 @@ put_replay_time(Row *row, int64 bytes, double rate)
  * checkpoint was begun.
  */
 static void
-put_recovery(Row *row, const WalsizerShared *shared)
+put_recovery(WalsizerRow *row, const WalsizerShared *shared)
 {
 	double		measured = walsizer_measured_replay_rate(shared);
 	WalsizerConfig config = walsizer_config(measured);
@@ -291,28 +177,28 @@ put_recovery(Row *row, const WalsizerShared *shared)
 	put_replay_time(row, sample->write_lsn > sample->completed_lsn ?
 					(int64) (sample->write_lsn - sample->completed_lsn) : 0,
 					config.replay_rate);
-	put_int64(row, (int64) config.replay_rate);
-	put_text(row, walsizer_replay_rate > 0 ? "configured" : measured > 0 ? "measured" : "assumed");
+	walsizer_put_int64(row, (int64) config.replay_rate);
+	walsizer_put_text(row, walsizer_replay_rate > 0 ? "configured" : measured > 0 ? "measured" : "assumed");
 }
 
 /* What is measured. */
 static void
-put_measurements(Row *row, const WalsizerShared *shared)
+put_measurements(WalsizerRow *row, const WalsizerShared *shared)
 {
 	const WalsizerFigures *figures = &shared->decision.figures;
 	const WalsizerSample *sample = &shared->sample;
 
-	put_int64(row, figures->demand);
-	put_int64(row, figures->learned);
-	put_int64(row, figures->rate);
-	put_int64(row, sample->write_lsn > sample->redo_lsn ?
+	walsizer_put_int64(row, figures->demand);
+	walsizer_put_int64(row, figures->learned);
+	walsizer_put_int64(row, figures->rate);
+	walsizer_put_int64(row, sample->write_lsn > sample->redo_lsn ?
 			  (int64) (sample->write_lsn - sample->redo_lsn) : 0);
-	put_int64(row, figures->capacity);
-	put_interval(row, figures->until_forced);
-	put_interval(row, figures->until_timed);
+	walsizer_put_int64(row, figures->capacity);
+	walsizer_put_interval(row, figures->until_forced);
+	walsizer_put_interval(row, figures->until_timed);
 	for (int cause = 0; cause < WALSIZER_CAUSES; cause++)
-		put_int64(row, shared->state.checkpoints[cause]);
-	put_time(row, shared->started_at);
+		walsizer_put_int64(row, shared->state.checkpoints[cause]);
+	walsizer_put_time(row, shared->started_at);
 }
 
 /*
@@ -322,37 +208,37 @@ put_measurements(Row *row, const WalsizerShared *shared)
 Datum
 walsizer_status(PG_FUNCTION_ARGS)
 {
-	WalsizerShared *shared = copy_shared();
-	Row			row = {0};
+	WalsizerShared *shared = walsizer_copy_shared();
+	WalsizerRow			row = {0};
 	TupleDesc	desc;
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	put_text(&row, state_name(shared));
-	put_role(&row, shared->sample.standby);
+	walsizer_put_text(&row, state_name(shared));
+	walsizer_put_role(&row, shared->sample.standby);
 	if (shared->sampled_at != 0)
 	{
 		put_sizes(&row, shared);
 		put_measurements(&row, shared);
 		put_recovery(&row, shared);
-		put_text(&row, walsizer_action_name(shared->decision.action));
-		put_text(&row, walsizer_reason_name(shared->decision.reason));
-		put_time(&row, shared->sampled_at);
+		walsizer_put_text(&row, walsizer_action_name(shared->decision.action));
+		walsizer_put_text(&row, walsizer_reason_name(shared->decision.reason));
+		walsizer_put_time(&row, shared->sampled_at);
 	}
 	else
 	{
 		while (row.next < desc->natts - 4)
-			put_null(&row);
+			walsizer_put_null(&row);
 	}
-	put_text(&row, shared->trouble.outcome == WALSIZER_NOTED ? NULL :
+	walsizer_put_text(&row, shared->trouble.outcome == WALSIZER_NOTED ? NULL :
 			 walsizer_outcome_name(shared->trouble.outcome));
-	put_text(&row, shared->trouble.message);
-	put_time(&row, shared->trouble_at);
+	walsizer_put_text(&row, shared->trouble.message);
+	walsizer_put_time(&row, shared->trouble_at);
 	if (shared->worker_pid != 0)
-		put_datum(&row, Int32GetDatum(shared->worker_pid));
+		walsizer_put_datum(&row, Int32GetDatum(shared->worker_pid));
 	else
-		put_null(&row);
+		walsizer_put_null(&row);
 
 	Assert(row.next == desc->natts);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
@@ -365,39 +251,29 @@ walsizer_status(PG_FUNCTION_ARGS)
  */
 
 static void
-put_event(Row *row, const WalsizerEvent *event)
+put_event(WalsizerRow *row, const WalsizerEvent *event)
 {
-	put_int64(row, event->number);
-	put_time(row, event->at);
-	put_text(row, walsizer_action_name(event->action));
-	put_text(row, walsizer_reason_name(event->reason));
-	put_size(row, event->old_size);
-	put_size(row, event->wanted);
-	put_size(row, event->new_size);
-	put_bound(row, event->bound);
-	put_text(row, walsizer_outcome_name(event->outcome));
-	put_text(row, event->message);
-	put_int64(row, event->demand);
-	put_int64(row, event->rate);
-	put_int64(row, event->forced);
-	put_int64(row, event->requested);
-	put_interval(row, event->timeout);
-	put_datum(row, Float8GetDatum(event->completion_target));
-	put_role(row, event->standby);
+	walsizer_put_int64(row, event->number);
+	walsizer_put_time(row, event->at);
+	walsizer_put_text(row, walsizer_action_name(event->action));
+	walsizer_put_text(row, walsizer_reason_name(event->reason));
+	walsizer_put_size(row, event->old_size);
+	walsizer_put_size(row, event->wanted);
+	walsizer_put_size(row, event->new_size);
+	walsizer_put_bound(row, event->bound);
+	walsizer_put_text(row, walsizer_outcome_name(event->outcome));
+	walsizer_put_text(row, event->message);
+	walsizer_put_int64(row, event->demand);
+	walsizer_put_int64(row, event->rate);
+	walsizer_put_int64(row, event->forced);
+	walsizer_put_int64(row, event->requested);
+	walsizer_put_interval(row, event->timeout);
+	walsizer_put_datum(row, Float8GetDatum(event->completion_target));
+	walsizer_put_role(row, event->standby);
 	if (event->followed >= 0)
-		put_int64(row, event->followed);
+		walsizer_put_int64(row, event->followed);
 	else
-		put_null(row);
-}
-
-static void
-store_row(FunctionCallInfo fcinfo, Row *row)
-{
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-
-	Assert(row->next == result->setDesc->natts);
-	tuplestore_putvalues(result->setResult, result->setDesc,
-						 row->values, row->nulls);
+		walsizer_put_null(row);
 }
 
 /* The adjustments that are remembered, oldest first. */
@@ -407,7 +283,7 @@ walsizer_history(PG_FUNCTION_ARGS)
 	WalsizerEvent *events;
 	int			number = 0;
 
-	check_preloaded();
+	walsizer_check_preloaded();
 	InitMaterializedSRF(fcinfo, 0);
 
 	events = palloc(sizeof(WalsizerEvent) * WALSIZER_HISTORY_SLOTS);
@@ -419,10 +295,10 @@ walsizer_history(PG_FUNCTION_ARGS)
 
 	for (int i = 0; i < number; i++)
 	{
-		Row			row = {0};
+		WalsizerRow			row = {0};
 
 		put_event(&row, &events[i]);
-		store_row(fcinfo, &row);
+		walsizer_store_row(fcinfo, &row);
 	}
 	return (Datum) 0;
 }
@@ -431,7 +307,7 @@ walsizer_history(PG_FUNCTION_ARGS)
 Datum
 walsizer_demand(PG_FUNCTION_ARGS)
 {
-	WalsizerShared *shared = copy_shared();
+	WalsizerShared *shared = walsizer_copy_shared();
 	const WalsizerSettings *settings = &shared->sample.settings;
 	WalsizerConfig config = walsizer_config(walsizer_measured_replay_rate(shared));
 
@@ -446,15 +322,15 @@ walsizer_demand(PG_FUNCTION_ARGS)
 		const WalsizerPeak *peak = &shared->state.peaks[hour % WALSIZER_PEAK_SLOTS];
 		int64		demand = walsizer_scale_demand(peak->demand, peak->timeout,
 												   settings->timeout);
-		Row			row = {0};
+		WalsizerRow			row = {0};
 
 		if (peak->hour != hour)
 			continue;
-		put_time(&row, time_t_to_timestamptz((pg_time_t) hour * SECS_PER_HOUR));
-		put_int64(&row, peak->demand);
-		put_interval(&row, peak->timeout);
-		put_size(&row, walsizer_size_for((int64) ((double) demand * config.headroom), settings));
-		store_row(fcinfo, &row);
+		walsizer_put_time(&row, time_t_to_timestamptz((pg_time_t) hour * SECS_PER_HOUR));
+		walsizer_put_int64(&row, peak->demand);
+		walsizer_put_interval(&row, peak->timeout);
+		walsizer_put_size(&row, walsizer_size_for((int64) ((double) demand * config.headroom), settings));
+		walsizer_store_row(fcinfo, &row);
 	}
 	return (Datum) 0;
 }
@@ -477,7 +353,7 @@ walsizer_instructions(PG_FUNCTION_ARGS)
 		{"Patroni", "postgresql:\n  parameters:\n    max_wal_size: %lldMB"},
 		{"CloudNativePG", "spec:\n  postgresql:\n    parameters:\n      max_wal_size: \"%lldMB\""},
 	};
-	WalsizerShared *shared = copy_shared();
+	WalsizerShared *shared = walsizer_copy_shared();
 	const WalsizerFigures *figures = &shared->decision.figures;
 	int64		size = Max(figures->in_force, Min(figures->wanted, figures->limit));
 
@@ -487,11 +363,11 @@ walsizer_instructions(PG_FUNCTION_ARGS)
 
 	for (int i = 0; i < (int) lengthof(ways); i++)
 	{
-		Row			row = {0};
+		WalsizerRow			row = {0};
 
-		put_text(&row, ways[i].place);
-		put_text(&row, psprintf(ways[i].format, (long long) size));
-		store_row(fcinfo, &row);
+		walsizer_put_text(&row, ways[i].place);
+		walsizer_put_text(&row, psprintf(ways[i].format, (long long) size));
+		walsizer_store_row(fcinfo, &row);
 	}
 	return (Datum) 0;
 }

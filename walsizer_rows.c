@@ -1,0 +1,131 @@
+/*-------------------------------------------------------------------------
+ *
+ * walsizer_rows.c
+ *	  What all SQL functions need: a copy of shared memory, and rows that are
+ *	  filled from left to right.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "funcapi.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+#include "walsizer_rows.h"
+
+/* Each of these fills the next column. */
+void
+walsizer_put_null(WalsizerRow *row)
+{
+	row->values[row->next] = (Datum) 0;
+	row->nulls[row->next++] = true;
+}
+
+void
+walsizer_put_datum(WalsizerRow *row, Datum value)
+{
+	row->values[row->next] = value;
+	row->nulls[row->next++] = false;
+}
+
+void
+walsizer_put_int64(WalsizerRow *row, int64 value)
+{
+	walsizer_put_datum(row, Int64GetDatum(value));
+}
+
+/* A size in MB, as bytes; 0 is none. */
+void
+walsizer_put_size(WalsizerRow *row, int64 mb)
+{
+	if (mb > 0)
+		walsizer_put_int64(row, mb * WALSIZER_MB);
+	else
+		walsizer_put_null(row);
+}
+
+/* Text; NULL or empty is none. */
+void
+walsizer_put_text(WalsizerRow *row, const char *text)
+{
+	if (text != NULL && text[0] != '\0')
+		walsizer_put_datum(row, CStringGetTextDatum(text));
+	else
+		walsizer_put_null(row);
+}
+
+/* A time; 0 is never. */
+void
+walsizer_put_time(WalsizerRow *row, TimestampTz time)
+{
+	if (time != 0)
+		walsizer_put_datum(row, TimestampTzGetDatum(time));
+	else
+		walsizer_put_null(row);
+}
+
+/* Milliseconds as an interval; negative is none. */
+void
+walsizer_put_interval(WalsizerRow *row, int64 ms)
+{
+	Interval   *interval;
+
+	if (ms < 0)
+	{
+		walsizer_put_null(row);
+		return;
+	}
+	interval = palloc0(sizeof(Interval));
+	interval->time = Min(ms, INT64_C(1) << 50) * 1000;
+	walsizer_put_datum(row, IntervalPGetDatum(interval));
+}
+
+void
+walsizer_put_role(WalsizerRow *row, bool standby)
+{
+	walsizer_put_text(row, standby ? "standby" : "primary");
+}
+
+void
+walsizer_put_bound(WalsizerRow *row, WalsizerBound bound)
+{
+	walsizer_put_text(row, bound == WALSIZER_UNBOUND ? NULL : walsizer_bound_name(bound));
+}
+
+void
+walsizer_store_row(FunctionCallInfo fcinfo, WalsizerRow *row)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	Assert(row->next == result->setDesc->natts);
+	tuplestore_putvalues(result->setResult, result->setDesc,
+						 row->values, row->nulls);
+}
+
+void
+walsizer_check_preloaded(void)
+{
+	if (walsizer_shared == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("walsizer must be loaded via \"shared_preload_libraries\""),
+				 errhint("Add walsizer to \"shared_preload_libraries\" in the server's configuration and restart the server.")));
+}
+
+/* All of shared memory but the history. */
+WalsizerShared *
+walsizer_copy_shared(void)
+{
+	WalsizerShared *copy;
+
+	walsizer_check_preloaded();
+	copy = palloc(offsetof(WalsizerShared, events));
+	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
+	memcpy(copy, walsizer_shared, offsetof(WalsizerShared, events));
+	LWLockRelease(walsizer_shared->lock);
+	return copy;
+}

@@ -1,0 +1,38 @@
+/*-------------------------------------------------------------------------
+ *
+ * walsizer_rows.h
+ *	  Rows of SQL functions, filled from left to right.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef WALSIZER_ROWS_H
+#define WALSIZER_ROWS_H
+
+#include "fmgr.h"
+
+#include "walsizer.h"
+
+/* A row that is filled from left to right. */
+typedef struct WalsizerRow
+{
+	int			next;
+	Datum		values[48];
+	bool		nulls[48];
+} WalsizerRow;
+
+extern void walsizer_put_null(WalsizerRow *row);
+extern void walsizer_put_datum(WalsizerRow *row, Datum value);
+extern void walsizer_put_int64(WalsizerRow *row, int64 value);
+extern void walsizer_put_size(WalsizerRow *row, int64 mb);
+extern void walsizer_put_text(WalsizerRow *row, const char *text);
+extern void walsizer_put_time(WalsizerRow *row, TimestampTz time);
+extern void walsizer_put_interval(WalsizerRow *row, int64 ms);
+extern void walsizer_put_role(WalsizerRow *row, bool standby);
+extern void walsizer_put_bound(WalsizerRow *row, WalsizerBound bound);
+extern void walsizer_store_row(FunctionCallInfo fcinfo, WalsizerRow *row);
+extern void walsizer_check_preloaded(void);
+extern WalsizerShared *walsizer_copy_shared(void);
+
+#endif							/* WALSIZER_ROWS_H */
