@@ -1,0 +1,171 @@
+
+# The main job: max_wal_size rises to what the load needs, and checkpoints are
+# no longer forced.
+#
+# Failures of other tuners that this file covers: 3, one forced checkpoint in
+# each interval is tolerated for ever; 8, a size far beyond what the load
+# needs; 11, the first load after the start goes unnoticed; 14, there is no
+# extension to create; 16, a load that is served well is taken for no load.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time usleep);
+use WalsizerTest;
+
+my ($node, $offset, $event, $status);
+
+# ---- the classic rule alone
+
+$node = make_node('classic', conf => "walsizer.predict = off\n");
+
+# One checkpoint of this server's life was forced, the very first load is it.
+force_one_checkpoint($node);
+$status = status($node);
+is($status->{checkpoints_forced}, 1, 'one checkpoint was forced');
+my $answer = evaluate($node);
+like($answer, qr/^raise: checkpoints were forced by WAL volume \((\d+) MB, applied\)$/,
+	'and that is one too many');
+
+$event = last_event($node);
+is($event->{number}, 1, 'history: number');
+is($event->{action}, 'raise', 'history: action');
+is($event->{reason}, 'checkpoints were forced by WAL volume', 'history: reason');
+is($event->{outcome}, 'applied', 'history: outcome');
+is($event->{message}, undef, 'history: nothing to explain');
+is($event->{old_mb}, 4, 'history: old size');
+is($event->{new_mb}, ($answer =~ /\((\d+) MB/)[0], 'history: new size');
+is($event->{wanted_size}, $event->{new_size}, 'history: as wanted');
+is($event->{bound}, undef, 'history: no bound');
+is($event->{forced}, 1, 'history: forced checkpoints');
+cmp_ok($event->{demand}, '>=', 2 * MB, 'history: demand is at least what was written');
+cmp_ok($event->{demand}, '<', 6 * MB, 'history: and not much more');
+is($event->{new_mb}, size_for_mb(1.2 * $event->{demand}, 1, 0.9),
+	'history: the size is for the demand and its headroom');
+is($event->{checkpoint_timeout}, '00:00:30', 'history: checkpoint_timeout');
+is($event->{checkpoint_completion_target}, 0.9, 'history: checkpoint_completion_target');
+is($event->{role}, 'primary', 'history: role');
+cmp_ok(abs($event->{epoch} - time), '<', 60, 'history: time');
+
+wait_for($node, 'own_size IS NOT NULL');
+$status = status($node);
+is($status->{max_wal_size}, $event->{new_size}, 'status: value in force');
+is($status->{found_size}, 4 * MB, 'status: value found');
+is($status->{own_size}, $event->{new_size}, 'status: own value');
+is($status->{capacity}, MB * capacity_mb($event->{new_mb}, 1, 0.9), 'status: capacity');
+is(setting_mb($node), $event->{new_mb}, 'the server knows it');
+like(auto_conf($node), qr/^max_wal_size = '$event->{new_mb}MB'$/m,
+	'and it will after a restart');
+is($node->safe_psql('postgres',
+		"SELECT sourcefile ~ 'postgresql.auto.conf' FROM pg_settings WHERE name = 'max_wal_size'"),
+	't', 'as if ALTER SYSTEM had been used');
+like(evaluate($node), qr/^none: the value in force suffices$/, 'which is enough');
+$node->stop;
+
+# ---- walsizer.threshold
+
+$node = make_node('threshold',
+	conf => "walsizer.predict = off\nwalsizer.threshold = 2\n");
+force_one_checkpoint($node);
+like(evaluate($node), qr/^none: /, 'walsizer.threshold tolerates one');
+force_one_checkpoint($node);
+like(evaluate($node), qr/^raise: .*applied\)$/, 'but not two');
+$node->stop;
+
+# ---- prediction: before the first one is forced
+
+$node = make_node('predict', conf => "max_wal_size = 40MB\n");
+$offset = log_offset($node);
+my $load = start_load($node, 3);
+wait_for($node, 'own_size > 40 * 1048576');
+wait_for($node, "wal_since_redo > 30 * 1048576");
+stop_load($load);
+is(count_forced_in_log($node, $offset), 0, 'raised before a checkpoint was forced');
+is((history($node))[0]{reason}, 'a checkpoint was about to be forced by WAL volume',
+	'history: the reason');
+is((history($node))[0]{forced}, 0, 'history: none was forced');
+$node->stop;
+
+# ---- pgbench
+
+# With segments of the common size, and a rate that a busy machine achieves,
+# so that the load is the same for the whole test.
+$node = make_node('pgbench', segsize => 16, conf => <<'END');
+max_wal_size = 64MB
+min_wal_size = 32MB
+shared_buffers = 128MB
+walsizer.sample_interval = 500ms
+END
+$node->safe_psql('postgres', 'ALTER SYSTEM SET walsizer.enable = off');
+$node->reload;
+$node->command_ok([ 'pgbench', '-i', '-q', '-s', '5', $node->connstr('postgres') ],
+	'pgbench has its tables');
+$node->safe_psql('postgres', 'CHECKPOINT');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET walsizer.enable');
+$node->restart;
+wait_for_worker($node);
+$node->safe_psql('postgres', 'SELECT walsizer_reset()');
+
+$offset = log_offset($node);
+$load = IPC::Run::start(
+	[
+		'pgbench', '-n', '-c', '4', '-T', '600', '-R', '600', $node->connstr('postgres')
+	],
+	'<', \undef, '>', '/dev/null', '2>', '/dev/null');
+
+# Measure the demand ourselves: the most WAL in any 30 seconds.
+my (@samples, $demand, $begin);
+$begin  = time;
+$demand = 0;
+while (time - $begin < 65)
+{
+	my ($lsn, $t) = split /\|/,
+	  $node->safe_psql('postgres',
+		"SELECT pg_current_wal_lsn() - '0/0', extract(epoch FROM clock_timestamp())");
+	push @samples, [ $t, $lsn ];
+	shift @samples while @samples > 1 && $samples[1][0] <= $t - 30;
+	my $w = $lsn - $samples[0][1];
+	$demand = $w if $w > $demand;
+	usleep(250_000);
+}
+stop_load($load);
+
+my @events = history($node);
+my @raises = grep { $_->{action} eq 'raise' } @events;
+my $final  = setting_mb($node);
+my $needed = size_for_mb($demand, 16, 0.9);
+
+note(sprintf('demand %.1f MB, size for it %d MB, max_wal_size 64 MB', $demand / MB, $needed)
+	  . join('', map { " -> $_->{new_mb} MB" } @raises));
+cmp_ok($needed, '>', 64, 'the load needs more than was there');
+cmp_ok(scalar(@raises), '>=', 1, 'walsizer raised');
+cmp_ok(scalar(@raises), '<=', 4, 'in a few steps');
+is(scalar(@events), scalar(@raises), 'and did nothing else');
+cmp_ok($final, '>=', $needed, 'to what the load needs');
+cmp_ok($final, '<=', 1.6 * $needed, 'and not much more');
+is(scalar(grep { $_->{outcome} ne 'applied' } @events), 0, 'all was applied');
+
+# By the server's own log, no checkpoint is forced any more two seconds after
+# the last raise.
+my $late = 0;
+foreach my $line (split /\n/, slurp_file($node->logfile, $offset))
+{
+	next unless $line =~ /^(\S+ \S+) (\S+) \[\d+\].*checkpoint starting:.* wal\b/;
+	my $at = $node->safe_psql('postgres',
+		"SELECT extract(epoch FROM timestamptz '$1 $2')");
+	note("forced by WAL volume: $1 $2");
+	$late++ if @raises && $at > $raises[-1]{epoch} + 2;
+}
+is($late, 0, 'no checkpoint was forced two seconds after the last raise');
+cmp_ok(log_count($node, qr/checkpoint starting: time/, $offset), '>=', 1,
+	'the clock starts them');
+is(status($node)->{checkpoints_stale}, 0, 'short statements leave no stale value');
+$node->stop;
+
+done_testing();

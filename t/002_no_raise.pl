@@ -1,0 +1,82 @@
+
+# What must not raise max_wal_size: checkpoints that somebody asked for.
+#
+# Failures of other tuners that this file covers: 1, CHECKPOINT, backups and
+# DDL are counted as if WAL had forced them; 7, a statistics reset makes blind
+# or worse; 17, walsizer_reset() is followed by a jump.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time usleep);
+use WalsizerTest;
+
+my $node = make_node('node', streaming => 1, conf => "max_wal_size = 64MB\n");
+my $counted = $node->pg_version < 17
+  ? 'SELECT checkpoints_req FROM pg_stat_bgwriter'
+  : 'SELECT num_requested FROM pg_stat_checkpointer';
+my $reset = 'SELECT pg_stat_reset_shared('
+  . ($node->pg_version < 17 ? "'bgwriter'" : "'checkpointer'") . ')';
+
+# A table to dirty, so that no checkpoint is skipped for having nothing to do.
+$node->safe_psql('postgres', 'CREATE TABLE t (i int)');
+
+my $before  = $node->safe_psql('postgres', $counted);
+my $lsn     = $node->safe_psql('postgres', "SELECT pg_current_wal_lsn() - '0/0'");
+my $begin   = time;
+my $round   = 0;
+
+# Longer than a checkpoint_timeout, so that walsizer's own cycle is in it.
+while (time - $begin < 33)
+{
+	$round++;
+	$node->safe_psql('postgres', 'INSERT INTO t VALUES (1)');
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	if ($round == 5)
+	{
+		$node->backup('one');
+	}
+	elsif ($round == 10)
+	{
+		$node->safe_psql('postgres', 'CREATE DATABASE other STRATEGY FILE_COPY');
+		$node->safe_psql('postgres', 'DROP DATABASE other');
+	}
+	elsif ($round == 15)
+	{
+		$node->backup('two');
+	}
+	usleep(500_000);
+}
+
+# That would have been enough for a rule that counts requests.
+my $requested = $node->safe_psql('postgres', $counted) - $before;
+cmp_ok($requested, '>=', 15, 'many checkpoints were requested');
+my $written = $node->safe_psql('postgres', "SELECT pg_current_wal_lsn() - '0/0'") - $lsn;
+cmp_ok($written, '<', 20 * MB, 'and little WAL was written');
+is(evaluate($node), 'none: the value in force suffices', 'nothing is to be done');
+
+my $status = status($node);
+is($status->{checkpoints_forced}, 0, 'none was forced by WAL volume');
+is($status->{checkpoints_stale}, 0, 'nor by the volume of before');
+cmp_ok($status->{checkpoints_other}, '>=', 15, 'they are known for what they are');
+is(count_forced_in_log($node), 0, 'which the server says as well');
+
+# After a reset the counters begin at zero, or below what they were.
+$node->safe_psql('postgres', $reset);
+is(evaluate($node), 'none: the value in force suffices', 'nor after a statistics reset');
+$node->safe_psql('postgres', 'SELECT walsizer_reset()');
+is(evaluate($node), 'none: the value in force suffices', 'nor after walsizer_reset()');
+$node->safe_psql('postgres', 'CHECKPOINT');
+is(evaluate($node), 'none: the value in force suffices', 'nor after both');
+
+is(setting_mb($node), 64, 'max_wal_size is what it was');
+is(scalar(history($node)), 0, 'and nothing has happened');
+unlike(auto_conf($node), qr/max_wal_size/, 'nothing was written');
+$node->stop;
+
+done_testing();

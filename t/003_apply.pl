@@ -1,0 +1,264 @@
+
+# Every outcome that applying a value can have really occurs here.
+#
+# In each case of trouble the worker lives on, says so once in the log and in
+# the status however often it tries, and recovers by itself when the trouble
+# is gone.  The cases of trouble run side by side on servers of their own,
+# because the next attempt "by itself" comes after a checkpoint_timeout.
+#
+# Failures of other tuners that this file covers (numbers as in the manual's
+# page on failures): 5, a value that cannot take effect is written for ever;
+# 6, an error while writing ends the worker; 18, trouble with the history
+# keeps a written value from being applied; 19, read-only transactions.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+# In the short run only asked for evaluations raise with this, so that each
+# attempt is one that the test knows of.
+my $classic = "walsizer.predict = off\n";
+my $reload  = qr/received SIGHUP, reloading configuration files/;
+my $could   = qr/WARNING:  walsizer could not change max_wal_size/;
+my (@cases, $node, $offset, $pid);
+
+# ---- applied, with default_transaction_read_only, and no history on disk
+
+$node = make_node('applied', conf => $classic . "default_transaction_read_only = on\n", start => 0);
+$node->start;
+$node->safe_psql('postgres',
+	'SET default_transaction_read_only = off; CREATE EXTENSION walsizer');
+wait_for_worker($node);
+$pid = worker_pid($node);
+
+# a directory where the state file is written first: it cannot be saved
+mkdir $node->data_dir . '/pg_stat/walsizer.state.tmp' or die $!;
+$offset = log_offset($node);
+force_checkpoints($node, 8);
+like(evaluate($node), qr/^raise: .*applied\)$/,
+	'default_transaction_read_only does not keep walsizer from raising, nor does trouble with its file');
+cmp_ok(setting_mb($node), '>', 4, 'the new value is in force');
+is(log_count($node, qr/could not write walsizer's state file/, $offset),
+	1, 'trouble with the state file is logged once, however often it is written');
+is(last_event($node)->{outcome}, 'applied', 'and the raise is in the history');
+is(log_count($node, qr/LOG:  walsizer changed max_wal_size from 4 MB to \d+ MB/, $offset),
+	1, 'a raise is logged');
+is(worker_pid($node), $pid, 'by a worker that lives on');
+rmdir $node->data_dir . '/pg_stat/walsizer.state.tmp' or die $!;
+$node->restart;
+wait_for_worker($node);
+is(last_event($node)->{outcome},
+	'applied', 'which is saved as soon as the file can be written');
+$node->stop;
+
+# ---- dry run
+
+$node = make_node('dry_run', conf => $classic . "walsizer.dry_run = on\n");
+$offset = log_offset($node);
+force_checkpoints($node, 8);
+like(evaluate($node), qr/^raise: .*dry run\)$/, 'dry run: decided');
+is(status($node)->{state}, 'dry run', 'dry run: state');
+is(status($node)->{trouble}, undef, 'dry run is no trouble');
+is(setting_mb($node), 4, 'dry run: nothing is changed');
+unlike(auto_conf($node), qr/max_wal_size/, 'dry run: nothing is written');
+is(log_count($node, $reload, $offset), 0, 'dry run: nothing is reloaded');
+evaluate($node) for 1 .. 3;
+is(log_count($node, qr/LOG:  walsizer would change max_wal_size/, $offset),
+	1, 'dry run: logged once');
+is(scalar(grep { $_->{outcome} eq 'dry run' } history($node)), 1,
+	'dry run: recorded once');
+set_conf($node, 'walsizer.dry_run = off');
+like(evaluate($node), qr/^raise: .*applied\)$/, 'dry run: the next is no dry run');
+is(last_event($node)->{old_mb}, 4, 'dry run: which starts where it really is');
+$node->stop;
+
+# ---- trouble
+
+# Each case: how to make trouble and how to end it, both while the server runs
+# unless there are options for it.
+sub auto_conf_file { return $_[0]->data_dir . '/postgresql.auto.conf' }
+
+push @cases,
+  {
+	name    => 'read_only',
+	outcome => 'forbidden',
+	message => qr/"postgresql.auto.conf" is not writable/,
+	make    => sub { chmod 0400, auto_conf_file($_[0]) or die $! },
+	end     => sub { chmod 0600, auto_conf_file($_[0]) or die $! },
+  },
+  {
+	name    => 'symbolic_link',
+	outcome => 'forbidden',
+	message => qr/"postgresql.auto.conf" is a symbolic link/,
+	make    => sub {
+		my $file = auto_conf_file($_[0]);
+		rename $file, "$file.elsewhere" or die $!;
+		symlink "$file.elsewhere", $file or die $!;
+	},
+	end => sub {
+		my $file = auto_conf_file($_[0]);
+		rename "$file.elsewhere", $file or die $!;
+	},
+  },
+  {
+	name    => 'temporary_is_directory',
+	outcome => 'failed',
+	message => qr/could not open file "postgresql.auto.conf.tmp"/,
+	make    => sub { mkdir auto_conf_file($_[0]) . '.tmp' or die $! },
+	end     => sub { rmdir auto_conf_file($_[0]) . '.tmp' or die $! },
+  },
+  {
+	name    => 'unparsable',
+	outcome => 'failed',
+	message => qr/could not parse contents of file "postgresql.auto.conf"/,
+	make => sub { write_file(auto_conf_file($_[0]), "max_wal_size = = =\n") },
+	end     => sub { write_file(auto_conf_file($_[0]), "# mended\n") },
+  },
+  {
+	name    => 'overridden',
+	outcome => 'overridden',
+	message => qr/command line/,
+	options => '-c max_wal_size=4MB',
+  },
+  {
+	name    => 'refused',
+	outcome => 'refused',
+	message => qr/an error in the configuration files/,
+	make => sub { $_[0]->append_conf('postgresql.conf', "no_such_setting = 1") },
+	end  => sub { $_[0]->adjust_conf('postgresql.conf', 'no_such_setting', undef) },
+	retries => 1,
+  };
+push @cases,
+  {
+	name    => 'alter_system_off',
+	outcome => 'forbidden',
+	message => qr/allow_alter_system is off/,
+	make    => sub { set_conf($_[0], 'allow_alter_system = off') },
+	end     => sub { set_conf($_[0], 'allow_alter_system = on') },
+  }
+  if $node->pg_version >= 17;
+
+foreach my $case (@cases)
+{
+	my $name = $case->{name};
+
+	$node = $case->{node} = make_node($name);
+	if ($case->{options})
+	{
+		$node->stop;
+		start_with_options($node, $case->{options});
+		wait_for_worker($node);
+	}
+	$case->{pid} = worker_pid($node);
+	$case->{make}->($node) if $case->{make};
+
+	$case->{offset} = $offset = log_offset($node);
+	$case->{since}  = time;
+	$case->{load}   = start_load($node, 2);
+	wait_for($node, "trouble IS NOT NULL");
+
+	my $status = status($node);
+	is($status->{trouble}, $case->{outcome}, "$name: the status shows the outcome");
+	like($status->{trouble_message}, $case->{message}, "$name: and the message");
+	is($status->{state}, 'advising', "$name: walsizer only advises");
+	is($status->{max_wal_size}, 4 * MB, "$name: the old value is in force");
+	is($status->{own_size}, undef, "$name: and not walsizer's");
+
+	# However often it is tried, nothing more is said or recorded.
+	wait_for($node, "checkpoints_forced > 0 AND demand > 4 * 1048576");
+	like(evaluate($node), qr/^raise: .*\Q$case->{outcome})\E$/, "$name: tried again")
+	  for 1 .. 3;
+	my @events = history($node);
+	is(scalar(@events), 1, "$name: recorded once");
+	is($events[0]{outcome}, $case->{outcome}, "$name: with its outcome");
+	like($events[0]{message}, $case->{message}, "$name: and message");
+	is(log_count($node, $could, $offset), 1, "$name: logged once");
+	is(setting_mb($node), 4, "$name: the setting stays");
+}
+
+# Meanwhile, one case of its own: a refused value takes effect with whatever
+# reload comes after the files were mended.
+{
+	$node = make_node('refused_then_reload', conf => $classic);
+	$pid  = worker_pid($node);
+	$node->append_conf('postgresql.conf', "max_connections = = 5");
+	$offset = log_offset($node);
+	force_checkpoints($node, 8);
+	like(evaluate($node), qr/^raise: .*refused\)$/, 'refused: a syntax error');
+	$node->adjust_conf('postgresql.conf', 'max_connections', '20');
+	$node->reload;
+	wait_for($node, "trouble IS NULL AND own_size > 4 * 1048576");
+	my $event = last_event($node);
+	is($event->{outcome}, 'applied', 'refused: applied with a later reload');
+	is($event->{message}, 'took effect with a later reload', 'refused: which is said');
+	is(scalar(history($node)), 2, 'refused: in two events');
+	is($event->{old_mb}, 4, 'refused: with the old value');
+	is($event->{new_mb}, setting_mb($node), 'refused: and the new one');
+	is(log_count($node, qr/walsizer changed max_wal_size from 4 MB/, $offset),
+		1, 'refused: logged once');
+	is(worker_pid($node), $pid, 'refused: the worker lives on');
+	$node->stop;
+}
+
+# ---- the end of trouble
+
+foreach my $case (@cases)
+{
+	my $name = $case->{name};
+
+	$node   = $case->{node};
+	$offset = $case->{offset};
+	is(log_count($node, $could, $offset), 1, "$name: still logged once");
+	is(log_count($node, qr/(ERROR|FATAL|PANIC):/, $offset), 0, "$name: no error");
+	is(worker_pid($node), $case->{pid}, "$name: the worker lives on");
+
+	# Where trouble shows only after the reload, that is tried again, but not
+	# at each sample: once by itself, three times as asked, and then once in
+	# a checkpoint_timeout.
+	my $most = $case->{retries} ? 5 + int((time - $case->{since}) / 30) : 0;
+	cmp_ok(log_count($node, $reload, $offset), '<=', $most,
+		"$name: at most $most reloads");
+	unlike(auto_conf($node), qr/^max_wal_size = '?\d/m, "$name: nothing is written")
+	  unless $case->{retries};
+
+	if ($case->{options})
+	{
+		stop_load($case->{load});
+		$node->stop;
+		$node->start;
+		wait_for_worker($node);
+		$case->{pid}  = worker_pid($node);
+		$case->{load} = start_load($node, 2);
+	}
+	$case->{end}->($node) if $case->{end};
+}
+
+foreach my $case (@cases)
+{
+	my $name = $case->{name};
+
+	# Nobody asks for anything now.
+	$node = $case->{node};
+	wait_for($node, "trouble IS NULL AND own_size > 4 * 1048576");
+	stop_load($case->{load});
+	is(last_event($node)->{outcome}, 'applied', "$name: then the raise is applied");
+	is(status($node)->{state}, 'watching', "$name: and walsizer watches again");
+	is(setting_mb($node), status($node)->{own_size} / MB, "$name: its value is in force");
+	is(worker_pid($node), $case->{pid}, "$name: by the same worker");
+	$node->stop;
+}
+
+SKIP:
+{
+	skip 'needs PostgreSQL 17 or later', 1 unless $node->pg_version >= 17;
+	is(scalar(grep { $_->{name} eq 'alter_system_off' } @cases),
+		1, 'allow_alter_system was tested');
+}
+
+done_testing();

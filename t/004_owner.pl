@@ -1,0 +1,210 @@
+
+# Whose value is it: what somebody else sets is theirs, what walsizer set it
+# gives back.
+#
+# Failures of other tuners that this file covers: 12, a value that the
+# administrator chose is lowered; 17 in part, ownership outlives a reset.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+# Cycles of five minutes: nothing happens but what is asked for, and a foreign
+# change is left alone until the server is restarted.
+my $conf = "walsizer.predict = off\ncheckpoint_timeout = 5min\n";
+my $node = make_node('node', conf => $conf);
+my ($raised, $event, $offset, $stderr);
+
+# Have walsizer raise, from what is in force; returns the new value in MB.
+sub raise
+{
+	my ($what) = @_;
+	my $old = setting_mb($node);
+
+	force_checkpoints($node, 3 * capacity_mb($old, 1, 0.9));
+	like(evaluate($node), qr/^raise: .*applied\)$/, "$what: raised");
+	my $new = setting_mb($node);
+	cmp_ok($new, '>', $old, "$what: from $old MB to $new MB");
+	wait_for($node, "own_size = $new * 1048576");
+	return $new;
+}
+
+# Somebody changed the value: it is noticed, adopted, and left alone.
+sub is_external
+{
+	my ($what, $old, $new) = @_;
+
+	wait_for($node, "max_wal_size = $new * 1048576 AND own_size IS NULL");
+	my $event = last_event($node);
+	is($event->{action}, 'external', "$what: noticed");
+	is($event->{old_mb}, $old, "$what: old value");
+	is($event->{new_mb}, $new, "$what: new value");
+	is($event->{outcome}, 'noted', "$what: nothing was done");
+	is(status($node)->{found_size}, $new * MB, "$what: adopted as the administrator's");
+	is(setting_mb($node), $new, "$what: in force");
+	return;
+}
+
+sub is_left_alone
+{
+	my ($what) = @_;
+	my $events = history($node);
+	my $value  = setting_mb($node);
+
+	force_checkpoints($node, 2 * capacity_mb($value, 1, 0.9));
+	like(evaluate($node), qr/^none: a change by somebody else is left alone/,
+		"$what: left alone under load");
+	is(setting_mb($node), $value, "$what: the value stays");
+	is(scalar(history($node)), $events, "$what: nothing else happens");
+	return;
+}
+
+# ---- somebody else's changes
+
+$raised = raise('first');
+$offset = log_offset($node);
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '60MB'");
+$node->reload;
+is_external('ALTER SYSTEM, up', $raised, 60);
+is_left_alone('ALTER SYSTEM, up');
+is(log_count($node,
+		qr/LOG:  max_wal_size was changed from $raised MB to 60 MB, but not by walsizer/, $offset),
+	1, 'ALTER SYSTEM, up: logged once');
+
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '10MB'");
+$node->reload;
+is_external('ALTER SYSTEM, down', 60, 10);
+is_left_alone('ALTER SYSTEM, down');
+
+# The file edited by hand, while the server is down.
+$node->stop;
+$node->adjust_conf('postgresql.auto.conf', 'max_wal_size', '12MB');
+$node->start;
+wait_for_worker($node);
+is_external('edited', 10, 12);
+
+# Once more walsizer's, then RESET: back to postgresql.conf.
+$node->restart;
+wait_for_worker($node);
+$raised = raise('after a restart');
+is(status($node)->{found_size}, 12 * MB, 'the edited value is the one found');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
+$node->reload;
+is_external('RESET', $raised, 4);
+is_left_alone('RESET');
+
+# postgresql.conf, where nothing stands in postgresql.auto.conf.
+$node->append_conf('postgresql.conf', 'max_wal_size = 8MB');
+$node->reload;
+is_external('postgresql.conf', 4, 8);
+
+# A change back to the value found, of walsizer's own value, is one as well.
+$node->restart;
+wait_for_worker($node);
+$raised = raise('8MB');
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '8MB'");
+$node->reload;
+is_external('the value found', $raised, 8);
+
+# ---- walsizer_revert()
+
+$node->safe_psql('postgres', "ALTER SYSTEM RESET max_wal_size");
+$node->restart;
+wait_for_worker($node);
+$raised = raise('revert');
+$node->psql('postgres', 'SELECT walsizer_revert() / 1048576',
+	stdout => \my $reverted, stderr => \$stderr);
+is($reverted, 8, 'revert: answers with the value in force then');
+like($stderr, qr/NOTICE:  walsizer will raise max_wal_size again/,
+	'revert: says that this is not for good');
+is(setting_mb($node), 8, 'revert: it is in force');
+unlike(auto_conf($node), qr/max_wal_size/, 'revert: the line is gone');
+$event = last_event($node);
+is($event->{action}, 'revert', 'revert: history');
+is($event->{old_mb}, $raised, 'revert: old value');
+is($event->{new_mb}, 8, 'revert: new value');
+is($event->{outcome}, 'applied', 'revert: outcome');
+is(status($node)->{own_size}, undef, 'revert: nothing is walsizer\'s');
+is_left_alone('revert');
+
+$node->psql('postgres', 'SELECT walsizer_revert() / 1048576',
+	stdout => \$reverted, stderr => \$stderr);
+is($reverted, 8, 'revert again: the value in force');
+like($stderr, qr/NOTICE:  max_wal_size does not stem from walsizer, nothing to revert/,
+	'revert again: nothing to revert');
+is(last_event($node)->{number}, $event->{number}, 'revert again: nothing happens');
+
+# The value found stood in postgresql.auto.conf: it goes back there.
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '6MB'");
+$node->restart;
+wait_for_worker($node);
+is(last_event($node)->{new_mb}, 6, 'the value of ALTER SYSTEM is noticed');
+$node->restart;
+wait_for_worker($node);
+$raised = raise('revert to ALTER SYSTEM');
+is($node->safe_psql('postgres', 'SELECT walsizer_revert() / 1048576'),
+	6, 'revert: to the value of ALTER SYSTEM');
+like(auto_conf($node), qr/^max_wal_size = '6MB'$/m, 'revert: which stands where it stood');
+
+# With enable = off there is nothing to warn of; and trouble is an error.
+$node->restart;
+wait_for_worker($node);
+$raised = raise('revert with trouble');
+mkdir $node->data_dir . '/postgresql.auto.conf.tmp' or die $!;
+$node->psql('postgres', 'SELECT walsizer_revert()', stderr => \$stderr);
+like($stderr, qr/ERROR:  could not revert max_wal_size: could not open file/,
+	'revert: trouble is an error');
+is(setting_mb($node), $raised, 'revert: then nothing has changed');
+is(status($node)->{own_size}, $raised * MB, 'revert: nor whose it is');
+rmdir $node->data_dir . '/postgresql.auto.conf.tmp' or die $!;
+set_conf($node, 'walsizer.enable = off');
+$node->psql('postgres', 'SELECT walsizer_revert() / 1048576',
+	stdout => \$reverted, stderr => \$stderr);
+is($reverted, 6, 'revert: works while walsizer is disabled');
+is($stderr, '', 'revert: and there is nothing to say');
+
+# ---- walsizer.enable = off
+
+$node->restart;
+wait_for_worker($node);
+is(status($node)->{state}, 'disabled', 'disabled: state');
+force_checkpoints($node, 3 * capacity_mb(6, 1, 0.9));
+is(evaluate($node), 'none: walsizer.enable is off', 'disabled: nothing is done');
+is(setting_mb($node), 6, 'disabled: the value stays');
+cmp_ok(status($node)->{checkpoints_forced}, '>', 0, 'disabled: but is being watched');
+set_conf($node, 'walsizer.enable = on');
+like(evaluate($node), qr/^raise: .*applied\)$/, 'enabled again: raised for what was seen');
+$raised = setting_mb($node);
+
+# Switched off, it leaves its value where it is.
+set_conf($node, 'walsizer.enable = off');
+evaluate($node);
+is(setting_mb($node), $raised, 'disabled: the raise stays');
+is(status($node)->{own_size}, $raised * MB, 'disabled: and is still known as such');
+
+# ---- a foreign change is left alone for one checkpoint_timeout, not longer
+
+set_conf($node, 'walsizer.enable = on');
+set_conf($node, 'checkpoint_timeout = 30s');
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '5MB'");
+my $load = start_load($node, 2);
+$node->reload;
+is_external('at last', $raised, 5);
+wait_for($node, 'own_size > 5 * 1048576');
+stop_load($load);
+my @events = history($node);
+is($events[-2]{action}, 'external', 'at last: adopted');
+is($events[-1]{action}, 'raise', 'at last: and raised again under load');
+is($events[-1]{old_mb}, 5, 'at last: from the new value');
+cmp_ok($events[-1]{epoch} - $events[-2]{epoch}, '>=', 29.9,
+	'at last: a checkpoint_timeout later');
+cmp_ok($events[-1]{epoch} - $events[-2]{epoch}, '<', 75, 'at last: and not much more');
+$node->stop;
+
+done_testing();

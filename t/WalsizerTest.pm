@@ -1,0 +1,347 @@
+
+# What the tests of walsizer share: servers, WAL to order, and questions.
+#
+# Nothing here waits for luck: a wait has a condition, and ends with the test
+# if the condition does not come true in PG_TEST_TIMEOUT_DEFAULT seconds.
+
+package WalsizerTest;
+
+use strict;
+use warnings;
+
+use Exporter 'import';
+use File::Basename qw(dirname);
+use IPC::Run ();
+use JSON::PP ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+
+our @EXPORT = qw(
+  MB make_node start_with_options set_conf
+  write_wal force_checkpoints force_one_checkpoint
+  start_load stop_load
+  status worker_pid history last_event evaluate setting_mb
+  wait_for wait_for_worker size_for_mb capacity_mb
+  log_offset log_count count_forced_in_log wait_for_log_line
+  auto_conf write_file
+);
+
+use constant MB => 1024 * 1024;
+
+# Small segments and a small max_wal_size: a few megabytes of WAL force a
+# checkpoint, 2 MB of capacity to begin with.
+my $default_conf = <<'END';
+shared_preload_libraries = 'walsizer'
+checkpoint_timeout = 30s
+checkpoint_completion_target = 0.9
+max_wal_size = 4MB
+min_wal_size = 2MB
+walsizer.sample_interval = 100ms
+autovacuum = off
+log_statement = none
+log_checkpoints = on
+END
+
+# One initdb for each combination of parameters; nodes are copies of it.
+my %templates;
+
+sub template
+{
+	my ($segsize, $streaming) = @_;
+	my $name = "template_${segsize}" . ($streaming ? '_streaming' : '');
+
+	if (!$templates{$name})
+	{
+		my $node = PostgreSQL::Test::Cluster->new($name);
+		$node->init(
+			extra            => [ '--wal-segsize', $segsize ],
+			allows_streaming => $streaming);
+		$node->backup_fs_cold('pristine');
+		$templates{$name} = $node;
+	}
+	return $templates{$name};
+}
+
+# make_node(name, ...): a server with walsizer preloaded and its extension
+# created in the database postgres.
+#
+#   conf      => text, goes to the end of postgresql.conf
+#   segsize   => WAL segment size in MB, 1 if not given
+#   streaming => can have standbys
+#   start     => 0: only make it
+sub make_node
+{
+	my ($name, %opt) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init_from_backup(template($opt{segsize} // 1, $opt{streaming} // 0),
+		'pristine');
+	$node->append_conf('postgresql.conf', $default_conf);
+	$node->append_conf('postgresql.conf', $opt{conf}) if $opt{conf};
+	if ($opt{start} // 1)
+	{
+		$node->start;
+		$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
+		wait_for_worker($node);
+	}
+	return $node;
+}
+
+# Start a server with options on its command line.
+sub start_with_options
+{
+	my ($node, $options) = @_;
+	my $name = $node->name;
+
+	PostgreSQL::Test::Utils::system_or_bail('pg_ctl', '-w', '-D',
+		$node->data_dir, '-l', $node->logfile, '-o',
+		"--cluster-name=$name $options", 'start');
+	$node->_update_pid(1);
+	return;
+}
+
+# Append settings and have them take effect.
+sub set_conf
+{
+	my ($node, $text) = @_;
+	my ($name, $value);
+
+	$node->append_conf('postgresql.conf', $text);
+	$node->reload;
+	while ($text =~ /^\s*([\w.]+)\s*=\s*'?([^'\n]*)'?/mg)
+	{
+		($name, $value) = ($1, $2);
+		$node->poll_query_until('postgres',
+			"SELECT NOT pending_restart AND sourceline IS NOT NULL AND "
+			  . "current_setting('$name') = '$value' FROM pg_settings WHERE name = '$name'")
+		  or die "$name did not become $value";
+	}
+	return;
+}
+
+# ---- WAL
+
+# Write that many MB of WAL in short statements: a statement that is running
+# would keep the max_wal_size with which it began.
+sub write_wal
+{
+	my ($node, $mb) = @_;
+	my $statement =
+	  "SELECT pg_logical_emit_message(true, 'walsizer', repeat('x', 262000));\n";
+
+	$node->safe_psql('postgres', $statement x ($mb * 4));
+	return;
+}
+
+# Write that much, enough to force a checkpoint, and see that it was noticed.
+sub force_checkpoints
+{
+	my ($node, $mb) = @_;
+	my $before = status($node)->{checkpoints_forced};
+
+	write_wal($node, $mb);
+	wait_for($node, "checkpoints_forced > $before");
+	return;
+}
+
+# Force exactly one: beginning with the redo pointer at the start of a segment,
+# the capacity holds one checkpoint and a little more.
+sub force_one_checkpoint
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', 'SELECT pg_switch_wal()');
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	force_checkpoints($node, status($node)->{capacity} / MB + 0.25);
+	return;
+}
+
+# A steady load of short statements, in MB of WAL per second.
+sub start_load
+{
+	my ($node, $mb_per_second) = @_;
+	my $script = $node->basedir . '/load.sql';
+
+	PostgreSQL::Test::Utils::append_to_file($script,
+		"SELECT pg_logical_emit_message(true, 'walsizer', repeat('x', 104000));\n")
+	  unless -e $script;
+	return IPC::Run::start(
+		[
+			'pgbench',                         '--no-vacuum',
+			'--client=1',                      '--time=3600',
+			'--rate=' . (10 * $mb_per_second), "--file=$script",
+			$node->connstr('postgres')
+		],
+		'<', \undef, '>', '/dev/null', '2>', '/dev/null');
+}
+
+sub stop_load
+{
+	my ($load) = @_;
+
+	$load->signal('TERM');
+	eval { $load->finish };
+	return;
+}
+
+# The smallest max_wal_size, in MB, with which that much WAL (bytes) never
+# forces a checkpoint; written down anew here, from the server's own rule.
+sub size_for_mb
+{
+	my ($bytes, $segsize, $target) = @_;
+	my $needed = int(($bytes + $segsize * MB - 1) / ($segsize * MB)) + 1;
+	my $mb     = 2 * $segsize;
+
+	$mb += $segsize while capacity_mb($mb, $segsize, $target) < $needed * $segsize;
+	return $mb;
+}
+
+# WAL, in MB, that forces a checkpoint.
+sub capacity_mb
+{
+	my ($mb, $segsize, $target) = @_;
+	my $segments = int(int($mb / $segsize) / (1 + $target));
+
+	return ($segments < 1 ? 1 : $segments) * $segsize;
+}
+
+# ---- questions
+
+sub rows
+{
+	my ($node, $sql) = @_;
+	my $json = $node->safe_psql('postgres',
+		"SELECT coalesce(json_agg(r), '[]') FROM ($sql) r");
+
+	return @{ JSON::PP->new->decode($json) };
+}
+
+sub status
+{
+	my ($node) = @_;
+	my ($row) = rows($node, 'SELECT * FROM walsizer_status');
+
+	return $row;
+}
+
+sub worker_pid
+{
+	my ($node) = @_;
+	return status($node)->{worker_pid};
+}
+
+# All events, oldest first, sizes in MB, with the time as seconds since 1970.
+sub history
+{
+	my ($node) = @_;
+	return rows($node,
+		'SELECT *, old_size / 1048576 AS old_mb, new_size / 1048576 AS new_mb, '
+		  . 'wanted_size / 1048576 AS wanted_mb, extract(epoch FROM at)::float8 AS epoch '
+		  . 'FROM walsizer_history ORDER BY number');
+}
+
+sub last_event
+{
+	my ($node) = @_;
+	my @events = history($node);
+
+	return @events ? $events[-1] : {};
+}
+
+sub evaluate
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres', 'SELECT walsizer_evaluate()');
+}
+
+# max_wal_size as a new session sees it, in MB.
+sub setting_mb
+{
+	my ($node, $name) = @_;
+	$name //= 'max_wal_size';
+	return $node->safe_psql('postgres',
+		"SELECT pg_size_bytes(current_setting('$name')) / 1048576");
+}
+
+# Wait until a condition on the row of walsizer_status is true.
+sub wait_for
+{
+	my ($node, $condition) = @_;
+
+	$node->poll_query_until('postgres',
+		"SELECT coalesce(($condition), false) FROM walsizer_status")
+	  or die "this did not come true: $condition\n"
+	  . JSON::PP->new->canonical->pretty->encode(status($node));
+	return;
+}
+
+# Wait until the worker is there and has looked at the server.
+sub wait_for_worker
+{
+	my ($node, $not_this_pid) = @_;
+	my $other = $not_this_pid ? "AND worker_pid <> $not_this_pid" : '';
+
+	wait_for($node,
+		"worker_pid IS NOT NULL $other AND sampled_at >= "
+		  . "(SELECT backend_start FROM pg_stat_activity WHERE pid = worker_pid)");
+	return;
+}
+
+# ---- files
+
+sub log_offset
+{
+	my ($node) = @_;
+	return -s $node->logfile // 0;
+}
+
+# Number of lines in the server's log that match, from an offset on.
+sub log_count
+{
+	my ($node, $regexp, $offset) = @_;
+	my $log = PostgreSQL::Test::Utils::slurp_file($node->logfile, $offset // 0);
+
+	return scalar(grep { /$regexp/ } split(/\n/, $log));
+}
+
+sub wait_for_log_line
+{
+	my ($node, $regexp, $offset) = @_;
+
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return 1 if log_count($node, $regexp, $offset) > 0;
+		Time::HiRes::usleep(100_000);
+	}
+	die "this did not appear in the server's log: $regexp";
+}
+
+# What the server itself says of checkpoints forced by WAL volume.
+sub count_forced_in_log
+{
+	my ($node, $offset) = @_;
+	return log_count($node, qr/checkpoint starting:.* wal\b/, $offset);
+}
+
+sub auto_conf
+{
+	my ($node) = @_;
+	return PostgreSQL::Test::Utils::slurp_file(
+		$node->data_dir . '/postgresql.auto.conf');
+}
+
+# Replace a file, whatever it is now.
+sub write_file
+{
+	my ($file, $text) = @_;
+
+	unlink $file;
+	open(my $handle, '>:raw', $file) or die "could not write $file: $!";
+	print $handle $text;
+	close $handle or die "could not write $file: $!";
+	return;
+}
+
+1;
