@@ -19,11 +19,16 @@
 WALSIZER_CACHE=${WALSIZER_CACHE:-/var/cache/walsizer}
 SUPPORTED_VERSIONS=(15 16 17 18 19)
 
+# A mirror that is frozen, or has not been updated for a week, will do: what
+# comes from it is tested with and is not exposed to anybody.  Signatures are
+# checked as ever.
+TOLERATE_OLD_MIRROR=(-oAcquire::Check-Valid-Until=false -oAcquire::Check-Date=false)
+
 # Part of the names in the cache: change it when a recipe below changes.
 RECIPE=2
 
 # Sets what it takes to run the suite with a server, and builds what is not
-# there yet.
+# there yet.  Returns 1, having said why, if that is not possible.
 #
 #     SERVER_CHROOT     the tree to chroot into, or empty
 #     SERVER_PREFIX     what to copy to get a server, or empty: one in /usr
@@ -38,10 +43,10 @@ find_server() { # version
         16)
             SERVER_PREFIX=$WALSIZER_CACHE/pg16-wheel-$RECIPE
             SERVER_PG_CONFIG=pgserver/pginstall/bin/pg_config
-            if [ ! -d "$SERVER_PREFIX" ]; then
-                need_packages python3-pip unzip
-                in_cache "$SERVER_PREFIX" build_from_wheel
-            fi
+            [ -d "$SERVER_PREFIX" ] || {
+                need_packages python3-pip unzip &&
+                    in_cache "$SERVER_PREFIX" build_from_wheel
+            }
             ;;
         17) find_debian_server 17 trixie ;;
         18) find_debian_server 18 forky ;;
@@ -53,22 +58,22 @@ find_server() { # version
 # The same server with its own assertions compiled in.  Returns 1 if there is
 # no source to be had: a mirror may lag behind or drop what others still have.
 find_cassert_server() { # version, one that find_server finds in Debian
-    local tarball
-    find_server "$1"
+    local tarball status=0
+    find_server "$1" || return 1
     SERVER_PREFIX=$WALSIZER_CACHE/pg$1-cassert-$RECIPE
     SERVER_PG_CONFIG=bin/pg_config
-    if [ ! -d "$SERVER_PREFIX" ]; then
-        can_isolate || die "needs root and namespaces to build a server"
-        need_packages bison flex bzip2 xz-utils
-        apt_get update
-        make_run_dir
-        tarball=$(download_source "$1" "$RUN_DIR/source")
-        if [ -n "$tarball" ]; then
-            in_cache "$SERVER_PREFIX" build_with_assertions "$SERVER_CHROOT" "$tarball"
-        fi
-        clean_up
-        [ -n "$tarball" ]
+    [ ! -d "$SERVER_PREFIX" ] || return 0
+
+    can_isolate || die "needs root and namespaces to build a server"
+    need_packages bison flex bzip2 xz-utils && apt_get update || return 1
+    make_run_dir
+    if tarball=$(download_source "$1" "$RUN_DIR/source"); then
+        in_cache "$SERVER_PREFIX" build_with_assertions "$SERVER_CHROOT" "$tarball" || status=1
+    else
+        status=1
     fi
+    clean_up
+    return "$status"
 }
 
 # Why a version cannot be tested here, or nothing.
@@ -107,7 +112,11 @@ in_cache() { # directory, function and arguments; it is given a directory to fil
         mkdir "$HALF_BUILT"
         if ! build "$@" "$HALF_BUILT" >"$log" 2>&1; then
             tail -n 40 "$log" >&2
-            die "could not build ${dir##*/}; all of its log is in $log"
+            complain "could not build ${dir##*/}; all of its log is in $log"
+            remove_tree "$HALF_BUILT"
+            HALF_BUILT=
+            exec {CACHE_LOCK}>&-
+            return 1
         fi
         mv "$HALF_BUILT" "$dir"
         HALF_BUILT=
@@ -138,12 +147,12 @@ build() { # function and arguments
 
 find_debian_server() { # version, suite, suite to take the server itself from
     SERVER_CHROOT=$WALSIZER_CACHE/pg$1-$2-$RECIPE
-    if [ ! -d "$SERVER_CHROOT" ]; then
-        need_packages debootstrap debian-archive-keyring
-        # lest apt does not know its own mirror
-        apt_get update
-        in_cache "$SERVER_CHROOT" build_debian_tree "$1" "$2" "${3-}"
-    fi
+    # the update is for the case that apt has no lists and thus no mirror
+    [ -d "$SERVER_CHROOT" ] || {
+        need_packages debootstrap debian-archive-keyring &&
+            apt_get update &&
+            in_cache "$SERVER_CHROOT" build_debian_tree "$1" "$2" "${3-}"
+    }
 }
 
 # The mirror that this machine uses itself.
@@ -174,7 +183,7 @@ build_debian_tree() { # version, suite, suite of the server or "", directory
     printf 'create_main_cluster = false\n' >"$tree/etc/postgresql-common/createcluster.conf"
 
     mount -t proc proc "$tree/proc"
-    in_tree "$tree" apt-get -q update
+    in_tree "$tree" apt-get -q "${TOLERATE_OLD_MIRROR[@]}" update
     in_tree "$tree" apt-get -q install -y --no-install-recommends \
         -o Dpkg::Options::=--force-confold -o Dpkg::Options::=--force-unsafe-io \
         "postgresql-$version" "postgresql-server-dev-$version"
@@ -202,7 +211,7 @@ configure_apt() { # directory, mirror, suite, suite of the server or "", version
             "Pin: release a=$4" "Pin-Priority: 990" >"$apt/preferences.d/server"
     fi
     # how this machine reaches the mirror: proxies, timeouts
-    apt-config dump Acquire | grep -iE '^Acquire::(https?|Retries|Check)' \
+    apt-config dump Acquire | grep -iE '^Acquire::(https?|Retries)' \
         >"$apt/apt.conf.d/50acquire" || true
 }
 
@@ -256,8 +265,8 @@ build_with_assertions() { # chroot or "", source, directory
     rm -rf "$RUN_DIR"
 }
 
-# Prints the name of the file, or nothing.  apt is given places of its own, so
-# that the machine's own sources need not offer source packages.
+# Prints the name of the file, or returns 1.  apt is given places of its own,
+# so that the machine's own sources need not offer source packages.
 download_source() { # version, directory
     local version=$1 dir=$2 mirror suite
     mirror=$(debian_mirror)
@@ -272,6 +281,7 @@ download_source() { # version, directory
         -o Dir::Etc::SourceParts="$dir/sources.list.d"
         -o Dir::State::Lists="$dir/lists"
         -o APT::Sandbox::User=root
+        "${TOLERATE_OLD_MIRROR[@]}"
     )
     if apt-get "${options[@]}" update >"$dir/log" 2>&1 &&
         (cd "$dir" && apt-get "${options[@]}" source --download-only "postgresql-$version") \
@@ -280,6 +290,7 @@ download_source() { # version, directory
         find "$dir" -name "postgresql-${version}_*.orig.tar.*" ! -name '*.asc'
     else
         grep '^E:' "$dir/log" >&2
+        return 1
     fi
 }
 

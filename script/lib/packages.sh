@@ -20,8 +20,12 @@ say() {
     printf '%s\n' "$*"
 }
 
-die() {
+complain() {
     printf '%s: %s\n' "${0##*/}" "$*" >&2
+}
+
+die() {
+    complain "$@"
     exit 1
 }
 
@@ -45,23 +49,22 @@ missing_packages() {
     done
 }
 
-# Installs those of the named packages that are missing.
+# Installs those of the named packages that are missing.  Returns 1, having
+# said why, if that is not possible.
 need_packages() {
     local missing
     mapfile -t missing < <(missing_packages "$@")
     [ ${#missing[@]} -gt 0 ] || return 0
 
-    command -v apt-get >/dev/null ||
-        die "not a Debian system; please install: ${missing[*]}"
+    if ! command -v apt-get >/dev/null; then
+        complain "not a Debian system; please install: ${missing[*]}"
+        return 1
+    fi
     say "installing: ${missing[*]}"
-
     # The package lists of a fresh machine are empty or old: always renew them.
-    apt_get update
-    without_default_cluster \
-        apt_get install -y --no-install-recommends "${missing[@]}"
-
-    mapfile -t missing < <(missing_packages "$@")
-    [ ${#missing[@]} -eq 0 ] || die "could not install: ${missing[*]}"
+    apt_get update &&
+        without_default_cluster \
+            apt_get install -y --no-install-recommends "${missing[@]}"
 }
 
 # apt-get that asks nothing, waits its turn for the lock of another run, tries
@@ -75,7 +78,8 @@ apt_get() {
     then
         tail -n 40 "$log" >&2
         rm -f "$log"
-        die "apt-get $1 failed"
+        complain "apt-get $1 failed"
+        return 1
     fi
     rm -f "$log"
 }
