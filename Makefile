@@ -3,6 +3,7 @@
 MODULE_big = walsizer
 OBJS = \
 	walsizer.o \
+	walsizer_advice.o \
 	walsizer_apply.o \
 	walsizer_demand.o \
 	walsizer_funcs.o \
@@ -12,6 +13,7 @@ OBJS = \
 	walsizer_policy.o \
 	walsizer_record.o \
 	walsizer_recovery.o \
+	walsizer_report.o \
 	walsizer_rows.o \
 	walsizer_sample.o \
 	walsizer_state.o \

@@ -86,9 +86,41 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
 
+CREATE FUNCTION walsizer_advice(
+    OUT size bigint,
+    OUT remark text,
+    OUT capacity bigint,
+    OUT spacing_now interval,
+    OUT spacing_peak interval,
+    OUT forced_hours double precision,
+    OUT disk_needed bigint,
+    OUT recovery_time interval,
+    OUT allowed boolean,
+    OUT forbidden_by text
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+CREATE FUNCTION walsizer_companions(
+    OUT setting text,
+    OUT value text,
+    OUT proposal text,
+    OUT reason text
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
+CREATE FUNCTION walsizer_report()
+RETURNS SETOF text
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+
 CREATE VIEW walsizer_status AS SELECT * FROM walsizer_status();
 CREATE VIEW walsizer_history AS SELECT * FROM walsizer_history();
 CREATE VIEW walsizer_demand AS SELECT * FROM walsizer_demand();
+CREATE VIEW walsizer_advice AS SELECT * FROM walsizer_advice();
 
 CREATE FUNCTION walsizer_evaluate()
 RETURNS text
@@ -110,6 +142,9 @@ REVOKE ALL ON FUNCTION walsizer_status() FROM PUBLIC;
 REVOKE ALL ON FUNCTION walsizer_history() FROM PUBLIC;
 REVOKE ALL ON FUNCTION walsizer_demand() FROM PUBLIC;
 REVOKE ALL ON FUNCTION walsizer_instructions() FROM PUBLIC;
+REVOKE ALL ON FUNCTION walsizer_advice() FROM PUBLIC;
+REVOKE ALL ON FUNCTION walsizer_companions() FROM PUBLIC;
+REVOKE ALL ON FUNCTION walsizer_report() FROM PUBLIC;
 REVOKE ALL ON FUNCTION walsizer_evaluate() FROM PUBLIC;
 REVOKE ALL ON FUNCTION walsizer_revert() FROM PUBLIC;
 REVOKE ALL ON FUNCTION walsizer_reset() FROM PUBLIC;
@@ -118,4 +153,8 @@ GRANT EXECUTE ON FUNCTION walsizer_status() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION walsizer_history() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION walsizer_demand() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION walsizer_instructions() TO pg_monitor;
-GRANT SELECT ON walsizer_status, walsizer_history, walsizer_demand TO pg_monitor;
+GRANT EXECUTE ON FUNCTION walsizer_advice() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION walsizer_companions() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION walsizer_report() TO pg_monitor;
+GRANT SELECT ON walsizer_status, walsizer_history, walsizer_demand, walsizer_advice
+    TO pg_monitor;

@@ -122,22 +122,6 @@ ask_worker(int what, WalsizerApplied *applied, WalsizerDecision *decision)
  *-------------------------------------------------------------------------
  */
 
-static const char *
-state_name(const WalsizerShared *shared)
-{
-	WalsizerOutcome obstacle;
-
-	if (shared->worker_pid == 0)
-		return "not running";
-	if (!walsizer_enable)
-		return "disabled";
-	if (walsizer_dry_run)
-		return "dry run";
-	if (shared->trouble.outcome != WALSIZER_NOTED || walsizer_apply_obstacle(&obstacle) != NULL)
-		return "advising";
-	return "watching";
-}
-
 /* Sizes: in force, found, own, wanted, the limit and what sets it. */
 static void
 put_sizes(WalsizerRow *row, const WalsizerShared *shared)
@@ -178,7 +162,7 @@ put_recovery(WalsizerRow *row, const WalsizerShared *shared)
 					(int64) (sample->write_lsn - sample->completed_lsn) : 0,
 					config.replay_rate);
 	walsizer_put_int64(row, (int64) config.replay_rate);
-	walsizer_put_text(row, walsizer_replay_rate > 0 ? "configured" : measured > 0 ? "measured" : "assumed");
+	walsizer_put_text(row, walsizer_replay_rate_source(shared));
 }
 
 /* What is measured. */
@@ -215,7 +199,7 @@ walsizer_status(PG_FUNCTION_ARGS)
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
-	walsizer_put_text(&row, state_name(shared));
+	walsizer_put_text(&row, walsizer_state_name(shared));
 	walsizer_put_role(&row, shared->sample.standby);
 	if (shared->sampled_at != 0)
 	{

@@ -129,3 +129,29 @@ walsizer_copy_shared(void)
 	LWLockRelease(walsizer_shared->lock);
 	return copy;
 }
+
+/* What walsizer is doing, in one word or two. */
+const char *
+walsizer_state_name(const WalsizerShared *shared)
+{
+	WalsizerOutcome obstacle;
+
+	if (shared->worker_pid == 0)
+		return "not running";
+	if (!walsizer_enable)
+		return "disabled";
+	if (walsizer_dry_run)
+		return "dry run";
+	if (shared->trouble.outcome != WALSIZER_NOTED || walsizer_apply_obstacle(&obstacle) != NULL)
+		return "advising";
+	return "watching";
+}
+
+/* Where the replay rate comes from that estimates of recovery use. */
+const char *
+walsizer_replay_rate_source(const WalsizerShared *shared)
+{
+	if (walsizer_replay_rate > 0)
+		return "configured";
+	return walsizer_measured_replay_rate(shared) > 0 ? "measured" : "assumed";
+}
