@@ -32,6 +32,10 @@ skip_reasons() { # log
         "$1"
 }
 
+skipped_tests() { # log
+    grep -ciE '^ *(not )?ok [0-9]+ .*# *(skip|todo)' "$1" || true
+}
+
 sum() {
     awk '{ n += $1 } END { print n + 0 }'
 }
