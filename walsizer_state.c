@@ -174,28 +174,34 @@ walsizer_outcome_name(WalsizerOutcome outcome)
  *-------------------------------------------------------------------------
  */
 
-/* What is to be remembered, copied out of shared memory. */
+/*
+ * What is to be remembered, copied out of shared memory, with the demand of the
+ * window under way.
+ */
 static WalsizerMemory *
 copy_memory(void)
 {
 	WalsizerMemory *memory = palloc0(sizeof(WalsizerMemory));
-	const WalsizerState *state = &walsizer_shared->state;
+	WalsizerState *state = palloc(sizeof(WalsizerState));
 
 	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
-	memory->found = state->found;
-	memory->found_by_alter_system = state->found_by_alter_system;
-	memory->written = state->written;
-	memory->own = state->own;
-	memory->configured = state->configured;
+	*state = walsizer_shared->state;
 	memory->replay_bytes = walsizer_shared->replay_bytes;
 	memory->replay_ms = walsizer_shared->replay_ms;
-	memcpy(memory->peaks, state->peaks, sizeof(memory->peaks));
 	for (int64 number = walsizer_state_first_event(walsizer_shared);
 		 number <= walsizer_shared->last_event; number++)
 		memory->events[memory->num_events++] = *walsizer_state_event(walsizer_shared, number);
 	LWLockRelease(walsizer_shared->lock);
 
+	walsizer_settle(state);
 	memory->system_identifier = GetSystemIdentifier();
+	memory->found = state->found;
+	memory->found_by_alter_system = state->found_by_alter_system;
+	memory->written = state->written;
+	memory->own = state->own;
+	memory->configured = state->configured;
+	memcpy(memory->peaks, state->peaks, sizeof(memory->peaks));
+	pfree(state);
 	return memory;
 }
 

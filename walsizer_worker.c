@@ -401,9 +401,6 @@ handle_interrupts(void)
 	 */
 	if (ProcDiePending)
 	{
-		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-		walsizer_settle(&walsizer_shared->state);
-		LWLockRelease(walsizer_shared->lock);
 		walsizer_state_save();
 		proc_exit(1);
 	}
