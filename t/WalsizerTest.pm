@@ -19,7 +19,7 @@ use Test::More;
 use Time::HiRes qw(time);
 
 our @EXPORT = qw(
-  MB make_node start_with_options set_conf
+  MB make_node start_with_options start_after_kill set_conf
   write_wal force_checkpoints force_one_checkpoint
   start_load stop_load
   status worker_pid history last_event evaluate setting_mb
@@ -100,6 +100,27 @@ sub start_with_options
 		"--cluster-name=$name $options", 'start');
 	$node->_update_pid(1);
 	return;
+}
+
+# Start a server whose postmaster was killed.  Not before its last process is
+# gone, and not with start(), which takes the file postmaster.pid for a server.
+sub start_after_kill
+{
+	my ($node) = @_;
+	my $name = $node->name;
+
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		if (PostgreSQL::Test::Utils::system_log('pg_ctl', '-w', '-D',
+				$node->data_dir, '-l', $node->logfile, '-o',
+				"--cluster-name=$name", 'start') == 0)
+		{
+			$node->_update_pid(1);
+			return;
+		}
+		Time::HiRes::usleep(100_000);
+	}
+	die "the server $name does not start again";
 }
 
 # Append settings and have them take effect.

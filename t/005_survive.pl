@@ -1,0 +1,255 @@
+
+# What outlives what: history, memory and ownership over the end of the
+# worker, of the server, of the extension; and a server that starts whatever
+# has become of the state file.
+#
+# Failures of other tuners that this file covers: 15, a worker that is asked
+# to end never comes back.  (22, a crash of the worker is one of the whole
+# server: that none happens is what all tests are for; see the last one here.)
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+my $conf = "walsizer.predict = off\ncheckpoint_timeout = 5min\n";
+my $node = make_node('node', conf => $conf);
+my $file = $node->data_dir . '/pg_stat/walsizer.state';
+my ($pid, $raised, $offset, $before, $status);
+
+# All that is to be remembered, as text.
+sub memory
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres',
+		'SELECT * FROM walsizer_history ORDER BY number;'
+		  . 'SELECT found_size, own_size FROM walsizer_status');
+}
+
+force_checkpoints($node, 8);
+like(evaluate($node), qr/^raise: .*applied\)$/, 'raised');
+$raised = setting_mb($node);
+wait_for($node, "own_size = $raised * 1048576");
+
+# ---- the worker
+
+# Its memory goes on, with what was learned up to that moment.
+# (Demand becomes memory within a fraction of checkpoint_timeout.)
+wait_for($node, '(SELECT max(demand) FROM walsizer_demand) >= 8 * 1048576');
+$before = memory($node);
+$pid    = worker_pid($node);
+$offset = log_offset($node);
+$status = status($node);
+is($node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)"),
+	't', 'the worker is terminated');
+wait_for_worker($node, $pid);
+is(memory($node), $before, 'the worker comes back with its memory');
+cmp_ok(status($node)->{checkpoints_forced}, '>=', $status->{checkpoints_forced},
+	'with its counts');
+cmp_ok($node->safe_psql('postgres', 'SELECT max(demand) FROM walsizer_demand'),
+	'>=', 8 * MB, 'and with the demand that it saw');
+is(log_count($node, qr/(FATAL|ERROR):/, $offset), 0, 'that is no error');
+like(evaluate($node), qr/^none: /, 'and it answers');
+
+# Nobody waits for ever for a worker that ends.
+$pid = worker_pid($node);
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 10000)");
+my ($result, $stdout, $stderr) = $node->psql('postgres', 'SELECT walsizer_evaluate()');
+like($stderr . $stdout, qr/ERROR:  the walsizer worker is not running.*HINT:|^none: /s,
+	'a question to nobody is an error with a hint');
+wait_for_worker($node, $pid);
+
+# ---- the extension
+
+$node->safe_psql('postgres', 'DROP EXTENSION walsizer');
+$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
+is(memory($node), $before, 'DROP and CREATE EXTENSION keep the memory');
+$node->safe_psql('postgres', 'CREATE DATABASE other');
+$node->safe_psql('other',    'CREATE EXTENSION walsizer');
+is($node->safe_psql('other', 'SELECT count(*) FROM walsizer_history'),
+	1, 'which is the same in every database');
+$node->safe_psql('postgres', 'DROP DATABASE other');
+
+# ---- the server
+
+$node->restart;
+wait_for_worker($node);
+is(memory($node), $before, 'a restart keeps the memory');
+cmp_ok($node->safe_psql('postgres', 'SELECT max(demand) FROM walsizer_demand'),
+	'>=', 8 * MB, 'with the demand');
+
+$node->stop('immediate');
+$node->start;
+wait_for_worker($node);
+is(memory($node), $before, 'an immediate shutdown keeps the memory');
+
+# kill -9 of the postmaster under load, right after a raise.
+my $load = start_load($node, 5);
+force_checkpoints($node, 30);
+like(evaluate($node), qr/^raise: .*applied\)$/, 'raised again');
+$before = $node->safe_psql('postgres', 'SELECT * FROM walsizer_history ORDER BY number');
+$raised = setting_mb($node);
+$node->kill9;
+stop_load($load);
+start_after_kill($node);
+wait_for_worker($node);
+is($node->safe_psql('postgres', 'SELECT * FROM walsizer_history ORDER BY number'),
+	$before, 'kill -9: the history is intact');
+$status = status($node);
+is($status->{own_size}, $raised * MB, 'kill -9: the value is known as walsizer\'s');
+is($status->{found_size}, 4 * MB, 'kill -9: so is the one that it found');
+is(scalar(grep { $_->{action} eq 'external' } history($node)),
+	0, 'kill -9: nobody else is suspected');
+is($node->safe_psql('postgres', 'SELECT walsizer_revert() / 1048576'),
+	4, 'kill -9: so it can be given back');
+
+# ---- walsizer_reset()
+
+$node->safe_psql('postgres', 'SELECT walsizer_reset()');
+is(scalar(history($node)), 0, 'reset: no history');
+is($node->safe_psql('postgres', 'SELECT coalesce(max(demand), 0) FROM walsizer_demand'),
+	0, 'reset: no demand');
+$node->restart;
+wait_for_worker($node);
+is(scalar(history($node)), 0, 'reset: none after a restart either');
+force_checkpoints($node, 8);
+like(evaluate($node), qr/^raise: .*applied\)$/, 'reset: new demand raises');
+my $number = last_event($node)->{number};
+$node->safe_psql('postgres', 'SELECT walsizer_reset()');
+force_checkpoints($node, 3 * capacity_mb(setting_mb($node), 1, 0.9));
+like(evaluate($node), qr/^raise: .*applied\)$/, 'reset: and raises again');
+is(last_event($node)->{number}, $number + 1, 'reset: numbers go on');
+is(scalar(history($node)), 1, 'reset: after what is gone');
+$node->safe_psql('postgres', 'SELECT walsizer_reset()');
+wait_for($node, "own_size > 4 * 1048576");
+is(status($node)->{found_size}, 4 * MB, 'reset: ownership stays');
+
+# ---- the state file
+
+# A file with a valid last line, from the lines before it.
+sub state_file
+{
+	my ($text) = @_;
+	my $lines = () = $text =~ /\n/g;
+	my $sum;
+	{
+		use integer;
+		$sum = -3750763034362895579;
+		foreach my $byte (unpack 'C*', $text)
+		{
+			$sum ^= $byte;
+			$sum *= 1099511627776 + 435;
+		}
+	}
+	return $text . sprintf("end %d %x\n", $lines, $sum);
+}
+
+# Starts with this, and is as good as new except for what it has forgotten.
+sub starts_with
+{
+	my ($what, $reason) = @_;
+
+	$offset = log_offset($node);
+	$node->start;
+	wait_for_worker($node);
+	is(scalar(history($node)), 0, "$what: an empty history");
+	is(log_count($node, qr/LOG:  walsizer starts with an empty memory/, $offset),
+		1, "$what: logged once");
+	is(log_count($node, $reason, $offset), 1, "$what: with the reason");
+	is(log_count($node, qr/(FATAL|ERROR|PANIC):/, $offset), 0, "$what: no error");
+	ok(-e "$file.bad", "$what: the file is set aside");
+	is(evaluate($node), 'none: the value in force suffices', "$what: at work");
+	$node->stop;
+	ok(-f $file, "$what: a new file is written");
+	return;
+}
+
+$node->stop;
+my $good = slurp_file($file);
+$good =~ s/^end .*\n\z//m;
+is(state_file($good), slurp_file($file), 'this test knows the format');
+
+# Files that were written elsewhere are believed if they fit.
+my $time = 800000000 * 1000000;
+my $event =
+  "event 1 $time 1 3 0 1 4 20 20 12000000 1000000 3 4 30000 900000 0 -1 with a message\n";
+write_file($file, state_file($good . $event));
+$node->start;
+wait_for_worker($node);
+is(scalar(history($node)), 1, 'a good file is read');
+is(last_event($node)->{message}, 'with a message', 'to its end');
+$node->stop;
+
+my ($newer, $foreign) = ($good, $good);
+$newer   =~ s/^walsizer 1$/walsizer 2/m;
+$foreign =~ s/^system (\d+)$/'system ' . ($1 ^ 1)/me;
+
+my $good_with_event = state_file($good . $event);
+my %files           = (
+	'newer'      => [ state_file($newer . $event),   qr/another version of walsizer/ ],
+	'foreign'    => [ state_file($foreign . $event), qr/belongs to another database system/ ],
+	'truncated'  => [ $good . $event,                qr/Line \d+: cut short/ ],
+	'cut'        => [ substr($good_with_event, 0, 70), qr/Line \d+: cut short|no valid line/ ],
+	'empty'      => [ '',                            qr/not a walsizer state file/ ],
+	'binary'     => [ pack('C*', map { $_ % 256 } 1 .. 5000), qr/not a walsizer state file/ ],
+	'bad number' => [
+		state_file($good . ($event =~ s/^event 1/event x/r)), qr/Line \d+: not a valid line/
+	],
+	'bad action' => [
+		state_file($good . ($event =~ s/^(event 1 \d+) 1/$1 99/r)), qr/not a valid line/
+	],
+);
+($files{'one byte'}[0] = $good_with_event) =~ s/12000000/12000001/;
+$files{'one byte'}[1] = qr/wrong number of lines or checksum/;
+
+foreach my $what (sort keys %files)
+{
+	unlink "$file.bad";
+	write_file($file, $files{$what}[0]);
+	starts_with($what, $files{$what}[1]);
+	is(slurp_file("$file.bad"), $files{$what}[0], "$what: as it was found");
+}
+
+unlink "$file.bad";
+write_file($file, '');
+truncate $file, 100 * MB or die $!;
+starts_with('oversized', qr/it is too large/);
+
+unlink "$file.bad";
+write_file($file, $good_with_event);
+chmod 0, $file or die $!;
+starts_with('unreadable', qr/it could not be opened/);
+
+unlink "$file.bad";
+unlink $file;
+mkdir $file or die $!;
+starts_with('directory', qr/it is not a regular file/);
+
+# A directory that cannot even be moved away: no memory, but no harm.
+rmdir "$file.bad" or die $!;
+write_file("$file.bad", '');
+unlink $file;
+mkdir $file or die $!;
+$offset = log_offset($node);
+$node->start;
+wait_for_worker($node);
+force_checkpoints($node, 3 * capacity_mb(setting_mb($node), 1, 0.9));
+like(evaluate($node), qr/^raise: .*applied\)$/, 'immovable: walsizer works without a file');
+is(log_count($node, qr/(FATAL|ERROR|PANIC):/, $offset), 0, 'immovable: no error');
+evaluate($node);
+$node->stop;
+rmdir $file or die $!;
+$node->start;
+wait_for_worker($node);
+
+# The last words: the server never went down by itself.
+is(log_count($node, qr/was terminated by signal|crash of another server process/),
+	0, 'no process has crashed');
+$node->stop;
+
+done_testing();

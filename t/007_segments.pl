@@ -1,0 +1,79 @@
+
+# Segments of other sizes than 16 MB, and the ends of the range of values.
+#
+# Failure of other tuners that this file covers: 13, integer overflow.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+my $conf = "walsizer.predict = off\ncheckpoint_timeout = 5min\n";
+
+foreach my $segsize (1, 64)
+{
+	my $least = 2 * $segsize;
+	my $node  = make_node(
+		"node_$segsize",
+		segsize => $segsize,
+		conf => $conf . "max_wal_size = ${least}MB\nmin_wal_size = ${least}MB\n");
+
+	is($node->safe_psql('postgres', 'SHOW wal_segment_size'),
+		"${segsize}MB", "segments of $segsize MB");
+	is(status($node)->{capacity}, $segsize * MB, 'one segment forces a checkpoint');
+
+	force_checkpoints($node, 3 * $segsize + 1);
+	like(evaluate($node), qr/^raise: .*applied\)$/, 'raised');
+	my $event = last_event($node);
+	is($event->{new_mb}, size_for_mb(1.2 * $event->{demand}, $segsize, 0.9),
+		"to $event->{new_mb} MB, the size for the demand and its headroom");
+	is($event->{new_mb} % $segsize, 0, 'in whole segments');
+	is(setting_mb($node), $event->{new_mb}, 'it is in force');
+	wait_for($node, 'own_size IS NOT NULL');
+	is(status($node)->{capacity}, MB * capacity_mb($event->{new_mb}, $segsize, 0.9),
+		'the capacity is known');
+
+	$node->restart;
+	wait_for_worker($node);
+	is(setting_mb($node), $event->{new_mb}, 'and after a restart');
+	$node->stop;
+}
+
+# A ceiling that is no whole number of segments, and one below two of them.
+my $node = make_node(
+	'ceiling',
+	segsize => 64,
+	conf    => $conf . "max_wal_size = 128MB\nmin_wal_size = 128MB\nwalsizer.max = 300MB\n");
+force_checkpoints($node, 500);
+like(evaluate($node), qr/^raise: .*\(256 MB, applied\)$/,
+	'the ceiling is rounded down to whole segments');
+set_conf($node, 'walsizer.max = 2MB');
+wait_for($node, 'size_limit < 256 * 1048576');
+is(status($node)->{size_limit}, 128 * MB,
+	'and never below two of them, or the server would not start again');
+$node->stop;
+
+# The largest values there are.
+$node = make_node('largest', conf => <<'END');
+max_wal_size = 2147483647MB
+walsizer.max = 2147483647MB
+walsizer.headroom = 4.0
+walsizer.threshold = 1000
+END
+my $pid = worker_pid($node);
+write_wal($node, 20);
+like(evaluate($node), qr/^none: the value in force suffices/, 'the largest max_wal_size');
+is(status($node)->{capacity}, MB * capacity_mb(2147483647, 1, 0.9), 'has its capacity');
+is(status($node)->{max_wal_size}, MB * 2147483647, 'in bytes');
+set_conf($node, 'checkpoint_timeout = 1d');
+like(evaluate($node), qr/^none: /, 'with the largest checkpoint_timeout');
+is(worker_pid($node), $pid, 'the worker lives on');
+is(log_count($node, qr/(ERROR|FATAL|PANIC):/), 0, 'and no error was met');
+$node->stop;
+
+done_testing();
