@@ -172,13 +172,15 @@ walsizer_note_window(WalsizerState *state, const WalsizerSample *sample, Walsize
 	measure_window(state, sample, figures);
 	if (sample->standby)
 		figures->demand = state->primary_demand;
+	state->step_demand = walsizer_max(state->step_demand, figures->demand);
 	if (state->num_marks > 0 &&
 		sample->now - mark_at(state, state->num_marks - 1)->ms < step)
 		return;
 
 	mark.ms = sample->now;
 	mark.lsn = sample->write_lsn;
-	mark.demand = figures->demand;
+	mark.demand = state->step_demand;
+	state->step_demand = 0;
 	mark.hour = sample->hour;
 	mark.forced = walsizer_forced_total(state);
 	mark.requested = state->requested_total;
@@ -189,7 +191,7 @@ walsizer_note_window(WalsizerState *state, const WalsizerSample *sample, Walsize
 int64_t
 walsizer_recent_peak(const WalsizerState *state)
 {
-	int64_t		peak = 0;
+	int64_t		peak = state->step_demand;
 
 	for (int i = 0; i < state->num_marks; i++)
 	{

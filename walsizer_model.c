@@ -395,6 +395,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	for (int i = 0; i < WALSIZER_PACED_INTERVALS; i++)
 		state->paces[i] = 0;
 	state->num_changes = 0;
+	state->step_demand = 0;
 	state->first_mark = 0;
 	state->next_recent = 0;
 	state->num_recent = 0;
@@ -402,6 +403,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->settle_until = 0;
 	state->tried = 0;
 	state->changed_at = sample->now;
+	state->keep_until = sample->now + WALSIZER_KEEP_RAISE;
 
 	/* The interval under way began with a known position at a known time. */
 	if (state->timer_start < sample->now && sample->redo_lsn <= sample->write_lsn &&

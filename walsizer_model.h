@@ -19,6 +19,12 @@
 /* More WAL than this is "very much"; leaves room for sums without overflow. */
 #define WALSIZER_LIMIT_BYTES	(INT64_C(1) << 60)
 
+/*
+ * A raise is not taken back within this time, nor after a start, whatever the
+ * demand.
+ */
+#define WALSIZER_KEEP_RAISE		(INT64_C(3600) * 1000)	/* ms */
+
 static inline int64_t
 walsizer_min(int64_t a, int64_t b)
 {

@@ -37,12 +37,17 @@
 /* ... or this much of the capacity is used. */
 #define NEAR_CAPACITY		0.75
 
+/* A load that exceeds what was learned by no more than this is a known one. */
+#define KNOWN_LOAD			1.05
+
 /*
  * Where page images would make WAL pace the checkpoints, a size may go up to
- * this many times what the demand alone needs; and it must be worth a change.
+ * this many times what the demand alone needs.
  */
 #define PACED_AT_MOST		1.6
-#define PACED_WORTH			1.1
+
+/* A raise that could wait must go to at least this many times the old size. */
+#define WORTH_RAISING		1.1
 
 /* Lowering must be worth it: the new size is at most this part of the old. */
 #define LOWER_BELOW			0.8
@@ -130,6 +135,8 @@ note_owner(WalsizerState *state, const WalsizerSample *sample)
 	{
 		if (state->own != in_force)
 		{
+			if (in_force > state->own)
+				state->keep_until = sample->now + WALSIZER_KEEP_RAISE;
 			state->changed_at = sample->now;
 			walsizer_note_change(state, sample);
 		}
@@ -188,14 +195,23 @@ walsizer_given_back(WalsizerState *state, int64_t in_force)
 	state->changed_at = state->last_ms;
 }
 
-/* Forget all demand, remembered and in the window.  Ownership stays. */
+/*
+ * Forget all demand, remembered and in the window.  Ownership stays, but with
+ * nothing known of what our raise was for, it may be taken back once two new
+ * windows say that it is not needed.
+ */
 void
 walsizer_forget(WalsizerState *state)
 {
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 		state->peaks[i].hour = 0;
+	for (int i = 0; i < WALSIZER_PACED_INTERVALS; i++)
+		state->paces[i] = 0;
 	state->learned_hour = 0;
 	state->num_marks = 0;
+	state->step_demand = 0;
+	state->changed_at = state->last_ms;
+	state->keep_until = 0;
 }
 
 /*-------------------------------------------------------------------------
@@ -236,6 +252,7 @@ predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 	const WalsizerSettings *settings = &sample->settings;
 	int64_t		lead = walsizer_max(LEAD_TICKS * config->sample_interval, LEAD_AT_LEAST);
 	int64_t		projected = figures->projected;
+	int64_t		known;
 	int64_t		soon;
 	int64_t		most;
 
@@ -245,8 +262,9 @@ predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 		(double) figures->used < NEAR_CAPACITY * (double) figures->capacity)
 		return 0;
 
-	if (figures->learned > 0 && figures->demand <= figures->learned)
-		projected = walsizer_min(projected, figures->learned);
+	known = walsizer_to_bytes((double) figures->learned * KNOWN_LOAD);
+	if (figures->demand <= known)
+		projected = walsizer_min(projected, known);
 	if (walsizer_size_for(projected, settings) <= figures->in_force)
 		return 0;
 
@@ -292,7 +310,7 @@ static int64_t
 pace_rule(const WalsizerState *state, const WalsizerFigures *figures)
 {
 	if (!is_own_raise(state, figures->in_force) || figures->pace <= figures->capacity ||
-		(double) figures->wanted < PACED_WORTH * (double) figures->in_force)
+		(double) figures->wanted < WORTH_RAISING * (double) figures->in_force)
 		return 0;
 	return figures->wanted;
 }
@@ -327,8 +345,11 @@ can_lower_to(const WalsizerFigures *figures, int64_t size, const WalsizerSetting
 /*
  * The largest demand of the whole lookback needs much less than our own raise
  * provides: less even than we would give it for smooth checkpoints, or what
- * was raised for them by day would be lowered every night.  Two whole windows
- * must have passed since the last change.
+ * was raised for them by day would be lowered every night.
+ *
+ * Two whole windows must have passed since the last change; and an hour since
+ * the last raise, lest a load that comes and goes within minutes and was
+ * overrated at first has its size taken away between two of its bursts.
  */
 static int64_t
 lower_rule(const WalsizerConfig *config, const WalsizerState *state,
@@ -339,6 +360,7 @@ lower_rule(const WalsizerConfig *config, const WalsizerState *state,
 
 	if (!is_own_raise(state, figures->in_force) ||
 		sample->now - state->changed_at < 2 * sample->settings.timeout ||
+		sample->now < state->keep_until ||
 		(double) size > LOWER_BELOW * (double) figures->in_force ||
 		most_for_pace(&sample->settings, all_demand(state, figures)) >= figures->in_force ||
 		!can_lower_to(figures, size, &sample->settings))
@@ -426,18 +448,25 @@ judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *
 	find_limit(config, state, sample, figures);
 }
 
-/* Raise to this size if the bounds let us. */
+/*
+ * Raise to this size if the bounds let us.  Free space is never still: what it
+ * allows beyond the value in force must be worth a change.
+ */
 static void
 decide_raise(WalsizerDecision *decision, WalsizerReason reason, int64_t size)
 {
 	const WalsizerFigures *figures = &decision->figures;
+
+	bool		crumb = size > figures->limit &&
+		figures->limit_by == WALSIZER_BOUND_DISK &&
+		(double) figures->limit < WORTH_RAISING * (double) figures->in_force;
 
 	decision->wanted = size;
 	decision->target = walsizer_min(size, figures->limit);
 	decision->reason = reason;
 	if (decision->target < size)
 		decision->bound = figures->limit_by;
-	if (decision->target > figures->in_force)
+	if (decision->target > figures->in_force && !crumb)
 		decision->action = WALSIZER_RAISE;
 	else
 	{

@@ -146,7 +146,7 @@ typedef struct WalsizerMark
 {
 	int64_t		ms;
 	uint64_t	lsn;
-	int64_t		demand;			/* W when the mark was made */
+	int64_t		demand;			/* largest W since the mark before */
 	int64_t		hour;
 	int64_t		forced;			/* WAL-forced checkpoints, stale ones too */
 	int64_t		requested;
@@ -222,6 +222,7 @@ typedef struct WalsizerState
 	WalsizerMark marks[WALSIZER_WINDOW_SLOTS];
 	int			first_mark;
 	int			num_marks;
+	int64_t		step_demand;	/* largest W since the last mark */
 
 	/* the recent rate: ring of the last samples */
 	int64_t		recent_ms[WALSIZER_RECENT_SLOTS];
@@ -235,6 +236,7 @@ typedef struct WalsizerState
 	int64_t		tried;			/* value decided last and not in force, MB */
 	int64_t		tried_at;
 	int64_t		changed_at;		/* when our last change took effect */
+	int64_t		keep_until;		/* our last raise is not taken back before */
 	WalsizerChange changes[WALSIZER_CHANGE_SLOTS];	/* oldest first */
 	int			num_changes;
 

@@ -52,6 +52,7 @@ typedef struct Run
 	int			quiet;
 
 	/* for the table */
+	int64_t		early_forced;
 	double		size_time;		/* MB * ms */
 	double		since;
 	double		positions[WINDOW_SLOTS];
@@ -90,7 +91,7 @@ account_size(Run *run)
 
 /* Set a new size, as the worker does: it takes effect a moment later. */
 static void
-apply(Run *run, int64_t mb)
+apply(Run *run, int64_t mb, bool for_pace)
 {
 	int64_t		old = run->server.settings.max_wal_size;
 
@@ -99,11 +100,16 @@ apply(Run *run, int64_t mb)
 	if (mb > old)
 	{
 		run->result->raises++;
-		run->result->returns += run->lowered;
+		run->result->returns += run->lowered && !for_pace;
 	}
 	else
 		run->result->lowers++;
-	run->lowered = mb < old;
+	run->lowered = mb < old || (run->lowered && for_pace);
+	if (run->server.now > run->options->quiet_from)
+	{
+		run->result->late_raises += mb > old;
+		run->result->late_lowers += mb < old;
+	}
 	account_size(run);
 	if (run->options->apply_delay > 0)
 		sim_server_apply(&run->server, mb, run->options->apply_delay);
@@ -180,7 +186,7 @@ walsizer_tick(Run *run)
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{
 		walsizer_wrote(run->state, decision.target);
-		apply(run, decision.target);
+		apply(run, decision.target, decision.reason == WALSIZER_BECAUSE_PACED);
 	}
 	if (run->options->csv != NULL)
 		fprintf(run->options->csv, "%.0f,%s,%lld,%.0f,%lld,%lld,%lld,%lld,%lld,%s,%s\n",
@@ -211,13 +217,14 @@ classic_tick(Run *run)
 	{
 		run->quiet = 0;
 		if (size < CLASSIC_MAX)
-			apply(run, size * (requested + 1) < CLASSIC_MAX ? size * (requested + 1) : CLASSIC_MAX);
+			apply(run, size * (requested + 1) < CLASSIC_MAX ? size * (requested + 1) : CLASSIC_MAX,
+				  false);
 	}
 	else if (requested == 0 && ++run->quiet >= QUIET_INTERVALS && run->policy == SIM_SHRINKING)
 	{
 		run->quiet = 0;
 		size = (int64_t) ((double) size * SHRINK);
-		apply(run, size > run->first_size ? size : run->first_size);
+		apply(run, size > run->first_size ? size : run->first_size, false);
 	}
 }
 
@@ -254,11 +261,22 @@ note_window(Run *run)
 	run->num_positions++;
 }
 
+static int64_t
+forced(const SimServer *s)
+{
+	return s->causes[WALSIZER_CAUSE_FORCED] + s->causes[WALSIZER_CAUSE_STALE];
+}
+
 static void
 tick(Run *run)
 {
 	SimServer  *s = &run->server;
 
+	if (s->now <= run->options->quiet_from)
+	{
+		run->early_forced = forced(s);
+		run->result->early_size = s->settings.max_wal_size;
+	}
 	if (s->pos > run->last_pos)
 		run->last_wal = s->now;
 	run->last_pos = s->pos;
@@ -372,6 +390,7 @@ fill_result(Run *run)
 	account_size(run);
 	r->stale = s->causes[WALSIZER_CAUSE_STALE];
 	r->forced = s->causes[WALSIZER_CAUSE_FORCED] + r->stale;
+	r->late_forced = r->forced - run->early_forced;
 	r->timed = s->causes[WALSIZER_CAUSE_TIMED];
 	r->other = s->causes[WALSIZER_CAUSE_OTHER];
 	r->forced_share = s->now > 0 ? s->forced_time / s->now : 0;

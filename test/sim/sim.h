@@ -139,6 +139,8 @@ struct SimLoad
 	double		level_until;
 	int64_t		number;			/* of the piece */
 
+	const void *data;			/* whatever next() wants */
+
 	/* of a trace */
 	SimPiece   *pieces;
 	int64_t		num_pieces;
@@ -172,7 +174,8 @@ typedef struct SimResult
 	double		forced_share;	/* of the time, in intervals that WAL ended */
 	int64_t		raises;
 	int64_t		lowers;
-	int64_t		returns;		/* raises after a lowering */
+	int64_t		returns;		/* raises after a lowering, but for pacing, which
+								 * is never taken back */
 	int64_t		externals;
 	double		mean;			/* MB, over time */
 	int64_t		peak;			/* MB */
@@ -182,6 +185,10 @@ typedef struct SimResult
 	double		time_paced;		/* share of timed checkpoints' writing, -1: none */
 	double		largest_window; /* largest WAL of any T, bytes */
 	int64_t		samples;
+	int64_t		late_raises;	/* after SimOptions.quiet_from */
+	int64_t		late_lowers;
+	int64_t		late_forced;
+	int64_t		early_size;		/* MB, in force then */
 	const char *broken;			/* an invariant that was, NULL: none */
 	double		broken_at;
 } SimResult;
@@ -192,6 +199,7 @@ typedef struct SimOptions
 	double		apply_delay;	/* ms */
 	bool		late_counters;
 	FILE	   *csv;			/* the series, or NULL */
+	double		quiet_from;		/* ms: count what happens later on its own */
 	bool		check;			/* look at the invariants at each step */
 } SimOptions;
 

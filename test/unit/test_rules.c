@@ -394,6 +394,201 @@ what_was_seen_is_remembered(void **unused)
 	assert_int_equal(walsizer_learned_demand(&d->state, hour, 100, 300 * SECOND), 0);
 }
 
+/*
+ * An hour of intervals that write 400MB in their first 30 s and 400MB evenly in
+ * the rest, or all of it evenly.
+ */
+static void
+run_intervals(Driver *d, int hours, bool images)
+{
+	for (int i = 0; i < hours * 12; i++)
+	{
+		driver_run(d, 30, images ? 400 * MB / 30 : 800 * MB / 300);
+		driver_run(d, 270, images ? 400 * MB / 270 : 800 * MB / 300);
+	}
+}
+
+static void
+page_images_enlarge_our_raise(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		even;
+	int64_t		images;
+
+	(void) unused;
+	run_intervals(d, 1, false);
+	even = d->sample.settings.max_wal_size;
+	assert_int_equal(d->state.found, 1024);
+
+	d = driver_new();
+	run_intervals(d, 1, true);
+	images = d->sample.settings.max_wal_size;
+	assert_true(images > even);
+	assert_in_range(images, walsizer_size_for(800 * MB, &d->sample.settings) * 3 / 2,
+					walsizer_size_for(800 * MB, &d->sample.settings) * 33 / 20);
+
+	/* and it stays, with them and without */
+	run_intervals(d, 2, true);
+	run_intervals(d, 5, false);
+	assert_int_equal(d->sample.settings.max_wal_size, images);
+}
+
+static void
+page_images_alone_change_nothing(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.settings.max_wal_size = 2048;
+	run_intervals(d, 3, true);
+	assert_true(d->last.figures.pace > d->last.figures.capacity);
+	assert_int_equal(d->raises, 0);
+}
+
+static void
+what_follows_a_change_is_reported_once(void **unused)
+{
+	Driver	   *d = driver_new();
+	int			reports = 0;
+	int64_t		forced = 0;
+	int64_t		size = 0;
+	int64_t		at = 0;
+
+	(void) unused;
+	d->config.predict = false;
+	while (d->raises == 0)
+		driver_run(d, 1, 8 * MB);
+	for (int i = 1; i <= 400; i++)
+	{
+		driver_step(d, SECOND, MB);
+		if (i == 100 || i == 200)
+		{
+			/* a statement with the value of before goes on */
+			d->sample.write_lsn += 33 * SEGMENT;
+			driver_checkpoint(d, true);
+		}
+		if (d->last.followed)
+		{
+			reports++;
+			forced = d->last.followed_forced;
+			size = d->last.followed_size;
+			at = i;
+		}
+	}
+	assert_int_equal(reports, 1);
+	assert_int_equal(forced, 2);
+	assert_int_equal(size, d->sample.settings.max_wal_size);
+	assert_in_range(at, 300, 302);
+}
+
+static void
+changes_on_the_heels_of_another_are_all_reported(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		sizes[4] = {0};
+	int			reports = 0;
+	int			changes = 0;
+
+	(void) unused;
+	driver_step(d, 0, 0);
+	for (int i = 0; i < 1000; i++)
+	{
+		if (i % 100 == 50 && changes < 3)
+			d->sample.settings.max_wal_size = 2000 + 16 * changes++;
+		driver_step(d, SECOND, 0);
+		if (d->last.followed && reports < 4)
+			sizes[reports++] = d->last.followed_size;
+	}
+	assert_int_equal(reports, 3);
+	assert_int_equal(sizes[0], 2000);
+	assert_int_equal(sizes[2], 2032);
+}
+
+static void
+a_raise_is_kept_for_an_hour(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		raised;
+
+	(void) unused;
+	/* a burst of a second, once taken for a lasting load */
+	d->sample.settings.timeout = 30 * SECOND;
+	driver_run(d, 10, 0);
+	driver_run(d, 8, 60 * MB);
+	raised = d->sample.settings.max_wal_size;
+	assert_true(raised >= 2000);
+	driver_run(d, 3500, MB / 10);
+	assert_int_equal(d->sample.settings.max_wal_size, raised);
+	driver_run(d, 200, MB / 10);
+	assert_int_equal(d->lowers, 1);
+	assert_in_range(d->sample.settings.max_wal_size, 1024, 1200);
+}
+
+static void
+forgetting_lets_a_raise_go_after_two_windows(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	driver_run(d, 1000, 8 * MB);
+	walsizer_forget(&d->state);
+	driver_run(d, 590, MB);
+	assert_int_equal(d->lowers, 0);
+	driver_run(d, 320, MB);
+	assert_int_equal(d->lowers, 1);
+}
+
+static void
+disk_space_binds(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.has_disk = true;
+	d->sample.disk_free = 3000 * MB;
+	d->sample.disk_wal = 1000 * MB;
+	driver_run(d, 1500, 8 * MB);
+	assert_int_equal(d->sample.settings.max_wal_size, 2000);
+	assert_int_equal(d->last.figures.limit_by, WALSIZER_BOUND_DISK);
+
+	/* filled by others: our raise goes, what was found stays */
+	d->sample.disk_free = 500 * MB;
+	driver_step(d, SECOND, 8 * MB);
+	assert_int_equal(d->last.action, WALSIZER_LOWER);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOUND_FELL);
+	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+}
+
+static void
+recovery_time_binds(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->config.max_recovery_time = 50 * SECOND;
+	d->config.replay_rate = 40.0 * MB;
+	driver_run(d, 1500, 8 * MB);
+	assert_int_equal(d->sample.settings.max_wal_size, 2000);
+	assert_int_equal(d->last.figures.limit_by, WALSIZER_BOUND_RECOVERY);
+}
+
+/* A bound that moves a little must not make a change of every movement. */
+static void
+a_bound_that_trembles_changes_little(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.has_disk = true;
+	d->sample.disk_wal = 1000 * MB;
+	for (int i = 0; i < 7200; i++)
+	{
+		d->sample.disk_free = (3000 + (i * 37) % 400) * MB;
+		driver_run(d, 1, 8 * MB);
+	}
+	assert_in_range(d->raises + d->lowers, 1, 4);
+}
+
 int
 main(void)
 {
@@ -420,6 +615,15 @@ main(void)
 		cmocka_unit_test(evaluate_runs_the_cycles_rules),
 		cmocka_unit_test(early_wakes_shorten_no_cycle),
 		cmocka_unit_test(what_was_seen_is_remembered),
+		cmocka_unit_test(page_images_enlarge_our_raise),
+		cmocka_unit_test(page_images_alone_change_nothing),
+		cmocka_unit_test(what_follows_a_change_is_reported_once),
+		cmocka_unit_test(changes_on_the_heels_of_another_are_all_reported),
+		cmocka_unit_test(a_raise_is_kept_for_an_hour),
+		cmocka_unit_test(forgetting_lets_a_raise_go_after_two_windows),
+		cmocka_unit_test(disk_space_binds),
+		cmocka_unit_test(recovery_time_binds),
+		cmocka_unit_test(a_bound_that_trembles_changes_little),
 	};
 
 	return cmocka_run_group_tests_name("policy, rules", tests, NULL, NULL);
