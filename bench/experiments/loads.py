@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import sys
+import threading
 import time
 
 from harness import measure, model, results, server as servers
@@ -270,7 +271,6 @@ class Every:
     """Calls a function again and again while a with statement lasts."""
 
     def __init__(self, seconds, function):
-        import threading
         self.seconds, self.function = seconds, function
         self.done = threading.Event()
         self.thread = threading.Thread(target=self._work, daemon=True)

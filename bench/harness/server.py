@@ -1,5 +1,6 @@
 """Servers: installed, started, asked, stopped.  All in the current directory."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -129,7 +130,7 @@ class Server:
         """All of a relation, a dictionary for each row, texts as they are."""
         text = self.value("SELECT coalesce(json_agg(to_json(r)), '[]') "
                           f"FROM (SELECT * FROM {relation}) r")
-        return json_loads(text)
+        return json.loads(text)
 
     def pgbench(self, *options, **popen):
         """Runs pgbench to its end and returns its output."""
@@ -167,11 +168,6 @@ class Session:
     def close(self):
         self.psql.stdin.close()
         self.psql.wait(timeout=60)
-
-
-def json_loads(text):
-    import json
-    return json.loads(text)
 
 
 def remove(directory):

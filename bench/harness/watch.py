@@ -38,14 +38,19 @@ class Series(threading.Thread):
         self.join(timeout=60)
 
     def largest_window(self, seconds, since):
-        """Most WAL in a trailing window that began after a time, or 0."""
-        largest, first = 0, 0
+        """Most WAL in so many seconds that began after a time; 0 if there were
+        not so many."""
         rows = [row for row in self.rows if row[0] >= since]
-        for row in rows:
-            while rows[first + 1][0] <= row[0] - seconds if first + 1 < len(rows) else False:
-                first += 1
-            if row[0] - rows[0][0] >= seconds - 1:
-                largest = max(largest, row[1] - rows[first][1])
+        largest, i = 0, 0
+        for at, lsn, *_ in rows:
+            start = at - seconds
+            if start < rows[0][0]:
+                continue
+            while rows[i + 1][0] <= start:
+                i += 1
+            (before, lsn_before, *_), (after, lsn_after, *_) = rows[i:i + 2]
+            part = (start - before) / (after - before)
+            largest = max(largest, int(lsn - lsn_before - part * (lsn_after - lsn_before)))
         return largest
 
 
