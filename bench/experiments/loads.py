@@ -160,10 +160,21 @@ FROM generate_series(1, {BURST_ROWS}) i;
 def bursts(run):
     """20 s of bulk inserts every 90 s, four times.  At a fixed rate: the load
     is to be the same on every machine."""
+    four_bursts(run, BURST_RATE)
+
+
+@load(start="128MB", limits=bursts_limits,
+      tables="CREATE TABLE bulk (id int, filler text)")
+def bursts_at_full_speed(run):
+    """The same as fast as the machine goes."""
+    four_bursts(run, None)
+
+
+def four_bursts(run, rate):
     pathlib.Path("burst.sql").write_text(BURST_SCRIPT, encoding="ascii")
     for number in (1, 2, 3, 4):
         began = time.time()
-        pgbench(run, f"burst {number}", 20, clients=4, rate=BURST_RATE, script="burst.sql")
+        pgbench(run, f"burst {number}", 20, clients=4, rate=rate, script="burst.sql")
         with run.phase(f"pause {number}"):
             time.sleep(max(0, began + run.seconds(90) - time.time()))
 
