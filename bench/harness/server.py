@@ -100,9 +100,13 @@ class Server:
         return self
 
     def __enter__(self):
-        run("starting a server", [self.bin / "pg_ctl", "start", "--wait", "--silent",
-                                  "--timeout=120", f"--pgdata={self.data}",
-                                  f"--log={self.log}"])
+        try:
+            run("starting a server", [self.bin / "pg_ctl", "start", "--wait", "--silent",
+                                      "--timeout=120", f"--pgdata={self.data}",
+                                      f"--log={self.log}"])
+        except Failure as failure:
+            # what is wrong, a library that is not there say, is in the log
+            raise Failure(f"{failure}{self.log.read_text()[-2000:]}") from None
         return self
 
     def __exit__(self, *_):
