@@ -21,6 +21,9 @@
 /* The server's timer counts whole seconds on both of its ends. */
 #define TIMER_SLACK			2000	/* ms */
 
+/* What a checkpoint itself and an idle server log is less than this. */
+#define NOTHING_WRITTEN		65536	/* bytes */
+
 /*-------------------------------------------------------------------------
  * The server's arithmetic
  *-------------------------------------------------------------------------
@@ -198,18 +201,18 @@ redo_moved(const WalsizerState *state, const WalsizerSample *sample)
 /*
  * Follow the redo pointer and the counters.
  *
- * Each checkpoint resets the server's timer, and so does one that is skipped
- * because nothing was written: that one shows only in the counters.  Counters
- * appear late, so a skipped one is what is counted beyond the moves of the
- * redo pointer that still wait for their count.
+ * Each checkpoint resets the server's timer, and so does a timed one that is
+ * skipped because nothing was written.  That one shows only in its counter,
+ * which also counts those that are not skipped, and late: but then there is WAL
+ * since the redo pointer, or too little for the timer to matter.
  */
 static void
 note_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		requested = counter_progress(state->last_requested, sample->requested,
 											 sample->counters_reset);
-	int64_t		counted = requested + counter_progress(state->last_timed, sample->timed,
-													   sample->counters_reset);
+	int64_t		timed = counter_progress(state->last_timed, sample->timed,
+										 sample->counters_reset);
 
 	state->requested_total = walsizer_min(state->requested_total + requested, LIMIT_COUNT);
 
@@ -220,7 +223,6 @@ note_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 		state->checkpoints[cause]++;
 		state->redo_moved = redo_moved(state, sample);
 		state->timer_start = state->redo_moved;
-		state->uncounted++;
 
 		/* Intervals that were cut short say nothing about whole ones. */
 		if (cause == WALSIZER_CAUSE_TIMED)
@@ -235,13 +237,8 @@ note_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 			walsizer_distance(state->last_redo, sample->redo_lsn) >= state->stale_capacity)
 			state->stale_capacity = 0;
 	}
-	else if (counted > state->uncounted)
+	else if (timed > 0 && walsizer_distance(sample->redo_lsn, sample->write_lsn) < NOTHING_WRITTEN)
 		state->timer_start = sample->now;
-
-	if (sample->counters_reset)
-		state->uncounted = sample->checkpoint_running ? 1 : 0;
-	else
-		state->uncounted = walsizer_max(0, state->uncounted - counted);
 }
 
 /*
@@ -389,7 +386,6 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->primed = true;
 	state->timer_start = sample->now - walsizer_min(age, sample->now);
 	state->redo_moved = state->timer_start;
-	state->uncounted = sample->checkpoint_running ? 1 : 0;
 	state->stale_capacity = 0;
 	state->pace = 0;
 	for (int i = 0; i < WALSIZER_PACED_INTERVALS; i++)

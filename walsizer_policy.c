@@ -35,7 +35,7 @@
 #define LEAD_AT_LEAST		2000	/* ms */
 
 /* ... or this much of the capacity is used. */
-#define NEAR_CAPACITY		0.75
+#define NEAR_CAPACITY		0.85
 
 /* A load that exceeds what was learned by no more than this is a known one. */
 #define KNOWN_LOAD			1.05
@@ -46,7 +46,14 @@
  */
 #define PACED_AT_MOST		1.6
 
-/* A raise that could wait must go to at least this many times the old size. */
+/*
+ * It gets this much more than was measured, lest it creeps up step by step,
+ * and must be worth a change.
+ */
+#define PACED_MARGIN		1.05
+#define PACED_WORTH			1.04
+
+/* What more free space allows must be at least this many times the old size. */
 #define WORTH_RAISING		1.1
 
 /* Lowering must be worth it: the new size is at most this part of the old. */
@@ -310,7 +317,7 @@ static int64_t
 pace_rule(const WalsizerState *state, const WalsizerFigures *figures)
 {
 	if (!is_own_raise(state, figures->in_force) || figures->pace <= figures->capacity ||
-		(double) figures->wanted < WORTH_RAISING * (double) figures->in_force)
+		(double) figures->wanted < PACED_WORTH * (double) figures->in_force)
 		return 0;
 	return figures->wanted;
 }
@@ -440,10 +447,12 @@ judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *
 	const WalsizerSettings *settings = &sample->settings;
 	int64_t		demand;
 
+	int64_t		paced = walsizer_to_bytes((double) figures->pace * PACED_MARGIN);
+
 	figures->learned = walsizer_learned_now(state, sample, config->lookback);
 	demand = all_demand(state, figures);
 	figures->wanted = walsizer_max(roomy_size(config, settings, demand),
-								   walsizer_min(walsizer_size_for(figures->pace, settings),
+								   walsizer_min(walsizer_size_for(paced, settings),
 												most_for_pace(settings, demand)));
 	find_limit(config, state, sample, figures);
 }

@@ -203,7 +203,6 @@ typedef struct WalsizerState
 	/* the checkpoint timer */
 	int64_t		timer_start;	/* when it was last reset, as far as seen */
 	int64_t		redo_moved;		/* when the redo pointer last moved */
-	int64_t		uncounted;		/* moves of redo the counters don't show yet */
 	int64_t		stale_capacity; /* a statement may still use this one, 0: no */
 
 	/* totals since primed */

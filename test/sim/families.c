@@ -235,7 +235,8 @@ static const Family families[] = {
 	{"random", random_levels, 40, 4 * DAY, 300, 1024, 0, 0, true},
 	{"noisy", noisy, 5, 12 * HOUR, 300, 1024, 0, 0, true},
 	{"gusts", gusts, 5, 12 * HOUR, 300, 1024, 0, 0, true},
-	{"pages", steady, 2, 6 * HOUR, 300, 1024, 150000, 200, true},
+	{"pages", steady, 1.3, 6 * HOUR, 300, 1024, 600000, 700, true},
+	{"hot", steady, 2, 6 * HOUR, 300, 1024, 150000, 200, true},
 	{"restarts", restarts, 10, 12 * HOUR, 300, 1024, 20000, 200, true},
 	{"growth", growth, 4, 365 * DAY, 300, 1024, 20000, 200, false},
 

@@ -109,7 +109,8 @@ add_total(Total *total, const SimResult *r, int64_t oracle)
 /*
  * Does walsizer keep the limits of this load?  A line is LOAD MEASURE LIMIT,
  * where the measure is forced, raises, lowers, returns, mean, final, peak (the
- * last three in parts of the oracle's size), or paced (at least).
+ * last three in parts of the oracle's size), or paced (at least).  An unknown
+ * one is beyond any limit.
  */
 static bool
 check_limits(const char *path, const SimLoad *load, const SimResult *r, int64_t oracle)
@@ -148,6 +149,8 @@ check_limits(const char *path, const SimLoad *load, const SimResult *r, int64_t 
 			value = (double) r->final / (double) oracle;
 		else if (strcmp(measure, "peak") == 0)
 			value = (double) r->peak / (double) oracle;
+		else if (strcmp(measure, "classic") == 0)
+			value = r->forced_share;
 		else if (strcmp(measure, "paced") == 0)
 		{
 			value = -r->time_paced;
@@ -336,6 +339,19 @@ print_totals(const Total *totals)
 				   totals[p].worst);
 }
 
+/* All loads together: "all classic SHARE" limits the share of its forced. */
+static bool
+check_totals(const char *path, const Total *totals)
+{
+	SimLoad		all = {.name = "all"};
+	SimResult	r = {0};
+
+	if (totals[SIM_CLASSIC].loads == 0 || totals[SIM_CLASSIC].forced == 0)
+		return true;
+	r.forced_share = (double) totals[SIM_WALSIZER].forced / (double) totals[SIM_CLASSIC].forced;
+	return check_limits(path, &all, &r, 1);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -358,6 +374,8 @@ main(int argc, char **argv)
 			good &= run_load(sim_load_name(i), &args, totals);
 	if (args.total)
 		print_totals(totals);
+	if (args.check != NULL)
+		good &= check_totals(args.check, totals);
 	if (args.options.csv != NULL && fclose(args.options.csv) != 0)
 		good = false;
 	return good ? 0 : 1;

@@ -139,7 +139,7 @@ the_first_interval_is_known_from_the_control_file(void **unused)
 	assert_int_equal(d->last.figures.used, 400 * MB);
 	assert_int_equal(d->last.figures.demand, 400 * MB);
 	assert_int_equal(d->last.figures.window, 100 * SECOND);
-	driver_run(d, 5, 4 * MB);
+	driver_run(d, 15, 4 * MB);
 	assert_int_equal(d->raises, 1);
 }
 

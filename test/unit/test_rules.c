@@ -58,7 +58,7 @@ prediction_waits_until_it_is_near(void **unused)
 	driver_step(d, 0, 0);
 	for (int64_t used = 0; used < CAPACITY * 70 / 100; used += 4 * MB)
 		assert_int_equal(driver_step(d, SECOND, 4 * MB), WALSIZER_NONE);
-	driver_run(d, 15, 4 * MB);
+	driver_run(d, 25, 4 * MB);
 	assert_int_equal(d->raises, 1);
 }
 
