@@ -313,7 +313,7 @@ class Every:
 #
 
 HEADING = ["load", "preloaded", "forced: before", "within 2 s", "after the first raise", "timed",
-           "raises", "lowers", "max_wal_size", "needed", "ratio", "worker CPU", "verdict"]
+           "raises", "lowers", "max_wal_size", "needed", "ratio", "paced", "worker CPU", "verdict"]
 
 
 def judge(load_, subject, measured):
@@ -329,6 +329,7 @@ def row(load_, subject, m, limits):
             m.raises, m.lowers, f"{m.start_mb} -> {m.final_mb} MB",
             f"{m.needed_mb} MB" if m.needed_mb else "-",
             f"{m.ratio:.2f}" if m.ratio else "-",
+            f"{100 * m.paced:.0f} %" if m.paced is not None else "-",
             f"{100 * m.worker_cpu:.3f} %" if m.worker_cpu is not None else "-", verdict]
 
 

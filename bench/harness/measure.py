@@ -7,6 +7,7 @@ from harness import model, server as servers, watch
 TIMEOUT = 30  # checkpoint_timeout, s
 TARGET = 0.9  # checkpoint_completion_target, the server's default
 SEGMENT = 16 * model.MB
+ENOUGH_BUFFERS = 1000  # fewer are written before the clock could pace them
 REACHING = 2  # seconds that a raise may take to reach everybody
 
 
@@ -61,6 +62,7 @@ class Measured:
         self.lowers_recorded = sum(row["action"] == "lower" for row in history)
         self._place_forced()
         self._find_demand(series)
+        self._find_pace(series)
         self.worker_cpu = self.worker_wakeups = None
 
     def _place_forced(self):
@@ -91,11 +93,44 @@ class Measured:
         self.ratio = self.final_mb / self.needed_mb if self.needed_mb else None
         self.window_demand = series.largest_window(TIMEOUT, 0)
 
+    def _size_at(self, at):
+        return [self.start_mb, *(size for moment, size in self.changes if moment <= at)][-1]
+
+    def _find_pace(self, series):
+        """For each timed checkpoint that had enough to write, the share of its
+        writing that the clock paced, and the smallest after the last change."""
+        for checkpoint in self.checkpoints:
+            if checkpoint.cause == "timed" and (checkpoint.buffers or 0) >= ENOUGH_BUFFERS:
+                checkpoint.paced = paced_by_time(checkpoint, series, self._size_at)
+        since = self.changes[-1][0] if self.changes else 0
+        shares = [c.paced for c in self.checkpoints if c.paced is not None and c.at >= since]
+        self.paced = min(shares, default=None)
+
     def forced_in(self, name):
         """Forced checkpoints that began in the phases whose name so begins."""
         return [c for c in self.checkpoints if c.cause == "forced" and any(
             phase.startswith(name) and began <= c.at <= ended
             for phase, began, ended in self.phases)]
+
+
+def paced_by_time(checkpoint, series, size_at):
+    """The server (IsCheckpointOnSchedule) writes until its progress has caught
+    up with the clock and with WAL, whichever is ahead: follow both, and add up
+    what each of them asked for."""
+    started = series.lsn_at(checkpoint.at)
+    progress = by_time = 0.0
+    for quarter in range(1, int(4 * TARGET * TIMEOUT) + 1):
+        elapsed = quarter / 4
+        lsn = series.lsn_at(checkpoint.at + elapsed)
+        if started is None or lsn is None:
+            return None
+        capacity = model.capacity(size_at(checkpoint.at + elapsed), SEGMENT, TARGET)
+        clock, wal = elapsed / TIMEOUT, (lsn - started) / capacity
+        asked = min(TARGET, max(progress, clock, wal))
+        if clock >= wal:
+            by_time += asked - progress
+        progress = asked
+    return round(by_time / progress, 3)
 
 
 def measure(installation, load, subject, gucs, time_factor=1.0):

@@ -1,5 +1,6 @@
 """What a server did: a series of one row a second, its log, its worker."""
 
+import bisect
 import datetime
 import os
 import re
@@ -40,18 +41,20 @@ class Series(threading.Thread):
     def largest_window(self, seconds, since):
         """Most WAL in so many seconds that began after a time; 0 if there were
         not so many."""
-        rows = [row for row in self.rows if row[0] >= since]
-        largest, i = 0, 0
-        for at, lsn, *_ in rows:
-            start = at - seconds
-            if start < rows[0][0]:
-                continue
-            while rows[i + 1][0] <= start:
-                i += 1
-            (before, lsn_before, *_), (after, lsn_after, *_) = rows[i:i + 2]
-            part = (start - before) / (after - before)
-            largest = max(largest, int(lsn - lsn_before - part * (lsn_after - lsn_before)))
+        largest = 0
+        for at, lsn, *_ in self.rows:
+            before = self.lsn_at(at - seconds)
+            if before is not None and at - seconds >= since:
+                largest = max(largest, int(lsn - before))
         return largest
+
+    def lsn_at(self, at):
+        """Between two rows; None outside of the series."""
+        i = bisect.bisect_right(self.rows, at, key=lambda row: row[0])
+        if not 0 < i < len(self.rows):
+            return None
+        (before, lsn, *_), (after, lsn_after, *_) = self.rows[i - 1:i + 1]
+        return lsn + (lsn_after - lsn) * (at - before) / (after - before)
 
 
 class Checkpoint:
@@ -62,7 +65,7 @@ class Checkpoint:
         self.words = words
         # "wal time" is a timed one for which a request was waiting
         self.cause = ("forced" if "wal" in words else "timed" if "time" in words else "other")
-        self.buffers = self.write = self.total = self.distance = None
+        self.buffers = self.write = self.total = self.distance = self.paced = None
 
     def complete(self, match):
         self.buffers = int(match["buffers"])
