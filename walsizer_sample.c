@@ -30,6 +30,9 @@
 #include "walsizer.h"
 #include "walsizer_compat.h"
 
+/* A checkpoint removes and recycles old WAL in less time than that, ms. */
+#define REMOVAL_MS			5000
+
 /* MB, what the files other than postgresql.auto.conf set; 0: nothing; -1: not
  * known. */
 static int64 configured = -1;
@@ -184,23 +187,45 @@ walsizer_read_files(void)
 }
 
 /*
- * Bytes of pg_wal that max_wal_size accounts for: the segments from the last
- * completed redo pointer on, and those recycled for later.  What is older is
- * held back by slots, wal_keep_size or a failing archiver; no checkpoint would
- * free it, and no value of max_wal_size includes it.
+ * From where on is WAL needed for recovery, or was until just now?  A
+ * checkpoint is complete before it removes what is older than its redo pointer:
+ * for a while that is still to be removed, and not held back.
+ */
+static XLogRecPtr
+oldest_needed(int64 now)
+{
+	static XLogRecPtr before = InvalidXLogRecPtr;
+	static XLogRecPtr last = InvalidXLogRecPtr;
+	static int64 changed_at = 0;
+	XLogRecPtr	completed;
+	TimeLineID	tli;
+
+	GetOldestRestartPoint(&completed, &tli);
+	if (completed != last)
+	{
+		before = XLogRecPtrIsInvalid(last) ? completed : last;
+		last = completed;
+		changed_at = now;
+	}
+	return now - changed_at < REMOVAL_MS ? before : last;
+}
+
+/*
+ * Bytes of pg_wal that max_wal_size accounts for: the segments that recovery
+ * needs, and those recycled for later.  What is older is held back by slots,
+ * wal_keep_size or a failing archiver; no checkpoint would free it, and no
+ * value of max_wal_size includes it.
  */
 static int64
-read_wal_covered(void)
+read_wal_covered(XLogRecPtr needed)
 {
-	XLogRecPtr	completed;
 	TimeLineID	tli;
 	XLogSegNo	oldest;
 	DIR		   *dir = AllocateDir(XLOGDIR);
 	struct dirent *entry;
 	int64		segments = 0;
 
-	GetOldestRestartPoint(&completed, &tli);
-	XLByteToSeg(completed, oldest, wal_segment_size);
+	XLByteToSeg(needed, oldest, wal_segment_size);
 	while ((entry = ReadDirExtended(dir, XLOGDIR, DEBUG1)) != NULL)
 	{
 		XLogSegNo	segno;
@@ -229,7 +254,7 @@ walsizer_take_disk(WalsizerSample *sample)
 		return;
 	sample->has_disk = true;
 	sample->disk_free = (int64) st.f_bavail * (int64) st.f_frsize;
-	sample->disk_wal = read_wal_covered();
+	sample->disk_wal = read_wal_covered(oldest_needed(sample->now));
 }
 
 /*
@@ -251,6 +276,7 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 		read_primary(sample);
 	read_counters(sample, first);
 	sample->checkpoint_age = first ? read_checkpoint_age() : -1;
+	(void) oldest_needed(sample->now);
 	sample->alter_system = stands_in_auto_conf();
 	sample->configured = configured;
 }
