@@ -185,8 +185,18 @@ walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample 
 }
 
 /*
- * More is needed than a bound allows.  Said once for each bound and its size;
- * said again only after it was enough, or after the bound has moved.
+ * Has a bound moved so far that it is worth saying?  Free space is never still,
+ * and a replay rate is measured anew at each crash.
+ */
+static bool
+bound_moved(int64 before, int64 now)
+{
+	return Max(before, now) - Min(before, now) > Min(before, now) / 2;
+}
+
+/*
+ * More is needed than a bound allows.  Said once for each bound; said again
+ * only after it was enough for a while, or after the bound has moved far.
  */
 void
 walsizer_warn_of_bound(const WalsizerDecision *decision)
@@ -203,8 +213,8 @@ walsizer_warn_of_bound(const WalsizerDecision *decision)
 
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	news = bounded && (walsizer_shared->warned_bound != decision->bound ||
-					   walsizer_shared->warned_limit != figures->limit);
-	if (bounded)
+					   bound_moved(walsizer_shared->warned_limit, figures->limit));
+	if (news)
 	{
 		walsizer_shared->warned_bound = decision->bound;
 		walsizer_shared->warned_limit = figures->limit;
