@@ -26,6 +26,7 @@ our @EXPORT = qw(
   wait_for wait_for_worker size_for_mb capacity_mb
   log_offset log_count count_forced_in_log wait_for_log_line
   auto_conf write_file
+  small_volume resize_volume move_wal write_ballast
 );
 
 use constant MB => 1024 * 1024;
@@ -362,6 +363,58 @@ sub write_file
 	open(my $handle, '>:raw', $file) or die "could not write $file: $!";
 	print $handle $text;
 	close $handle or die "could not write $file: $!";
+	return;
+}
+
+# ---- volumes (see script/lib/enter)
+
+# An empty volume of that many MB; returns its directory.
+sub small_volume
+{
+	my ($number, $mb) = @_;
+	my $dir = "$ENV{WALSIZER_SMALL_FS}/$number";
+
+	PostgreSQL::Test::Utils::system_or_bail('find', $dir, '-mindepth', '1', '-delete');
+	resize_volume($number, $mb);
+	return $dir;
+}
+
+sub resize_volume
+{
+	my ($number, $mb) = @_;
+
+	open(my $pipe, '+<', "$ENV{WALSIZER_SMALL_FS}/resize") or die "could not open the pipe: $!";
+	syswrite($pipe, "$number ${mb}m\n") or die "could not write to the pipe: $!";
+	close $pipe;
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		my ($out) = PostgreSQL::Test::Utils::run_command(
+			[ 'df', '--block-size=1M', '--output=size', "$ENV{WALSIZER_SMALL_FS}/$number" ]);
+		return if $out =~ /^\s*$mb\s*$/m;
+		Time::HiRes::usleep(100_000);
+	}
+	die "volume $number did not get the size of $mb MB";
+}
+
+# Have a server that is down keep its pg_wal there.
+sub move_wal
+{
+	my ($node, $dir) = @_;
+	my $from = $node->data_dir . '/pg_wal';
+
+	PostgreSQL::Test::Utils::system_or_bail('cp', '-a', $from, "$dir/pg_wal");
+	PostgreSQL::Test::Utils::system_or_bail('rm', '-r', $from);
+	symlink "$dir/pg_wal", $from or die "could not link pg_wal: $!";
+	return;
+}
+
+# Something else takes that many MB of a volume.
+sub write_ballast
+{
+	my ($dir, $mb) = @_;
+
+	PostgreSQL::Test::Utils::system_or_bail('fallocate', '--length', "${mb}MiB",
+		"$dir/ballast");
 	return;
 }
 

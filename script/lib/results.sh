@@ -3,11 +3,13 @@
 # Counts tests, and judges the skipped ones, from what pg_regress, prove and
 # cmocka print.  Meant to be sourced.
 #
-# A test may be skipped only because the server is of the wrong version, and
-# the reason it gives must say so in one of these two forms:
+# A test may be skipped only because the server is of the wrong version, or for
+# want of what only root can give, and the reason must say so in one of these
+# forms:
 #
 #     needs PostgreSQL 17 or later      accepted where 16 or less is tested
 #     only before PostgreSQL 17         accepted where 17 or more is tested
+#     needs file systems of its own     accepted where none could be mounted
 #
 # Any other reason, a missing tool for instance, counts as a failure: a suite
 # that quietly tests less than it could is worse than one that fails.
@@ -17,6 +19,8 @@ skip_is_allowed() { # reason, tested version
         [ "${BASH_REMATCH[1]}" -gt "$2" ]
     elif [[ $1 =~ only\ before\ PostgreSQL\ ([0-9]+) ]]; then
         [ "${BASH_REMATCH[1]}" -le "$2" ]
+    elif [[ $1 =~ needs\ file\ systems\ of\ its\ own ]]; then
+        [ -z "${WALSIZER_SMALL_FS-}" ]
     else
         return 1
     fi

@@ -1,0 +1,219 @@
+
+# The volume that holds pg_wal is small: walsizer stays within its share of it,
+# whatever else happens there, and the server lives.
+#
+# Failure of other tuners that this file covers: 2, a raise that fills the
+# volume, and PANIC: could not write to file "pg_wal/xlogtemp".
+#
+# WALSIZER_FILLS=20 in the environment repeats the load that would fill the
+# volume so many times.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+plan skip_all => 'needs file systems of its own' unless $ENV{WALSIZER_SMALL_FS};
+
+my $fills = $ENV{WALSIZER_FILLS} // 1;
+my ($node, $offset, $status, $event, $raised);
+my $volumes = 1;
+
+# With walsizer.max_disk_percent = 50, which is its default.
+sub half_mb
+{
+	my ($mb) = @_;
+	return int($mb / 2 / 16) * 16;
+}
+
+# A statement of its own for each piece: a running one keeps its max_wal_size.
+sub write_fast
+{
+	my ($node, $mb) = @_;
+	$node->safe_psql('postgres',
+		"SELECT count(pg_logical_emit_message(true, 'walsizer', repeat('x', 1048000))) FROM generate_series(1, 8);\n"
+		  x ($mb / 8));
+	return;
+}
+
+# ---- a load that would fill the volume
+
+my $volume = small_volume(1, 487);
+$node = make_node('fill', segsize => 16, start => 0, conf => <<'END');
+max_wal_size = 64MB
+min_wal_size = 32MB
+END
+move_wal($node, $volume);
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
+wait_for_worker($node);
+
+# The volume holds pg_wal and nothing else: half of it may be claimed.
+is(status($node)->{disk_limit}, half_mb(487) * MB,
+	'the bound is half of the volume that really holds pg_wal');
+is(status($node)->{limited_by}, undef, 'and does not bind yet');
+
+# Transactions whose effect can be checked afterwards.
+$node->safe_psql('postgres', <<'END');
+CREATE TABLE sums (fill int, n int, line text);
+CREATE FUNCTION checksum(f int) RETURNS text LANGUAGE sql AS
+  'SELECT count(*) || '' '' || md5(string_agg(line, '','' ORDER BY n)) FROM sums WHERE fill = f';
+END
+
+my %expected;
+$offset = log_offset($node);
+foreach my $fill (1 .. $fills)
+{
+	my $too_large = 0;
+
+	for my $n (1 .. 24)
+	{
+		$node->safe_psql('postgres',
+			"INSERT INTO sums SELECT $fill, $n, md5('$fill $n')");
+		write_fast($node, 80);
+		$status = status($node);
+		$too_large++
+		  if $status->{max_wal_size} > 64 * MB
+		  && $status->{max_wal_size} > $status->{disk_limit};
+	}
+	is($too_large, 0, "fill $fill: the bound is respected in each sample");
+
+	# As many rows as were committed, and each of them, after a crash too.
+	$expected{$fill} = $node->safe_psql('postgres',
+		"SELECT 24 || ' ' || md5(string_agg(md5('$fill ' || n), ',' ORDER BY n)) FROM generate_series(1, 24) n"
+	);
+	is($node->safe_psql('postgres', "SELECT checksum($fill)"),
+		$expected{$fill}, "fill $fill: no transaction is lost");
+}
+cmp_ok($node->safe_psql('postgres', "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') / 1048576"),
+	'>', 1900 * $fills, 'that was several times the size of the volume');
+is(log_count($node, qr/PANIC|No space left/, $offset), 0, 'the volume was never full');
+
+wait_for($node, "limited_by = 'disk'");
+$status = status($node);
+cmp_ok($status->{own_size}, '>', 64 * MB, 'walsizer has raised');
+cmp_ok($status->{own_size}, '<=', half_mb(487) * MB, 'as far as the bound allows');
+cmp_ok($status->{wanted_size}, '>', $status->{size_limit}, 'and wants more');
+is($status->{size_limit}, $status->{disk_limit}, 'which the disk forbids');
+is(scalar(grep { $_->{bound} eq 'disk' } grep { $_->{bound} } history($node)),
+	scalar(grep { $_->{bound} } history($node)), 'the history names the same bound');
+
+# Forced checkpoints that the bound makes unavoidable.
+is(log_count($node,
+		qr/WARNING:  checkpoints are forced by WAL volume, and walsizer.max_disk_percent keeps walsizer from raising max_wal_size above \d+ MB/,
+		$offset), 1, 'a warning names the setting, once');
+is(log_count($node, qr/DETAIL:  The present load needs \d+ MB/, $offset),
+	1, 'and the size it would need');
+is(log_count($node, qr/HINT:  Raise walsizer.max_disk_percent/, $offset), 1, 'with a hint');
+
+# Crash, recover on the same volume, and nothing is lost.
+$node->stop('immediate');
+$node->start;
+wait_for_worker($node);
+is($node->safe_psql('postgres', "SELECT checksum($_)"),
+	$expected{$_}, "fill $_: no transaction is lost in a crash")
+  foreach 1 .. $fills;
+
+# ---- the volume grows
+
+resize_volume(1, 1200);
+wait_for($node, 'disk_limit >= ' . (half_mb(1200) - 96) * MB);
+wait_for($node, "limited_by IS NULL OR limited_by <> 'disk' OR disk_limit > 400 * 1048576");
+for (1 .. 12)
+{
+	write_fast($node, 80);
+	last if setting_mb($node) > half_mb(487);
+}
+wait_for($node, 'own_size > ' . half_mb(487) * MB);
+cmp_ok(setting_mb($node), '<=', half_mb(1200), 'a larger volume lifts the bound by itself');
+
+# ---- data eats the volume
+
+# In steps, as data does: at each of them the volume has room for what
+# max_wal_size allows then.
+$raised = setting_mb($node);
+foreach my $left (900, 600, 400)
+{
+	my $used = 1200 - $left;
+
+	write_ballast($volume, $used);
+	wait_for($node, 'max_wal_size <= 1.25 * disk_limit AND disk_limit <= ' . half_mb($left + 32) * MB);
+}
+$event = last_event($node);
+is($event->{action}, 'lower', 'data eats the volume: lowered');
+is($event->{reason}, 'a bound has come down', 'data eats the volume: because of the bound');
+is($event->{bound}, 'disk', 'data eats the volume: of the disk');
+cmp_ok(setting_mb($node), '<', $raised, 'data eats the volume: walsizer takes its raise back');
+
+# Nothing of what was there before walsizer is taken.
+write_ballast($volume, 1200 - 300);
+wait_for($node, 'max_wal_size <= ' . half_mb(340) * MB);
+set_conf($node, 'walsizer.max_disk_percent = 10');
+wait_for($node, "disk_limit < 64 * 1048576 AND max_wal_size = 64 * 1048576");
+evaluate($node);
+is(setting_mb($node), 64, 'never below the value found');
+is(log_count($node, qr/PANIC|No space left/, $offset), 0, 'and all the time the server lives');
+unlink "$volume/ballast";
+set_conf($node, 'walsizer.max_disk_percent = 50');
+wait_for($node, 'disk_limit > 500 * 1048576');
+pass('room that is given back lifts the bound');
+$node->stop;
+
+# ---- WAL that is held back is none of max_wal_size's
+
+# Side by side: what a checkpoint leaves is taken for held back only when it has
+# had the time to remove it.
+my @cases = (
+	{
+		name => 'slot',
+		hold => sub {
+			$_[0]->safe_psql('postgres',
+				"SELECT pg_create_physical_replication_slot('gone', true)");
+		},
+	},
+	{
+		name => 'archiver',
+		conf => "archive_mode = on\narchive_command = 'false'\n",
+	},
+	{
+		name => 'wal_keep_size',
+		conf => "wal_keep_size = 300MB\n",
+	});
+
+foreach my $case (@cases)
+{
+		$node = $case->{node} = make_node(
+		$case->{name},
+		start     => 0,
+		streaming => 1,
+		conf      => "max_wal_size = 20MB\nwalsizer.enable = off\n" . ($case->{conf} // ''));
+	move_wal($node, small_volume(++$volumes, 400));
+	$node->start;
+	$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
+	$case->{hold}->($node) if $case->{hold};
+	write_fast($node, 200);
+	$node->safe_psql('postgres', 'CHECKPOINT');
+}
+
+foreach my $case (@cases)
+{
+	my $name = $case->{name};
+	my $held;
+
+	$node = $case->{node};
+	$held = $node->safe_psql('postgres', 'SELECT sum(size) / 1048576 FROM pg_ls_waldir()');
+	cmp_ok($held, '>=', 200, "$name: WAL is held back");
+
+	# All of pg_wal and what is free is the volume; what is held is not ours.
+	wait_for($node, 'disk_limit <= ' . (400 - 200) / 2 * MB);
+	cmp_ok(status($node)->{disk_limit}, '>=', (400 - $held) / 2 * MB - MB,
+		"$name: what is held back, and only that, is not counted as ours");
+	$node->stop('immediate');
+}
+
+done_testing();
