@@ -10,6 +10,7 @@ OBJS = \
 	walsizer_memory.o \
 	walsizer_model.o \
 	walsizer_names.o \
+	walsizer_owner.o \
 	walsizer_policy.o \
 	walsizer_record.o \
 	walsizer_recovery.o \

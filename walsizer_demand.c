@@ -172,7 +172,8 @@ walsizer_note_window(WalsizerState *state, const WalsizerSample *sample, Walsize
 	measure_window(state, sample, figures);
 	if (sample->standby)
 		figures->demand = state->primary_demand;
-	state->step_demand = walsizer_max(state->step_demand, figures->demand);
+	if (sample->now >= state->planned_until)
+		state->step_demand = walsizer_max(state->step_demand, figures->demand);
 	if (state->num_marks > 0 &&
 		sample->now - mark_at(state, state->num_marks - 1)->ms < step)
 		return;
@@ -243,4 +244,23 @@ walsizer_settle(WalsizerState *state)
 {
 	while (state->num_marks > 0)
 		drop_oldest_mark(state);
+}
+
+/*
+ * Forget all demand, remembered and in the window.  Ownership stays, but with
+ * nothing known of what our raise was for, it may be taken back once two new
+ * windows say that it is not needed.
+ */
+void
+walsizer_forget(WalsizerState *state)
+{
+	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
+		state->peaks[i].hour = 0;
+	for (int i = 0; i < WALSIZER_PACED_INTERVALS; i++)
+		state->paces[i] = 0;
+	state->learned_hour = 0;
+	state->num_marks = 0;
+	state->step_demand = 0;
+	state->changed_at = state->last_ms;
+	state->keep_until = 0;
 }

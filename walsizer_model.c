@@ -397,6 +397,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->num_recent = 0;
 	state->cycle_start = sample->now;
 	state->settle_until = 0;
+	state->planned_until = 0;
 	state->tried = 0;
 	state->changed_at = sample->now;
 	state->keep_until = sample->now + WALSIZER_KEEP_RAISE;

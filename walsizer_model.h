@@ -73,6 +73,13 @@ extern int64_t walsizer_recent_peak(const WalsizerState *state);
 extern int64_t walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample,
 									int64_t lookback);
 
+/* walsizer_owner.c */
+extern bool walsizer_note_owner(WalsizerState *state, const WalsizerSample *sample);
+extern bool walsizer_note_edit(WalsizerState *state, const WalsizerSample *sample);
+extern bool walsizer_is_own_raise(const WalsizerState *state, int64_t in_force);
+extern void walsizer_note_boost(WalsizerState *state, const WalsizerSample *sample);
+extern bool walsizer_boost_is_over(const WalsizerState *state);
+
 /* walsizer_model.c */
 extern bool walsizer_sample_valid(const WalsizerSample *sample);
 extern void walsizer_observe(WalsizerState *state, const WalsizerSample *sample,

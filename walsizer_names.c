@@ -41,6 +41,8 @@ walsizer_reason_name(WalsizerReason reason)
 		"page images made WAL volume hurry timed checkpoints",
 		"asked for by walsizer_revert()",
 		"max_wal_size was edited in the configuration file",
+		"walsizer_boost() announced a load",
+		"the load that walsizer_boost() announced is over",
 	};
 
 	return NAME_OF(names, reason);

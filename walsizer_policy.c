@@ -50,8 +50,8 @@
  * It gets this much more than was measured, lest it creeps up step by step,
  * and must be worth a change.
  */
-#define PACED_MARGIN		1.05
-#define PACED_WORTH			1.04
+#define PACED_MARGIN		1.1
+#define PACED_WORTH			1.06
 
 /* What more free space allows must be at least this many times the old size. */
 #define WORTH_RAISING		1.1
@@ -98,127 +98,9 @@ sane_config(const WalsizerConfig *given)
 										  3600 * 1000);
 	config.lookback = walsizer_min(walsizer_max(config.lookback, 1),
 								   WALSIZER_PEAK_SLOTS - 1);
+	config.max_disk_percent = (int) walsizer_min(walsizer_max(config.max_disk_percent, 1), 100);
+	config.max_recovery_time = walsizer_min(config.max_recovery_time, WALSIZER_LIMIT_MB);
 	return config;
-}
-
-/*-------------------------------------------------------------------------
- * Whose value is it
- *-------------------------------------------------------------------------
- */
-
-/* Take the value in force for the administrator's. */
-static void
-adopt(WalsizerState *state, const WalsizerSample *sample)
-{
-	state->found = sample->settings.max_wal_size;
-	state->found_by_alter_system = sample->alter_system;
-	state->configured = sample->configured;
-	state->written = 0;
-	state->own = 0;
-	state->tried = 0;
-}
-
-/*
- * Compare the value in force with what we know.  Returns true if somebody else
- * changed it: then it is adopted and left alone for one timeout.
- *
- * A value of ours that had to wait (for a broken configuration file to be
- * mended) may come into force at any later reload, hence "written" beside
- * "own".
- */
-static bool
-note_owner(WalsizerState *state, const WalsizerSample *sample)
-{
-	int64_t		in_force = sample->settings.max_wal_size;
-
-	if (in_force == state->tried)
-		state->tried = 0;
-	if (state->found == 0)
-	{
-		adopt(state, sample);
-		return false;
-	}
-	if (state->written != 0 && in_force == state->written)
-	{
-		if (state->own != in_force)
-		{
-			if (in_force > state->own)
-				state->keep_until = sample->now + WALSIZER_KEEP_RAISE;
-			state->changed_at = sample->now;
-			walsizer_note_change(state, sample);
-		}
-		state->own = in_force;
-		return false;
-	}
-	if (in_force == state->own || (in_force == state->found && state->own == 0))
-		return false;
-
-	adopt(state, sample);
-	state->settle_until = sample->now + sample->settings.timeout;
-	state->changed_at = sample->now;
-	walsizer_note_change(state, sample);
-	return true;
-}
-
-/*
- * Has somebody edited the configuration file underneath our value, which keeps
- * the edit from taking effect?  Not if there is an ALTER SYSTEM of the
- * administrator's underneath: that would hide the edit just as well.
- */
-static bool
-note_edit(WalsizerState *state, const WalsizerSample *sample)
-{
-	bool		edited = sample->configured >= 0 && sample->configured != state->configured &&
-		state->own != 0 && !state->found_by_alter_system;
-
-	if (sample->configured >= 0)
-		state->configured = sample->configured;
-	return edited;
-}
-
-/* Our value stands alone: raised by us, and nobody touched it since. */
-static bool
-is_own_raise(const WalsizerState *state, int64_t in_force)
-{
-	return state->own != 0 && in_force == state->own && in_force > state->found;
-}
-
-/* The worker is about to write this value (MB). */
-void
-walsizer_wrote(WalsizerState *state, int64_t max_wal_size_mb)
-{
-	state->written = max_wal_size_mb;
-}
-
-/* Our value is gone by request; this one (MB) is in force and not ours. */
-void
-walsizer_given_back(WalsizerState *state, int64_t in_force)
-{
-	state->found = in_force;
-	state->written = 0;
-	state->own = 0;
-	state->tried = 0;
-	state->settle_until = state->last_ms + state->last_settings.timeout;
-	state->changed_at = state->last_ms;
-}
-
-/*
- * Forget all demand, remembered and in the window.  Ownership stays, but with
- * nothing known of what our raise was for, it may be taken back once two new
- * windows say that it is not needed.
- */
-void
-walsizer_forget(WalsizerState *state)
-{
-	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
-		state->peaks[i].hour = 0;
-	for (int i = 0; i < WALSIZER_PACED_INTERVALS; i++)
-		state->paces[i] = 0;
-	state->learned_hour = 0;
-	state->num_marks = 0;
-	state->step_demand = 0;
-	state->changed_at = state->last_ms;
-	state->keep_until = 0;
 }
 
 /*-------------------------------------------------------------------------
@@ -316,7 +198,7 @@ most_for_pace(const WalsizerSettings *settings, int64_t wal_bytes)
 static int64_t
 pace_rule(const WalsizerState *state, const WalsizerFigures *figures)
 {
-	if (!is_own_raise(state, figures->in_force) || figures->pace <= figures->capacity ||
+	if (!walsizer_is_own_raise(state, figures->in_force) || figures->pace <= figures->capacity ||
 		(double) figures->wanted < PACED_WORTH * (double) figures->in_force)
 		return 0;
 	return figures->wanted;
@@ -336,7 +218,7 @@ floor_size(const WalsizerConfig *config, const WalsizerState *state,
 		   const WalsizerSettings *settings)
 {
 	return walsizer_max(walsizer_max(state->found, config->min),
-						2 * (settings->segment_size / WALSIZER_MB));
+						walsizer_max(state->boost, 2 * (settings->segment_size / WALSIZER_MB)));
 }
 
 /*
@@ -365,12 +247,40 @@ lower_rule(const WalsizerConfig *config, const WalsizerState *state,
 	int64_t		size = walsizer_max(figures->wanted,
 									floor_size(config, state, &sample->settings));
 
-	if (!is_own_raise(state, figures->in_force) ||
+	if (!walsizer_is_own_raise(state, figures->in_force) ||
 		sample->now - state->changed_at < 2 * sample->settings.timeout ||
 		sample->now < state->keep_until ||
 		(double) size > LOWER_BELOW * (double) figures->in_force ||
 		most_for_pace(&sample->settings, all_demand(state, figures)) >= figures->in_force ||
 		!can_lower_to(figures, size, &sample->settings))
+		return 0;
+	return size;
+}
+
+/* A load was announced that needs more. */
+static int64_t
+boost_rule(const WalsizerState *state, const WalsizerSample *sample,
+		   const WalsizerFigures *figures)
+{
+	int64_t		size = whole_segments(state->boost, &sample->settings);
+
+	return state->boost > figures->in_force && size > figures->in_force ? size : 0;
+}
+
+/*
+ * A planned load is over: back to what was in force before, or to what demand
+ * asks for by now.  Unlike in other lowering, nobody has to wait: the raise
+ * was for a time from the beginning.
+ */
+static int64_t
+boost_over_rule(const WalsizerConfig *config, const WalsizerState *state,
+				const WalsizerSample *sample, const WalsizerFigures *figures)
+{
+	int64_t		size = walsizer_max(walsizer_max(figures->wanted, state->boost_return),
+									floor_size(config, state, &sample->settings));
+
+	if (!walsizer_boost_is_over(state) || !walsizer_is_own_raise(state, figures->in_force) ||
+		size >= figures->in_force || !can_lower_to(figures, size, &sample->settings))
 		return 0;
 	return size;
 }
@@ -503,7 +413,7 @@ static bool
 must_follow_bound(const WalsizerState *state, const WalsizerSample *sample,
 				  const WalsizerFigures *figures, int64_t allowed)
 {
-	if (!is_own_raise(state, figures->in_force) || allowed >= figures->in_force)
+	if (!walsizer_is_own_raise(state, figures->in_force) || allowed >= figures->in_force)
 		return false;
 	if (figures->limit_by == WALSIZER_BOUND_DISK)
 		return sample->has_disk &&
@@ -522,7 +432,9 @@ apply_rules(const WalsizerConfig *config, const WalsizerState *state,
 									   floor_size(config, state, &sample->settings));
 	int64_t		size;
 
-	if (sample->standby && (size = standby_rule(config, sample, figures)) > 0)
+	if ((size = boost_rule(state, sample, figures)) > 0)
+		decide_raise(decision, WALSIZER_BECAUSE_PLANNED, size);
+	else if (sample->standby && (size = standby_rule(config, sample, figures)) > 0)
 		decide_raise(decision, WALSIZER_BECAUSE_PRIMARY, size);
 	else if (!sample->standby && cycle &&
 			 (size = forced_rule(config, sample, figures)) > 0)
@@ -531,6 +443,8 @@ apply_rules(const WalsizerConfig *config, const WalsizerState *state,
 		decide_raise(decision, WALSIZER_BECAUSE_PREDICTED, size);
 	else if (cycle && (size = pace_rule(state, figures)) > 0)
 		decide_raise(decision, WALSIZER_BECAUSE_PACED, size);
+	else if ((size = boost_over_rule(config, state, sample, figures)) > 0)
+		decide_lower(decision, WALSIZER_BECAUSE_PLAN_OVER, walsizer_min(size, allowed));
 	else if (cycle && (size = lower_rule(config, state, sample, figures)) > 0)
 		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, walsizer_min(size, allowed));
 
@@ -575,8 +489,9 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 		return decision;
 
 	walsizer_observe(state, sample, &decision.figures);
-	foreign = note_owner(state, sample);
-	edited = note_edit(state, sample);
+	foreign = walsizer_note_owner(state, sample);
+	edited = walsizer_note_edit(state, sample);
+	walsizer_note_boost(state, sample);
 	walsizer_follow_up(state, sample, &decision);
 	judge(&config, state, sample, &decision.figures);
 	decision.cycle = cycle_ends(state, sample);

@@ -68,8 +68,10 @@ typedef enum WalsizerReason
 	WALSIZER_BECAUSE_PACED,		/* WAL hurries the timed checkpoints */
 	WALSIZER_BECAUSE_ASKED,		/* an SQL function asked for it */
 	WALSIZER_BECAUSE_EDITED,	/* the file underneath our value was edited */
+	WALSIZER_BECAUSE_PLANNED,	/* walsizer_boost() asked for it */
+	WALSIZER_BECAUSE_PLAN_OVER, /* and its time is over */
 } WalsizerReason;
-#define WALSIZER_LAST_REASON		WALSIZER_BECAUSE_EDITED
+#define WALSIZER_LAST_REASON		WALSIZER_BECAUSE_PLAN_OVER
 
 typedef enum WalsizerBound
 {
@@ -132,6 +134,7 @@ typedef struct WalsizerSample
 	bool		alter_system;	/* the value stands in postgresql.auto.conf */
 	int64_t		configured;		/* MB, what the files but that one say; 0: nothing,
 								 * -1: not known */
+	int64_t		boost;			/* MB, for a planned load under way; 0: none */
 	bool		evaluate;		/* run the cycle's rules now */
 	bool		has_disk;		/* are the two fields below filled? */
 	int64_t		disk_free;		/* bytes available to the server */
@@ -181,6 +184,9 @@ typedef struct WalsizerState
 	int64_t		written;		/* the value we wrote last */
 	int64_t		own;			/* the value we wrote and saw in force */
 	int64_t		configured;		/* what the other files said when it was found */
+	int64_t		boost_return;	/* in force before a planned load; 0: none */
+	int64_t		boost;			/* the size for the planned load under way */
+	int64_t		planned_until;	/* so long W contains WAL of a planned load, ms */
 
 	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];	/* slot: hour % slots */
 
