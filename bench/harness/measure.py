@@ -83,13 +83,15 @@ class Measured:
     def _find_demand(self, series):
         """W of the clean load: the most WAL between two timed redo pointers of
         which the first came after the last change; the log has the distance to
-        the kB.  Where no two such came, the largest trailing window."""
+        the kB.  Where no two such came, the largest trailing window.  What is
+        written while nobody acts on forced checkpoints is no clean load."""
         since = self.changes[-1][0] if self.changes else 0
         clean = [new.distance for old, new in zip(self.checkpoints, self.checkpoints[1:])
                  if old.cause == new.cause == "timed" and old.at >= since and new.distance]
         self.demand_from = "timed redo pointers" if clean else "trailing windows"
         self.demand = max(clean) if clean else series.largest_window(TIMEOUT, since)
-        self.needed_mb = model.size_for(self.demand, SEGMENT, TARGET) if self.demand else None
+        known = self.demand > 0 and (self.changes or not self.forced)
+        self.needed_mb = model.size_for(self.demand, SEGMENT, TARGET) if known else None
         self.ratio = self.final_mb / self.needed_mb if self.needed_mb else None
         self.window_demand = series.largest_window(TIMEOUT, 0)
 
