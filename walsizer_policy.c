@@ -159,7 +159,7 @@ predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 
 	soon = walsizer_min(WALSIZER_LIMIT_BYTES, figures->used +
 						walsizer_to_bytes((double) figures->rate * (double) lead * 2 / 1000.0));
-	most = walsizer_max(2 * figures->in_force, roomy_size(config, settings, figures->demand));
+	most = walsizer_max(whole_segments(2 * figures->in_force, settings), roomy_size(config, settings, figures->demand));
 	most = walsizer_max(most, roomy_size(config, settings, soon));
 	return walsizer_min(roomy_size(config, settings, projected), most);
 }
@@ -264,7 +264,9 @@ boost_rule(const WalsizerState *state, const WalsizerSample *sample,
 {
 	int64_t		size = whole_segments(state->boost, &sample->settings);
 
-	return state->boost > figures->in_force && size > figures->in_force ? size : 0;
+	if (state->boost == 0 || walsizer_min(size, figures->limit) <= figures->in_force)
+		return 0;
+	return size;
 }
 
 /*

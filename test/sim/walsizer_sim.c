@@ -374,7 +374,7 @@ main(int argc, char **argv)
 			good &= run_load(sim_load_name(i), &args, totals);
 	if (args.total)
 		print_totals(totals);
-	if (args.check != NULL)
+	if (args.check != NULL && optind == argc)
 		good &= check_totals(args.check, totals);
 	if (args.options.csv != NULL && fclose(args.options.csv) != 0)
 		good = false;

@@ -1,0 +1,230 @@
+/*-------------------------------------------------------------------------
+ *
+ * fuzz_step.c
+ *	  walsizer_step() with any sequence of settings and samples.
+ *
+ * The first bytes of an input are a configuration and a sample, then follow
+ * changes of it, each of a field or of two: small ones, so that sequences a
+ * server could produce are found, and whole new values.  What is decided comes
+ * into force or not, as the input says.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "walsizer_policy.h"
+
+#define MAX_STEPS	2000
+
+#define CHECK(condition) \
+	do { \
+		if (!(condition)) \
+			abort(); \
+	} while (0)
+
+typedef struct Input
+{
+	const uint8_t *data;
+	size_t		left;
+} Input;
+
+extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint64_t
+take(Input *in, size_t bytes)
+{
+	uint64_t	value = 0;
+
+	for (; bytes > 0 && in->left > 0; bytes--, in->left--)
+		value = value << 8 | *in->data++;
+	return value;
+}
+
+static double
+take_double(Input *in)
+{
+	uint64_t	bits = take(in, 8);
+	double		value;
+
+	memcpy(&value, &bits, sizeof(value));
+	return value;
+}
+
+static void
+take_config(Input *in, WalsizerConfig *config)
+{
+	config->enable = (take(in, 1) & 7) != 0;
+	config->predict = (take(in, 1) & 3) != 0;
+	config->max = (int64_t) take(in, 8);
+	config->min = (int64_t) take(in, 8);
+	config->threshold = (int) take(in, 4);
+	config->headroom = take_double(in);
+	config->sample_interval = (int64_t) take(in, 8);
+	config->lookback = (int64_t) take(in, 8);
+	config->max_disk_percent = (int) take(in, 4);
+	config->max_recovery_time = (int64_t) take(in, 8);
+	config->replay_rate = take_double(in);
+}
+
+/* A new whole value for one field of the sample. */
+static void
+replace(Input *in, WalsizerSample *s)
+{
+	switch (take(in, 1) % 18)
+	{
+		case 0: s->now = (int64_t) take(in, 8); break;
+		case 1: s->hour = (int64_t) take(in, 8); break;
+		case 2: s->write_lsn = take(in, 8); break;
+		case 3: s->redo_lsn = take(in, 8); break;
+		case 4: s->checkpoint_running = take(in, 1) & 1; break;
+		case 5: s->checkpoint_age = (int64_t) take(in, 8); break;
+		case 6: s->requested = (int64_t) take(in, 8); break;
+		case 7: s->timed = (int64_t) take(in, 8); break;
+		case 8: s->counters_reset = take(in, 1) & 1; break;
+		case 9: s->standby = take(in, 1) & 1; break;
+		case 10: s->evaluate = take(in, 1) & 1; break;
+		case 11:
+			s->has_disk = true;
+			s->disk_free = (int64_t) take(in, 8);
+			s->disk_wal = (int64_t) take(in, 8);
+			break;
+		case 12: s->settings.segment_size = (int64_t) take(in, 8); break;
+		case 13: s->settings.max_wal_size = (int64_t) take(in, 8); break;
+		case 14: s->settings.completion_target = take_double(in); break;
+		case 15: s->settings.timeout = (int64_t) take(in, 8); break;
+		case 16: s->configured = (int64_t) take(in, 4); break;
+		default:
+			s->primary_redo = take(in, 8);
+			s->primary_time = (int64_t) take(in, 8);
+			break;
+	}
+}
+
+/* Something that happens on a server. */
+static void
+go_on(Input *in, uint8_t what, WalsizerSample *s)
+{
+	if (s->now > INT64_MAX / 2 || s->now < 0)
+		s->now = 0;
+	switch (what % 8)
+	{
+		case 0:
+		case 1:
+		case 2:
+			s->now += 1000;
+			s->write_lsn += take(in, 2) << 12;
+			break;
+		case 3:
+			s->now += (int64_t) take(in, 3);
+			s->write_lsn += take(in, 4);
+			break;
+		case 4:
+			s->redo_lsn = s->write_lsn;
+			if (take(in, 1) & 1)
+				s->timed = s->timed < INT64_MAX ? s->timed + 1 : 0;
+			else
+				s->requested = s->requested < INT64_MAX ? s->requested + 1 : 0;
+			break;
+		case 5:
+			s->hour = (s->hour & 0xffffff) + (int64_t) take(in, 1);
+			break;
+		case 6:
+			s->settings.max_wal_size = (int64_t) take(in, 2) + 2;
+			break;
+		default:
+			replace(in, s);
+			break;
+	}
+}
+
+static void
+sensible(WalsizerSample *s)
+{
+	s->now = 1000;
+	s->hour = 490000;
+	s->write_lsn = s->redo_lsn = UINT64_C(1) << 32;
+	s->settings = (WalsizerSettings) {16 * WALSIZER_MB, 1024, 0.9, 300000};
+	s->configured = -1;
+}
+
+/* Does the decision keep what must hold for any input? */
+static void
+check(const WalsizerConfig *config, const WalsizerState *state, const WalsizerSample *s,
+	  const WalsizerDecision *d)
+{
+	int64_t		segment = s->settings.segment_size / WALSIZER_MB;
+	const WalsizerFigures *f = &d->figures;
+
+	CHECK(f->demand >= 0 && f->used >= 0 && f->rate >= 0 && f->capacity >= 0);
+	CHECK(f->projected >= 0 && f->until_timed >= 0 && f->until_forced >= -1);
+	CHECK(f->forced >= 0 && f->requested >= 0 && d->followed_forced >= 0);
+	CHECK(state->num_marks >= 0 && state->num_marks <= WALSIZER_WINDOW_SLOTS);
+	CHECK(strcmp(walsizer_reason_name(d->reason), "unknown") != 0);
+
+	if (d->action == WALSIZER_RAISE)
+	{
+		CHECK(d->target > s->settings.max_wal_size && d->target <= INT32_MAX);
+		CHECK(d->target % segment == 0 && d->target >= 2 * segment);
+		CHECK(d->target <= config->max || d->target == 2 * segment);
+		CHECK(config->enable);
+	}
+	if (d->action == WALSIZER_LOWER)
+	{
+		CHECK(d->target < s->settings.max_wal_size && d->target >= 2 * segment);
+		CHECK(d->target >= state->found && state->own == s->settings.max_wal_size);
+		CHECK(config->enable);
+	}
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static WalsizerState state;
+	Input		in = {data, size};
+	WalsizerConfig config = {0};
+	WalsizerSample sample = {0};
+	uint64_t	plain = take(&in, 1) & 1;
+
+	memset(&state, 0, sizeof(state));
+	sensible(&sample);
+	if (plain)
+	{
+		config = (WalsizerConfig) {
+			.enable = true, .predict = true, .max = 65536, .threshold = 1, .headroom = 1.2,
+			.sample_interval = 1000, .lookback = 168, .max_disk_percent = 50,
+		};
+	}
+	else
+		take_config(&in, &config);
+
+	for (int i = 0; i < MAX_STEPS && in.left > 0; i++)
+	{
+		uint8_t		what = (uint8_t) take(&in, 1);
+		WalsizerDecision decision;
+
+		go_on(&in, what, &sample);
+		decision = walsizer_step(&config, &state, &sample);
+		if (decision.reason == WALSIZER_BECAUSE_INVALID)
+		{
+			CHECK(decision.action == WALSIZER_NONE);
+			continue;
+		}
+		check(&config, &state, &sample, &decision);
+		if ((decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER) && what < 224)
+		{
+			walsizer_wrote(&state, decision.target);
+			if (what < 192)
+				sample.settings.max_wal_size = decision.target;
+		}
+		if (what == 255)
+			walsizer_settle(&state);
+		if (what == 254)
+			walsizer_forget(&state);
+		if (what == 253)
+			walsizer_given_back(&state, sample.settings.max_wal_size);
+	}
+	return 0;
+}
