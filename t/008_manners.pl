@@ -1,0 +1,237 @@
+
+# walsizer is a good guest: it blocks nobody, kills nobody's session, keeps no
+# server from starting, says things once, and lowers nothing.
+#
+# Failures of other tuners that this file covers: 7, a statistics reset makes
+# it blind under load; 9, there is no worker on a standby; 10, a warning at
+# the ceiling in each interval; 12, a ceiling below the value in force lowers
+# it; 15, DROP DATABASE ... WITH (FORCE) ends the worker for good; 20, the
+# worker's session blocks commands on its database; 21, without preloading
+# CREATE EXTENSION or LOAD kills the session.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+my $classic = "walsizer.predict = off\ncheckpoint_timeout = 5min\n";
+my ($node, $pid, $offset, $stdout, $stderr, $result);
+
+# ---- the worker among the others
+
+$node   = make_node('guest', conf => $classic);
+$pid    = worker_pid($node);
+$offset = log_offset($node);
+
+is($node->safe_psql('postgres',
+		"SELECT backend_type, datid IS NULL, backend_xmin IS NULL FROM pg_stat_activity WHERE pid = $pid"),
+	'walsizer|t|t', 'one worker, in no database, holding nothing back');
+is($node->safe_psql('postgres',
+		"SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsizer'"),
+	1, 'there is no second one');
+SKIP:
+{
+	skip 'needs PostgreSQL 17 or later', 1 if $node->pg_version < 17;
+	$node->poll_query_until('postgres',
+		"SELECT wait_event = 'WalsizerMain' FROM pg_stat_activity WHERE pid = $pid");
+	pass('it waits under its own name');
+}
+
+# Commands on databases wait for every process to absorb a barrier: a worker
+# that does not would have them hang.
+foreach my $command (
+	'CREATE DATABASE one TEMPLATE template1',
+	'CREATE DATABASE two TEMPLATE one STRATEGY FILE_COPY',
+	'ALTER DATABASE two RENAME TO three',
+	'CREATE DATABASE four TEMPLATE postgres',
+	'DROP DATABASE one',
+	'DROP DATABASE three WITH (FORCE)')
+{
+	my $db = $command =~ /TEMPLATE postgres/ ? 'template1' : 'postgres';
+	$result = $node->psql($db, $command, stderr => \$stderr,
+		timeout => 60, timed_out => \my $timed_out);
+	ok(!$timed_out && $result == 0, $command) or diag($stderr);
+}
+$result = $node->psql('four', 'DROP DATABASE postgres WITH (FORCE)', stderr => \$stderr);
+is($result, 0, 'even the database postgres may go') or diag($stderr);
+$node->safe_psql('four', 'CREATE DATABASE postgres');
+$node->safe_psql('postgres', 'CREATE EXTENSION IF NOT EXISTS walsizer');
+is(worker_pid($node), $pid, 'the worker lives on');
+is(log_count($node, qr/(ERROR|FATAL|PANIC|WARNING):/, $offset), 0, 'nobody complains');
+
+# ---- the ceiling
+
+set_conf($node, 'walsizer.max = 8MB');
+$offset = log_offset($node);
+force_checkpoints($node, 30);
+like(evaluate($node), qr/^raise: .*\(8 MB, applied\)$/, 'raised to the ceiling');
+is(last_event($node)->{bound}, 'max', 'history: which is what bounds it');
+cmp_ok(last_event($node)->{wanted_mb}, '>', 8, 'history: more is wanted');
+my $warning = qr/WARNING:  checkpoints are forced by WAL volume, and walsizer\.max keeps/;
+for (1 .. 3)
+{
+	force_checkpoints($node, 30);
+	is(evaluate($node), 'none: a bound forbids what is needed', 'the ceiling holds');
+}
+is(log_count($node, $warning, $offset), 1, 'one warning at the ceiling');
+is(status($node)->{limited_by}, 'max', 'status: which bound binds');
+is(status($node)->{trouble}, undef, 'status: that is no trouble');
+is(scalar(history($node)), 1, 'history: nothing more happens');
+
+# Lowered below what the administrator has set, it lowers nothing.
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '20MB'");
+$node->safe_psql('postgres', "ALTER SYSTEM SET walsizer.max = '6MB'");
+$node->restart;
+wait_for_worker($node);
+is(last_event($node)->{action}, 'external', 'the administrator has set 20MB');
+$node->restart;
+wait_for_worker($node);
+$offset = log_offset($node);
+my $events = history($node);
+is(evaluate($node), 'none: the value in force suffices', 'a ceiling below: idle');
+for (1 .. 3)
+{
+	force_checkpoints($node, 50);
+	is(evaluate($node), 'none: a bound forbids what is needed', 'a ceiling below: load');
+}
+is(setting_mb($node), 20, 'a ceiling below the value in force lowers nothing');
+is(scalar(history($node)), $events, 'and nothing has happened');
+is(log_count($node, $warning, $offset), 1, 'but one warning is given');
+$node->stop;
+
+# ---- statistics are reset all the time
+
+$node = make_node('reset', conf => $classic);
+my $script = $node->basedir . '/reset.sql';
+append_to_file($script, 'SELECT pg_stat_reset_shared('
+	  . ($node->pg_version < 17 ? "'bgwriter'" : "'checkpointer'") . ");\n");
+my $resets = IPC::Run::start(
+	[
+		'pgbench',  '--no-vacuum', '--client=1', '--time=3600',
+		'--rate=5', "--file=$script", $node->connstr('postgres')
+	],
+	'<', \undef, '>', '/dev/null', '2>', '/dev/null');
+my $load = start_load($node, 4);
+wait_for($node, 'checkpoints_forced >= 3');
+like(evaluate($node), qr/^raise: .*applied\)$/, 'statistics resets do not keep it from raising');
+stop_load($resets);
+stop_load($load);
+cmp_ok(last_event($node)->{forced}, '>=', 3, 'and all forced checkpoints are counted');
+is(last_event($node)->{new_mb}, size_for_mb(1.2 * last_event($node)->{demand}, 1, 0.9),
+	'the size is as without');
+$node->stop;
+
+# ---- a standby
+
+# The primary's checkpoints are never forced; the standby's small value has
+# its restartpoints forced, and means nothing by itself.
+my $primary = make_node('primary', streaming => 1,
+	conf => "walsizer.enable = off\nmax_wal_size = 1GB\nwal_keep_size = 1GB\n");
+$primary->backup('backup');
+$node = PostgreSQL::Test::Cluster->new('standby');
+$node->init_from_backup($primary, 'backup', has_streaming => 1);
+$node->append_conf('postgresql.conf', "walsizer.enable = on\nmax_wal_size = 4MB\n");
+$node->start;
+wait_for_worker($node);
+$pid = worker_pid($node);
+is(status($node)->{role},  'standby',  'a worker runs on the standby');
+is(status($node)->{state}, 'watching', 'and watches');
+
+my $forced = status($node)->{checkpoints_forced};
+for (1 .. 3)
+{
+	$primary->safe_psql('postgres', 'CHECKPOINT');
+	write_wal($primary, 10);
+	$primary->wait_for_catchup($node, 'replay');
+}
+$primary->safe_psql('postgres', 'CHECKPOINT');
+wait_for($node, "checkpoints_forced > $forced");
+like(evaluate($node), qr/^none: /, 'forced restartpoints are no reason to do anything');
+is(setting_mb($node), 4, 'the setting stays');
+is(scalar(history($node)), 0, 'nothing happens');
+unlike(auto_conf($node), qr/max_wal_size/, 'nothing is written');
+is($node->psql('postgres', 'SELECT walsizer_reset()'), 0, 'the functions work on a standby');
+
+# But it follows what the primary needs between two checkpoints.
+my $load_on_primary = start_load($primary, 2);
+wait_for($node, 'own_size IS NOT NULL');
+stop_load($load_on_primary);
+
+# 60 MB, and what was written before the load, if that counts.
+my $event = last_event($node);
+is($event->{role}, 'standby', 'history: on a standby');
+cmp_ok($event->{new_mb}, '>=', 0.7 * size_for_mb(60 * MB, 1, 0.9),
+	'it follows the demand of the primary');
+cmp_ok($event->{new_mb}, '<=', 1.6 * size_for_mb(90 * MB, 1, 0.9),
+	'and does not exceed it');
+is(setting_mb($node), $event->{new_mb}, 'the value is in force');
+is(setting_mb($primary), 1024, 'and the primary knows nothing of it');
+
+# After promotion it is there, and so is the worker.
+$node->promote;
+wait_for($node, "role = 'primary'");
+is(worker_pid($node), $pid, 'the same worker goes on after promotion');
+is(status($node)->{own_size}, $event->{new_size}, 'with the value that it set');
+$load = start_load($node, 20);
+wait_for($node, "own_size > $event->{new_size}");
+stop_load($load);
+is(last_event($node)->{role}, 'primary', 'and now raises for its own load');
+is(last_event($node)->{outcome}, 'applied', 'which is applied');
+cmp_ok(setting_mb($node), '>', $event->{new_mb}, 'and in force');
+$node->stop;
+$primary->stop;
+
+# ---- no room for the worker
+
+$node = make_node('no_room', conf => "max_worker_processes = 0\n", start => 0);
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
+is(status($node)->{state},      'not running', 'no room for the worker: says so');
+is(status($node)->{worker_pid}, undef,         'no room: no process');
+is(scalar(history($node)), 0, 'no room: no history');
+foreach my $function (qw(evaluate revert reset))
+{
+	$node->psql('postgres', "SELECT walsizer_$function()", stderr => \$stderr);
+	like($stderr, qr/ERROR:  the walsizer worker is not running\nHINT:  .*max_worker_processes/,
+		"no room: walsizer_$function() says so, with a hint");
+}
+$node->stop;
+
+# ---- not preloaded
+
+$node = make_node('not_preloaded', conf => "shared_preload_libraries = ''\n", start => 0);
+$node->start;
+$offset = log_offset($node);
+is($node->psql('postgres', 'CREATE EXTENSION walsizer'), 0,
+	'not preloaded: the extension can be created');
+foreach my $from ('walsizer_status', 'walsizer_history', 'walsizer_demand',
+	'walsizer_status()', 'walsizer_history()', 'walsizer_demand()',
+	'walsizer_evaluate()', 'walsizer_revert()', 'walsizer_reset()')
+{
+	$node->psql('postgres', "SELECT * FROM $from", stderr => \$stderr);
+	like($stderr,
+		qr/ERROR:  walsizer must be loaded via "shared_preload_libraries"\nHINT:  Add walsizer to "shared_preload_libraries"/,
+		"not preloaded: $from fails with a clear error and a hint");
+}
+is($node->safe_psql('postgres', "LOAD 'walsizer'; SELECT 'alive'"),
+	'alive', 'not preloaded: LOAD does not kill the session');
+is($node->safe_psql('postgres', "LOAD 'walsizer'; SHOW max_wal_size"),
+	'4MB', 'not preloaded: and changes nothing');
+is($node->psql('postgres', 'DROP EXTENSION walsizer'), 0, 'not preloaded: it can be dropped');
+
+# In a session's own list of libraries it is as harmless.
+$node->safe_psql('postgres', "ALTER SYSTEM SET session_preload_libraries = 'walsizer'");
+$node->reload;
+$node->poll_query_until('postgres',
+	"SELECT current_setting('session_preload_libraries') = 'walsizer'");
+is($node->safe_psql('postgres', "SELECT 'alive'"), 'alive', 'nor does session_preload_libraries');
+is(log_count($node, qr/(FATAL|PANIC):/, $offset), 0, 'not preloaded: nobody died');
+$node->stop;
+
+done_testing();
