@@ -38,6 +38,8 @@ CREATE FUNCTION walsizer_status(
     OUT trouble text,
     OUT trouble_message text,
     OUT trouble_since timestamptz,
+    OUT boost_size bigint,
+    OUT boost_until timestamptz,
     OUT worker_pid integer
 )
 RETURNS record
@@ -137,6 +139,16 @@ RETURNS void
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
+CREATE FUNCTION walsizer_boost(size text, duration interval)
+RETURNS text
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION walsizer_boost_end()
+RETURNS text
+AS 'MODULE_PATHNAME'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
 -- Reading is for monitoring, changing for superusers, who may grant it.
 REVOKE ALL ON FUNCTION walsizer_status() FROM PUBLIC;
 REVOKE ALL ON FUNCTION walsizer_history() FROM PUBLIC;
@@ -148,6 +160,8 @@ REVOKE ALL ON FUNCTION walsizer_report() FROM PUBLIC;
 REVOKE ALL ON FUNCTION walsizer_evaluate() FROM PUBLIC;
 REVOKE ALL ON FUNCTION walsizer_revert() FROM PUBLIC;
 REVOKE ALL ON FUNCTION walsizer_reset() FROM PUBLIC;
+REVOKE ALL ON FUNCTION walsizer_boost(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION walsizer_boost_end() FROM PUBLIC;
 
 GRANT EXECUTE ON FUNCTION walsizer_status() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION walsizer_history() TO pg_monitor;

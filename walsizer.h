@@ -23,6 +23,7 @@
 #define WALSIZER_ASK_EVALUATE		0x01
 #define WALSIZER_ASK_REVERT			0x02
 #define WALSIZER_ASK_RESET			0x04
+#define WALSIZER_ASK_BOOST			0x08
 
 /* What an attempt to change the setting led to. */
 typedef struct WalsizerApplied
@@ -53,6 +54,10 @@ typedef struct WalsizerShared
 	TimestampTz sampled_at;		/* 0: never */
 	TimestampTz started_at;		/* when the counts in state began */
 
+	/* the planned load: its size (MB, 0: none), and until when */
+	int64		boost;
+	TimestampTz boost_until;
+
 	/* the last crash recovery: WAL replayed, and in which time; 0: none yet */
 	int64		replay_bytes;
 	int64		replay_ms;
@@ -68,6 +73,8 @@ typedef struct WalsizerShared
 
 	/* requests: tickets count up, one answer serves all up to its ticket */
 	int			asked;			/* WALSIZER_ASK_* */
+	int64		asked_boost;	/* what the boost is to become */
+	TimestampTz asked_boost_until;
 	uint64		asked_ticket;
 	uint64		answered_ticket;
 	WalsizerApplied answer;

@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "access/htup_details.h"
+#include "access/xlog.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "miscadmin.h"
@@ -28,6 +29,9 @@
 /* How long a function waits for the worker; a reload may take ten of them. */
 #define ANSWER_WAIT_MS		30000
 
+/* Nobody plans a load for longer. */
+#define BOOST_MOST_DAYS		31
+
 PG_FUNCTION_INFO_V1(walsizer_status);
 PG_FUNCTION_INFO_V1(walsizer_history);
 PG_FUNCTION_INFO_V1(walsizer_demand);
@@ -35,6 +39,8 @@ PG_FUNCTION_INFO_V1(walsizer_instructions);
 PG_FUNCTION_INFO_V1(walsizer_evaluate);
 PG_FUNCTION_INFO_V1(walsizer_revert);
 PG_FUNCTION_INFO_V1(walsizer_reset);
+PG_FUNCTION_INFO_V1(walsizer_boost);
+PG_FUNCTION_INFO_V1(walsizer_boost_end);
 
 /*-------------------------------------------------------------------------
  * Access to shared memory
@@ -212,13 +218,15 @@ walsizer_status(PG_FUNCTION_ARGS)
 	}
 	else
 	{
-		while (row.next < desc->natts - 4)
+		while (row.next < desc->natts - 6)
 			walsizer_put_null(&row);
 	}
 	walsizer_put_text(&row, shared->trouble.outcome == WALSIZER_NOTED ? NULL :
 			 walsizer_outcome_name(shared->trouble.outcome));
 	walsizer_put_text(&row, shared->trouble.message);
 	walsizer_put_time(&row, shared->trouble_at);
+	walsizer_put_size(&row, shared->boost);
+	walsizer_put_time(&row, shared->boost != 0 ? shared->boost_until : 0);
 	if (shared->worker_pid != 0)
 		walsizer_put_datum(&row, Int32GetDatum(shared->worker_pid));
 	else
@@ -361,21 +369,28 @@ walsizer_instructions(PG_FUNCTION_ARGS)
  *-------------------------------------------------------------------------
  */
 
+/* A decision and what came of it, in words. */
+static Datum
+decision_text(const WalsizerDecision *decision, const WalsizerApplied *applied)
+{
+	char	   *text = psprintf("%s: %s", walsizer_action_name(decision->action),
+								walsizer_reason_name(decision->reason));
+
+	if (decision->action == WALSIZER_RAISE || decision->action == WALSIZER_LOWER)
+		text = psprintf("%s (%lld MB, %s)", text, (long long) decision->target,
+						walsizer_outcome_name(applied->outcome));
+	return CStringGetTextDatum(text);
+}
+
 /* Have all rules applied now; what came of it, in words. */
 Datum
 walsizer_evaluate(PG_FUNCTION_ARGS)
 {
 	WalsizerApplied applied;
 	WalsizerDecision decision;
-	char	   *answer;
 
 	ask_worker(WALSIZER_ASK_EVALUATE, &applied, &decision);
-	answer = psprintf("%s: %s", walsizer_action_name(decision.action),
-					  walsizer_reason_name(decision.reason));
-	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
-		answer = psprintf("%s (%lld MB, %s)", answer, (long long) decision.target,
-						  walsizer_outcome_name(applied.outcome));
-	PG_RETURN_TEXT_P(cstring_to_text(answer));
+	PG_RETURN_DATUM(decision_text(&decision, &applied));
 }
 
 /* Give back the value that walsizer found; the value in force then, in bytes. */
@@ -409,4 +424,66 @@ walsizer_reset(PG_FUNCTION_ARGS)
 
 	ask_worker(WALSIZER_ASK_RESET, &applied, &decision);
 	PG_RETURN_VOID();
+}
+
+/* Put the request for a planned load; size in MB, 0 ends it. */
+static Datum
+ask_boost(int64 mb, TimestampTz until)
+{
+	WalsizerApplied applied;
+	WalsizerDecision decision;
+
+	walsizer_check_preloaded();
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->asked_boost = mb;
+	walsizer_shared->asked_boost_until = until;
+	LWLockRelease(walsizer_shared->lock);
+	ask_worker(WALSIZER_ASK_BOOST, &applied, &decision);
+
+	if (mb > decision.figures.limit)
+		ereport(WARNING,
+				(errmsg("the size asked for exceeds the limit of %lld MB (%s)",
+						(long long) decision.figures.limit,
+						walsizer_bound_name(decision.figures.limit_by)),
+				 errhint("See the view walsizer_advice.")));
+	return decision_text(&decision, &applied);
+}
+
+/*
+ * Announce a load: at least this size (as text, like '8GB') is in force for
+ * this long.  A new announcement replaces the one before.
+ */
+Datum
+walsizer_boost(PG_FUNCTION_ARGS)
+{
+	int64		bytes = DatumGetInt64(DirectFunctionCall1(pg_size_bytes, PG_GETARG_DATUM(0)));
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz until = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
+																TimestampTzGetDatum(now),
+																PG_GETARG_DATUM(1)));
+	int64		least = 2 * (int64) wal_segment_size;
+
+	if (bytes < least || bytes / WALSIZER_MB > MAX_KILOBYTES)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the size must be between %lld MB and %lld MB",
+						(long long) (least / WALSIZER_MB), (long long) MAX_KILOBYTES),
+				 errhint("Write it with its unit, as in '8GB'.")));
+	if (until <= now || until > now + BOOST_MOST_DAYS * USECS_PER_DAY)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("the duration must be positive and at most %d days", BOOST_MOST_DAYS)));
+	if (!walsizer_enable)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("walsizer.enable is off"),
+				 errhint("Turn walsizer.enable on, or set max_wal_size by hand.")));
+	PG_RETURN_DATUM(ask_boost(bytes / WALSIZER_MB, until));
+}
+
+/* The announced load is over, or will not come. */
+Datum
+walsizer_boost_end(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_DATUM(ask_boost(0, 0));
 }

@@ -6,6 +6,7 @@
  *		walsizer 1
  *		system <system identifier>
  *		value <found> <found by ALTER SYSTEM> <written> <own> <configured>
+ *		boost <size> <until> <size to return to>
  *		replay <bytes> <milliseconds>
  *		peak <hour> <demand> <timeout>						(any number)
  *		event <number> <at> ... <followed> <message>		(any number)
@@ -145,6 +146,15 @@ read_value(Reader *reader, WalsizerMemory *memory)
 }
 
 static bool
+read_boost(Reader *reader, WalsizerMemory *memory)
+{
+	return take_number(reader, 0, INT32_MAX, &memory->boost) &&
+		take_number(reader, INT64_MIN, INT64_MAX, &memory->boost_until) &&
+		take_number(reader, 0, INT32_MAX, &memory->boost_return) &&
+		line_ended(reader);
+}
+
+static bool
 read_replay(Reader *reader, WalsizerMemory *memory)
 {
 	return take_number(reader, 0, INT64_C(1) << 60, &memory->replay_bytes) &&
@@ -259,6 +269,8 @@ read_heading(Reader *reader, WalsizerMemory *memory, WalsizerMemoryError *error)
 		return fail(error, reader, "no system identifier");
 	if (!next_line(reader) || !take_word(reader, "value") || !read_value(reader, memory))
 		return fail(error, reader, "no valid line of values");
+	if (!next_line(reader) || !take_word(reader, "boost") || !read_boost(reader, memory))
+		return fail(error, reader, "no valid line on planned loads");
 	if (!next_line(reader) || !take_word(reader, "replay") || !read_replay(reader, memory))
 		return fail(error, reader, "no valid line on crash recovery");
 	return true;
@@ -339,13 +351,15 @@ size_t
 walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
 {
 	size_t		length = 0;
-	int			lines = 4;
+	int			lines = 5;
 
 	APPEND("walsizer %d\nsystem %" PRIu64 "\n",
 		   WALSIZER_MEMORY_VERSION, memory->system_identifier);
 	APPEND("value %" PRId64 " %d %" PRId64 " %" PRId64 " %" PRId64 "\n",
 		   memory->found, memory->found_by_alter_system ? 1 : 0, memory->written,
 		   memory->own, memory->configured);
+	APPEND("boost %" PRId64 " %" PRId64 " %" PRId64 "\n",
+		   memory->boost, memory->boost_until, memory->boost_return);
 	APPEND("replay %" PRId64 " %" PRId64 "\n", memory->replay_bytes, memory->replay_ms);
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 	{

@@ -26,7 +26,7 @@
 #define WALSIZER_LINE_SIZE			1024
 
 /* Most lines that a file can have: heading, peaks, events, end. */
-#define WALSIZER_MEMORY_LINES		(5 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
+#define WALSIZER_MEMORY_LINES		(6 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
 
 typedef enum WalsizerOutcome
 {
@@ -72,6 +72,9 @@ typedef struct WalsizerMemory
 	int64_t		written;
 	int64_t		own;
 	int64_t		configured;
+	int64_t		boost;			/* MB, 0: no planned load */
+	int64_t		boost_until;	/* a TimestampTz */
+	int64_t		boost_return;	/* MB, see WalsizerState */
 	int64_t		replay_bytes;	/* WAL of the last crash recovery ... */
 	int64_t		replay_ms;		/* ... and its time; 0: there was none */
 	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];	/* hour 0: unused */

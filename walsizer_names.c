@@ -34,7 +34,7 @@ walsizer_reason_name(WalsizerReason reason)
 		"a bound has come down",
 		"somebody else changed the setting",
 		"a change by somebody else is left alone for one checkpoint_timeout",
-		"an earlier change has not taken effect",
+		"the last change that was decided has not taken effect",
 		"a bound forbids what is needed",
 		"walsizer.enable is off",
 		"the primary writes more WAL than that between two checkpoints",
@@ -43,6 +43,7 @@ walsizer_reason_name(WalsizerReason reason)
 		"max_wal_size was edited in the configuration file",
 		"walsizer_boost() announced a load",
 		"the load that walsizer_boost() announced is over",
+		"an earlier change took effect with a later reload",
 	};
 
 	return NAME_OF(names, reason);

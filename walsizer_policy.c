@@ -271,8 +271,9 @@ boost_rule(const WalsizerState *state, const WalsizerSample *sample,
 
 /*
  * A planned load is over: back to what was in force before, or to what demand
- * asks for by now.  Unlike in other lowering, nobody has to wait: the raise
- * was for a time from the beginning.
+ * asks for by now, in one step, once no window contains WAL of the planned load
+ * any more.  Nobody has to wait longer: the raise was for a time from the
+ * beginning.
  */
 static int64_t
 boost_over_rule(const WalsizerConfig *config, const WalsizerState *state,
@@ -281,7 +282,8 @@ boost_over_rule(const WalsizerConfig *config, const WalsizerState *state,
 	int64_t		size = walsizer_max(walsizer_max(figures->wanted, state->boost_return),
 									floor_size(config, state, &sample->settings));
 
-	if (!walsizer_boost_is_over(state) || !walsizer_is_own_raise(state, figures->in_force) ||
+	if (!walsizer_boost_is_over(state) || sample->now < state->planned_until ||
+		!walsizer_is_own_raise(state, figures->in_force) ||
 		size >= figures->in_force || !can_lower_to(figures, size, &sample->settings))
 		return 0;
 	return size;

@@ -70,8 +70,9 @@ typedef enum WalsizerReason
 	WALSIZER_BECAUSE_EDITED,	/* the file underneath our value was edited */
 	WALSIZER_BECAUSE_PLANNED,	/* walsizer_boost() asked for it */
 	WALSIZER_BECAUSE_PLAN_OVER, /* and its time is over */
+	WALSIZER_BECAUSE_LATE,		/* a value that waited is in force now */
 } WalsizerReason;
-#define WALSIZER_LAST_REASON		WALSIZER_BECAUSE_PLAN_OVER
+#define WALSIZER_LAST_REASON		WALSIZER_BECAUSE_LATE
 
 typedef enum WalsizerBound
 {

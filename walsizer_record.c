@@ -160,7 +160,7 @@ walsizer_note_end_of_trouble(const WalsizerDecision *decision, const WalsizerSam
 		WalsizerEvent event = walsizer_make_event(decision, sample, old_size);
 
 		event.action = event.new_size > old_size ? WALSIZER_RAISE : WALSIZER_LOWER;
-		event.reason = WALSIZER_BECAUSE_WAITING;
+		event.reason = WALSIZER_BECAUSE_LATE;
 		event.outcome = WALSIZER_APPLIED;
 		event.new_size = event.wanted = sample->settings.max_wal_size;
 		strlcpy(event.message, "took effect with a later reload", sizeof(event.message));

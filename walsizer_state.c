@@ -186,6 +186,8 @@ copy_memory(void)
 
 	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
 	*state = walsizer_shared->state;
+	memory->boost = walsizer_shared->boost;
+	memory->boost_until = walsizer_shared->boost_until;
 	memory->replay_bytes = walsizer_shared->replay_bytes;
 	memory->replay_ms = walsizer_shared->replay_ms;
 	for (int64 number = walsizer_state_first_event(walsizer_shared);
@@ -200,6 +202,7 @@ copy_memory(void)
 	memory->written = state->written;
 	memory->own = state->own;
 	memory->configured = state->configured;
+	memory->boost_return = state->boost_return;
 	memcpy(memory->peaks, state->peaks, sizeof(memory->peaks));
 	pfree(state);
 	return memory;
@@ -216,6 +219,9 @@ put_memory(const WalsizerMemory *memory)
 	state->written = memory->written;
 	state->own = memory->own;
 	state->configured = memory->configured;
+	state->boost_return = memory->boost_return;
+	walsizer_shared->boost = memory->boost;
+	walsizer_shared->boost_until = memory->boost_until;
 	if (walsizer_shared->replay_ms == 0)	/* none measured at this start */
 	{
 		walsizer_shared->replay_bytes = memory->replay_bytes;

@@ -277,6 +277,39 @@ add_disk(Clockwork *clockwork, WalsizerSample *sample)
 	}
 }
 
+/* Take over a new planned load, or the end of one, and keep it over a crash. */
+static void
+set_boost(void)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->boost = walsizer_shared->asked_boost;
+	walsizer_shared->boost_until = walsizer_shared->asked_boost_until;
+	LWLockRelease(walsizer_shared->lock);
+	walsizer_state_save();
+}
+
+/* The administrator has changed his mind about the size: so much for plans. */
+static void
+end_boost(void)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->boost = 0;
+	LWLockRelease(walsizer_shared->lock);
+}
+
+/* The size for the planned load under way, MB; 0 if there is none. */
+static int64
+boost_now(void)
+{
+	if (walsizer_shared->boost != 0 && GetCurrentTimestamp() >= walsizer_shared->boost_until)
+	{
+		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+		walsizer_shared->boost = 0;
+		LWLockRelease(walsizer_shared->lock);
+	}
+	return walsizer_shared->boost;
+}
+
 /* Let the policy see the sample, and show both to the SQL functions. */
 static WalsizerDecision
 decide(const WalsizerSample *sample)
@@ -306,14 +339,19 @@ pass(Clockwork *clockwork)
 
 	walsizer_take_sample(&sample, clockwork->first);
 	clockwork->first = false;
-	sample.evaluate = (request.asked & WALSIZER_ASK_EVALUATE) != 0;
+	sample.evaluate = (request.asked & (WALSIZER_ASK_EVALUATE | WALSIZER_ASK_BOOST)) != 0;
 
 	if (request.asked & WALSIZER_ASK_RESET)
 		reset();
+	if (request.asked & WALSIZER_ASK_BOOST)
+		set_boost();
+	sample.boost = boost_now();
 	add_disk(clockwork, &sample);
 	decision = decide(&sample);
 	if (decision.followed)
 		walsizer_state_follow_up(decision.followed_size, decision.followed_forced);
+	if (decision.action == WALSIZER_EXTERNAL || decision.action == WALSIZER_REVERT)
+		end_boost();
 	if (decision.action == WALSIZER_EXTERNAL)
 		walsizer_record_external(&decision, &sample, old_size);
 	if (walsizer_shared->trouble.outcome != WALSIZER_NOTED)
@@ -328,6 +366,7 @@ pass(Clockwork *clockwork)
 	{
 		WalsizerDecision revert = reverting(&decision);
 
+		end_boost();
 		give_back(&revert, &sample, &request.answer);
 	}
 
