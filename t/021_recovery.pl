@@ -1,0 +1,158 @@
+
+# How long recovery after a crash would take: shown beforehand, measured when
+# it happens, and a bound to what walsizer raises.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+my ($node, $offset, $status, $event, $rate);
+
+# ---- the estimate, and what comes of it
+
+# Much to replay, and of the kind that takes time: updates of many pages.  The
+# log then says how long it took.
+$node = make_node('crash', segsize => 16, conf => <<'END');
+checkpoint_timeout = 1h
+max_wal_size = 2GB
+min_wal_size = 32MB
+shared_buffers = 128MB
+walsizer.enable = off
+END
+$node->safe_psql('postgres', <<'END');
+CREATE TABLE load AS SELECT n, 0 AS v, repeat('x', 40) AS filler FROM generate_series(1, 300000) n;
+CREATE INDEX ON load (v);
+END
+
+# Returns the estimate made just before the crash, and the seconds it took.
+sub crash
+{
+	my ($node) = @_;
+	my ($estimate, $line);
+
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	$node->safe_psql('postgres', "UPDATE load SET v = v + n") for 1 .. 2;
+	evaluate($node);
+	$estimate = $node->safe_psql('postgres',
+		'SELECT extract(epoch FROM recovery_time_now) FROM walsizer_status');
+	$offset = log_offset($node);
+	kill 'KILL', $node->{_pid};
+	start_after_kill($node);
+	wait_for_worker($node);
+	$line = slurp_file($node->logfile, $offset);
+	$line =~ /redo done at .* elapsed: ([\d.]+) s/ or die 'there was no recovery';
+	return ($estimate, $1);
+}
+
+$status = status($node);
+is($status->{replay_rate_source}, 'assumed', 'before the first recovery the rate is assumed');
+is($status->{replay_rate}, 40 * MB, 'to be 40 MB/s');
+is($node->safe_psql('postgres',
+		"SELECT recovery_time_worst = make_interval(secs => 2048 / 40.0) FROM walsizer_status"),
+	't', 'at worst max_wal_size is to be replayed');
+
+my ($estimate, $took) = crash($node);
+note("assumed: $estimate s, took $took s");
+$status = status($node);
+is($status->{replay_rate_source}, 'measured', 'after a recovery the rate is measured');
+$rate = $status->{replay_rate};
+cmp_ok($rate, '!=', 40 * MB, 'and another');
+is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type ~ 'recovery'"),
+	0, 'the worker that measures has ended');
+
+($estimate, $took) = crash($node);
+note(sprintf('measured at %.1f MB/s: %.2f s, took %.2f s', $rate / MB, $estimate, $took));
+cmp_ok($estimate, '>', $took / 3, 'the estimate before a crash is what recovery takes');
+cmp_ok($estimate, '<', $took * 3, 'within a factor of three');
+isnt(status($node)->{replay_rate}, $rate, 'which is measured anew');
+
+$rate = status($node)->{replay_rate};
+$node->restart;
+wait_for_worker($node);
+$status = status($node);
+is($status->{replay_rate_source}, 'measured', 'a restart is no recovery');
+is($status->{replay_rate}, $rate, 'the rate is remembered');
+ok(-s $node->data_dir . '/pg_stat/walsizer.state', 'in the state file');
+$node->stop;
+
+# A restart after a crash that left next to nothing to replay tells nothing.
+$node->start;
+kill 'KILL', $node->{_pid};
+start_after_kill($node);
+wait_for_worker($node);
+is(status($node)->{replay_rate}, $rate, 'nor is a crash with nothing to replay');
+
+# The administrator's own figure counts more.
+set_conf($node, 'walsizer.replay_rate = 5MB');
+evaluate($node);
+$status = status($node);
+is($status->{replay_rate_source}, 'configured', 'a rate that is set counts more');
+is($status->{replay_rate}, 5 * MB, 'whatever was measured');
+$node->stop;
+
+# ---- the bound
+
+# 2 MB/s for 8 seconds.
+$node = make_node('bound', conf => <<'END');
+walsizer.predict = off
+walsizer.replay_rate = 2MB
+walsizer.max_recovery_time = 8s
+END
+is(status($node)->{recovery_limit}, 16 * MB, 'the time that is bearable times the rate');
+$offset = log_offset($node);
+force_checkpoints($node, 24);
+like(evaluate($node), qr/^raise: .*\(16 MB, applied\)$/, 'is as far as walsizer goes');
+$event = last_event($node);
+is($event->{bound}, 'recovery', 'the history names the bound');
+cmp_ok($event->{wanted_mb}, '>', 16, 'and the size that was wanted');
+wait_for($node, "own_size = 16 * 1048576");
+is($node->safe_psql('postgres', 'SELECT recovery_time_worst FROM walsizer_status'),
+	'00:00:08', 'recovery takes as long as was allowed, at worst');
+force_checkpoints($node, 24);
+is(evaluate($node), 'none: a bound forbids what is needed', 'there it stays');
+$status = status($node);
+is($status->{limited_by}, 'recovery', 'the status names the bound');
+evaluate($node) for 1 .. 3;
+is(log_count($node,
+		qr/WARNING:  checkpoints are forced by WAL volume, and walsizer.max_recovery_time keeps walsizer from raising max_wal_size above 16 MB/,
+		$offset), 1, 'a warning names the setting, once');
+is(log_count($node, qr/DETAIL:  The present load needs \d+ MB/, $offset),
+	1, 'and the size it would take');
+
+# The bound moves, the value follows.
+set_conf($node, 'walsizer.max_recovery_time = 16s');
+like(evaluate($node), qr/^raise: .*\(32 MB, applied\)$/, 'a bound that is lifted lets walsizer raise');
+wait_for($node, "own_size = 32 * 1048576");
+$node->safe_psql('postgres', 'CHECKPOINT');
+set_conf($node, 'walsizer.max_recovery_time = 6s');
+wait_for($node, "own_size = 12 * 1048576");
+$event = last_event($node);
+is($event->{action}, 'lower', 'a bound that falls takes back what walsizer raised');
+is($event->{reason}, 'a bound has come down', 'and says so');
+is($event->{bound}, 'recovery', 'naming the bound');
+
+set_conf($node, 'walsizer.max_recovery_time = 1s');
+wait_for($node, "max_wal_size = 4 * 1048576");
+evaluate($node) for 1 .. 2;
+is(status($node)->{recovery_limit}, 2 * MB, 'a bound below the value found');
+is(setting_mb($node), 4, 'does not lower that one');
+
+# Nor one that an administrator sets.
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '40MB'");
+$node->reload;
+wait_for($node, "found_size = 40 * 1048576");
+$node->restart;
+wait_for_worker($node);
+evaluate($node) for 1 .. 2;
+is(setting_mb($node), 40, 'nor the value of an administrator');
+is(scalar(grep { $_->{action} eq 'lower' && $_->{old_mb} == 40 } history($node)),
+	0, 'which is never tried');
+$node->stop;
+
+done_testing();
