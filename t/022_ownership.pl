@@ -1,0 +1,223 @@
+
+# Somebody else has a say in max_wal_size, in ways that the server itself would
+# let go without effect: an edit underneath walsizer's value, a pending edit, an
+# edit while the server is down, the library taken away.  Nobody fights.
+#
+# 004_owner.pl has the plain cases: ALTER SYSTEM, RESET, revert, enable = off.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+# Cycles of five minutes: nothing happens but what is asked for.
+my $conf   = "walsizer.predict = off\ncheckpoint_timeout = 5min\n";
+my $node   = make_node('node', conf => $conf);
+my $reload = qr/received SIGHUP, reloading configuration files/;
+my $edited = 'max_wal_size was edited in the configuration file';
+my ($raised, $event, $offset, $number, $stdout, $stderr);
+
+# Have walsizer raise, from what is in force, beginning with a restart: what
+# was left alone before is no longer then.  Returns the new value in MB.
+sub raise
+{
+	my ($what) = @_;
+	my $old;
+
+	$node->restart;
+	wait_for_worker($node);
+	$old = setting_mb($node);
+	force_checkpoints($node, 3 * capacity_mb($old, 1, 0.9));
+	like(evaluate($node), qr/^raise: .*applied\)$/, "$what: raised");
+	my $new = setting_mb($node);
+	cmp_ok($new, '>', $old, "$what: from $old MB");
+	wait_for($node, "own_size = $new * 1048576");
+	$number = last_event($node)->{number};
+	$offset = log_offset($node);
+	return $new;
+}
+
+# An edit of a file has taken effect, walsizer's line is gone, and that is all.
+sub is_edited
+{
+	my ($what, $old, $new) = @_;
+
+	wait_for($node, "max_wal_size = $new * 1048576 AND own_size IS NULL");
+	$event = last_event($node);
+	is($event->{action}, 'external', "$what: noticed");
+	is($event->{reason}, $edited, "$what: as what it is");
+	is($event->{outcome}, 'applied', "$what: walsizer gives way");
+	is($event->{number}, $number + 1, "$what: in one step");
+	is($event->{old_mb}, $old, "$what: old value");
+	is($event->{new_mb}, $new, "$what: new value");
+	is(setting_mb($node), $new, "$what: the edit has taken effect");
+	is(status($node)->{found_size}, $new * MB, "$what: the value is the administrator's");
+	unlike(auto_conf($node), qr/max_wal_size/, "$what: nothing is left to hide it");
+	return;
+}
+
+sub is_left_alone
+{
+	my ($what) = @_;
+	my $value = setting_mb($node);
+	my $reloads = log_count($node, $reload, $offset);
+
+	force_checkpoints($node, 2 * capacity_mb($value, 1, 0.9));
+	like(evaluate($node), qr/^none: a change by somebody else is left alone/,
+		"$what: left alone under load")
+	  for 1 .. 2;
+	is(setting_mb($node), $value, "$what: the value stays");
+	is(log_count($node, $reload, $offset), $reloads, "$what: no fight");
+	return;
+}
+
+# ---- postgresql.conf edited underneath, up, down, and away
+
+$raised = raise('edited up');
+$node->append_conf('postgresql.conf', 'max_wal_size = 50MB');
+$node->reload;
+is_edited('edited up', $raised, 50);
+is_left_alone('edited up');
+is(log_count($node, $reload, $offset), 2, 'edited up: two reloads in all');
+is(log_count($node, qr/LOG:  walsizer changed max_wal_size from $raised MB to 50 MB/, $offset),
+	1, 'edited up: logged once');
+
+$node->append_conf('postgresql.conf', 'max_wal_size = 4MB');
+$node->reload;
+wait_for($node, 'max_wal_size = 4 * 1048576');
+$raised = raise('edited down');
+$node->append_conf('postgresql.conf', 'max_wal_size = 3MB');
+$node->reload;
+is_edited('edited down', $raised, 3);
+is_left_alone('edited down');
+
+# In a file that is included.
+$raised = raise('included');
+mkdir $node->data_dir . '/conf.d' or die $!;
+write_file($node->data_dir . '/conf.d/size.conf', "max_wal_size = 6MB\n");
+$node->append_conf('postgresql.conf', "include_dir 'conf.d'");
+$node->reload;
+is_edited('included', $raised, 6);
+
+# An edit of anything else is none of walsizer's.
+$raised = raise('other edits');
+$node->append_conf('postgresql.conf', "work_mem = 5MB\nmax_wal_size = 6MB");
+$node->reload;
+evaluate($node) for 1 .. 2;
+is(setting_mb($node), $raised, 'other edits: the raise stays');
+is(last_event($node)->{number}, $number, 'other edits: nothing is noticed');
+
+# While the server is down.
+$node->stop;
+write_file($node->data_dir . '/conf.d/size.conf', "");
+$node->append_conf('postgresql.conf', 'max_wal_size = 7MB');
+$node->start;
+wait_for_worker($node);
+is_edited('while the server was down', $raised, 7);
+
+# An edit that makes no sense, or a file with errors, changes nothing.
+$raised = raise('nonsense');
+$node->append_conf('postgresql.conf', 'max_connections = = 3');
+$node->reload;
+wait_for_log_line($node, qr/syntax error in file/, $offset);
+evaluate($node) for 1 .. 2;
+is(setting_mb($node), $raised, 'a file with errors: the raise stays');
+is(last_event($node)->{number}, $number, 'a file with errors: nothing is noticed');
+$node->adjust_conf('postgresql.conf', 'max_connections', '20');
+
+# ---- edited, but not reloaded: walsizer's own reload makes it count
+
+$node->restart;
+wait_for_worker($node);
+$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+$node->restart;
+wait_for_worker($node);
+is(setting_mb($node), 7, 'pending: before');
+$node->append_conf('postgresql.conf', "max_wal_size = 40MB\nwork_mem = 6MB");
+force_checkpoints($node, 12);
+$number = last_event($node)->{number} + 1;
+$offset = log_offset($node);
+like(evaluate($node), qr/^raise: .*applied\)$/, 'pending: raised');
+$raised = (history($node))[$number - 1]{new_mb};
+is_edited('pending', $raised, 40);
+is($node->safe_psql('postgres', 'SHOW work_mem'), '6MB',
+	'pending: what else was pending is in force too');
+is_left_alone('pending');
+
+# ---- with a value of ALTER SYSTEM in between, an edit has no effect anyway
+
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '5MB'");
+$node->reload;
+wait_for($node, 'max_wal_size = 5 * 1048576');
+$raised = raise('ALTER SYSTEM');
+$node->append_conf('postgresql.conf', 'max_wal_size = 41MB');
+$node->reload;
+evaluate($node) for 1 .. 2;
+is(setting_mb($node), $raised, 'ALTER SYSTEM: hides an edit, whoever ran it');
+is($node->safe_psql('postgres', 'SELECT walsizer_revert() / 1048576'),
+	5, 'ALTER SYSTEM: revert gives back its value');
+like(auto_conf($node), qr/^max_wal_size = '5MB'$/m, 'ALTER SYSTEM: where it stood');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
+$node->reload;
+wait_for($node, 'max_wal_size = 41 * 1048576');
+is(last_event($node)->{action}, 'external', 'ALTER SYSTEM: which is somebody else\'s to take away');
+
+# ---- while walsizer is switched off
+
+$node->append_conf('postgresql.conf', 'max_wal_size = 4MB');
+$node->reload;
+wait_for($node, 'max_wal_size = 4 * 1048576');
+$raised = raise('switched off');
+set_conf($node, 'walsizer.enable = off');
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '5MB'");
+$node->reload;
+wait_for($node, 'found_size = 5 * 1048576');
+is(last_event($node)->{action}, 'external', 'switched off: changes are still noticed');
+force_checkpoints($node, 6);
+is(evaluate($node), 'none: walsizer.enable is off', 'switched off: nothing is done');
+is(setting_mb($node), 5, 'switched off: the value stays');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
+set_conf($node, 'walsizer.enable = on');
+wait_for($node, 'found_size = 4 * 1048576');
+
+# ---- the library is taken away, its line left behind
+
+$raised = raise('library gone');
+$node->stop;
+$node->append_conf('postgresql.conf', "shared_preload_libraries = ''");
+$node->start;
+is(setting_mb($node), $raised, 'library gone: its value stays');
+$node->psql('postgres', 'SELECT * FROM walsizer_status', stderr => \$stderr);
+like($stderr, qr/walsizer must be loaded via "shared_preload_libraries"/,
+	'library gone: which is said');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
+$node->reload;
+$node->poll_query_until('postgres', "SELECT current_setting('max_wal_size') = '4MB'")
+  or die 'max_wal_size stays';
+pass('library gone: ALTER SYSTEM RESET cleans up');
+$node->safe_psql('postgres', 'DROP EXTENSION walsizer');
+
+# And back again: what it remembers is not what is there now.
+$node->append_conf('postgresql.conf', "shared_preload_libraries = 'walsizer'");
+$node->restart;
+$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
+wait_for_worker($node);
+$event = last_event($node);
+is($event->{action}, 'external', 'library back: what was done meanwhile is noticed');
+is($event->{old_mb}, $raised, 'library back: from its own value');
+is($event->{new_mb}, 4, 'library back: to the administrator\'s');
+is(setting_mb($node), 4, 'library back: which stays');
+
+# The server was never told more than it had to be, and no step went wrong.
+is(scalar(grep { $_->{outcome} ne 'applied' && $_->{outcome} ne 'noted' } history($node)),
+	0, 'all that was tried was applied');
+is(log_count($node, qr/(ERROR|FATAL|PANIC):  (?!walsizer must be|terminating)/, 0), 0,
+	'without an error');
+$node->stop;
+
+done_testing();
