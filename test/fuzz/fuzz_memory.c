@@ -4,8 +4,10 @@
  *	  The reader of the state file, with any text.
  *
  * An input that begins with '+' gets the last line that it needs, so that what
- * is behind the checksum is reached too.  What is accepted must survive being
- * written and read again.
+ * is behind the checksum is reached too.  One that begins with '=' says what is
+ * to be remembered: that must be written and read as it was.  Then some bytes of
+ * the text are changed, and the last line is made to agree.  What is accepted
+ * must survive being written and read again.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -64,6 +66,105 @@ check(const WalsizerMemory *memory)
 	}
 }
 
+static uint64_t
+take(const uint8_t **data, size_t *left, int bytes)
+{
+	uint64_t	value = 0;
+
+	for (; bytes > 0 && *left > 0; bytes--, (*left)--)
+		value = value << 8 | *(*data)++;
+	return value;
+}
+
+static void
+take_event(const uint8_t **data, size_t *left, WalsizerEvent *event)
+{
+	size_t		length;
+
+	event->number += 1 + (int64_t) take(data, left, 1);
+	event->at = (int64_t) take(data, left, 8);
+	event->action = (WalsizerAction) (take(data, left, 1) % (WALSIZER_REVERT + 1));
+	event->reason = (WalsizerReason) (take(data, left, 1) % (WALSIZER_LAST_REASON + 1));
+	event->bound = (WalsizerBound) (take(data, left, 1) % (WALSIZER_BOUND_RECOVERY + 1));
+	event->outcome = (WalsizerOutcome) (take(data, left, 1) % (WALSIZER_LAST_OUTCOME + 1));
+	event->old_size = (int64_t) take(data, left, 3);
+	event->wanted = (int64_t) take(data, left, 3);
+	event->new_size = (int64_t) take(data, left, 3);
+	event->demand = (int64_t) take(data, left, 7);
+	event->rate = (int64_t) take(data, left, 7);
+	event->forced = (int64_t) take(data, left, 2);
+	event->requested = (int64_t) take(data, left, 2);
+	event->timeout = (int64_t) take(data, left, 4);
+	event->completion_target = (double) (take(data, left, 3) % 1000001) / 1e6;
+	event->standby = take(data, left, 1) & 1;
+	event->followed = (int64_t) take(data, left, 2) - 1;
+	length = (size_t) take(data, left, 1);
+	for (size_t i = 0; i < length && i < sizeof(event->message) - 1; i++)
+		event->message[i] = (char) take(data, left, 1);
+}
+
+/* What an input says is to be remembered, all of it within its ranges. */
+static void
+take_memory(const uint8_t **data, size_t *left, WalsizerMemory *memory)
+{
+	WalsizerEvent event = {0};
+	int			peaks;
+
+	memset(memory, 0, sizeof(*memory));
+	memory->system_identifier = take(data, left, 8);
+	memory->found = (int64_t) take(data, left, 3);
+	memory->found_by_alter_system = take(data, left, 1) & 1;
+	memory->written = (int64_t) take(data, left, 3);
+	memory->own = (int64_t) take(data, left, 3);
+	memory->configured = (int64_t) take(data, left, 3) - 1;
+	for (peaks = (int) take(data, left, 1); peaks > 0; peaks--)
+	{
+		int64_t		hour = 1 + (int64_t) take(data, left, 3);
+		WalsizerPeak *peak = &memory->peaks[hour % WALSIZER_PEAK_SLOTS];
+
+		peak->hour = hour;
+		peak->demand = 1 + (int64_t) take(data, left, 7);
+		peak->timeout = 1 + (int64_t) take(data, left, 4);
+	}
+	memory->num_events = (int) take(data, left, 1);
+	for (int i = 0; i < memory->num_events; i++)
+	{
+		take_event(data, left, &event);
+		memory->events[i] = event;
+	}
+}
+
+/* Write it, read it, then change some bytes for what follows. */
+static char *
+written_and_changed(const uint8_t *data, size_t left, size_t *length)
+{
+	static WalsizerMemory memory;
+	static WalsizerMemory again;
+	WalsizerMemoryError error = {0};
+	char	   *text = malloc(TEXT_SIZE + 64);
+
+	CHECK(text != NULL);
+	take_memory(&data, &left, &memory);
+	*length = walsizer_memory_format(&memory, text, TEXT_SIZE);
+	CHECK(*length > 0);
+	CHECK(walsizer_memory_parse(text, *length, &again, &error));
+	CHECK(memory.found == again.found && memory.own == again.own);
+	CHECK(memory.num_events == again.num_events);
+	CHECK(memcmp(memory.peaks, again.peaks, sizeof(memory.peaks)) == 0);
+
+	/* without the last line, which has to agree with the change */
+	while (--*length > 0 && text[*length - 1] != '\n')
+		;
+	while (left > 0 && *length > 0)
+	{
+		size_t		where = (size_t) take(&data, &left, 2) % *length;
+
+		text[where] = (char) take(&data, &left, 1);
+	}
+	*length = add_end(text, *length);
+	return text;
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -71,14 +172,20 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static WalsizerMemory again;
 	WalsizerMemoryError error = {0};
 	bool		whole = size > 0 && data[0] == '+';
-	char	   *text = malloc(size + 64);
+	char	   *text;
 	char	   *written;
 	size_t		length = size - whole;
 
-	CHECK(text != NULL);
-	memcpy(text, data + whole, length);
-	if (whole)
-		length = add_end(text, length);
+	if (size > 0 && data[0] == '=')
+		text = written_and_changed(data + 1, size - 1, &length);
+	else
+	{
+		text = malloc(size + 64);
+		CHECK(text != NULL);
+		memcpy(text, data + whole, length);
+		if (whole)
+			length = add_end(text, length);
+	}
 	/* exactly as large as it is, so that reading on is seen */
 	text = realloc(text, length > 0 ? length : 1);
 	if (walsizer_memory_parse(text, length, &memory, &error))
