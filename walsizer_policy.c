@@ -44,7 +44,7 @@
  * Where page images would make WAL pace the checkpoints, a size may go up to
  * this many times what the demand alone needs.
  */
-#define PACED_AT_MOST		1.6
+#define PACED_AT_MOST		1.5
 
 /*
  * It gets this much more than was measured, lest it creeps up step by step,
@@ -145,7 +145,8 @@ predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 	int64_t		soon;
 	int64_t		most;
 
-	if (!config->predict || projected < figures->capacity)
+	/* Without any load what was written stays written, and no raise is urgent. */
+	if (!config->predict || projected < figures->capacity || figures->rate == 0)
 		return 0;
 	if ((figures->until_forced < 0 || figures->until_forced > lead) &&
 		(double) figures->used < NEAR_CAPACITY * (double) figures->capacity)
@@ -158,7 +159,7 @@ predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 		return 0;
 
 	soon = walsizer_min(WALSIZER_LIMIT_BYTES, figures->used +
-						walsizer_to_bytes((double) figures->rate * (double) lead * 2 / 1000.0));
+						walsizer_to_bytes((double) figures->rate * (double) lead / 1000.0));
 	most = walsizer_max(whole_segments(2 * figures->in_force, settings), roomy_size(config, settings, figures->demand));
 	most = walsizer_max(most, roomy_size(config, settings, soon));
 	return walsizer_min(roomy_size(config, settings, projected), most);
