@@ -115,7 +115,8 @@ extern void walsizer_register_worker(void);
 extern WalsizerEvent walsizer_make_event(const WalsizerDecision *decision,
 										 const WalsizerSample *sample, int64 old_size);
 extern void walsizer_record(const WalsizerEvent *event);
-extern void walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied);
+extern void walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
+									const WalsizerFigures *figures);
 extern void walsizer_record_external(const WalsizerDecision *decision,
 									 const WalsizerSample *sample, int64 old_size);
 extern void walsizer_note_end_of_trouble(const WalsizerDecision *decision,

@@ -50,8 +50,15 @@ walsizer_record(const WalsizerEvent *event)
 
 /* The figures that led to a change, for the DETAIL of a message. */
 static int
-detail_of(const WalsizerEvent *event)
+detail_of(const WalsizerEvent *event, const WalsizerFigures *figures)
 {
+	if (event->reason == WALSIZER_BECAUSE_PREDICTED)
+		return errdetail("Reason: %s. WAL since the last checkpoint: %lld MB of the %lld MB that force one, at %.1f MB/s; the next is due by the clock in %lld s.",
+						 walsizer_reason_name(event->reason),
+						 (long long) (figures->used / WALSIZER_MB),
+						 (long long) (figures->capacity / WALSIZER_MB),
+						 (double) event->rate / WALSIZER_MB,
+						 (long long) (figures->until_timed / 1000));
 	return errdetail("Reason: %s. WAL written within checkpoint_timeout: %lld MB, now %.1f MB/s. Checkpoints forced by WAL volume in that time: %lld.",
 					 walsizer_reason_name(event->reason),
 					 (long long) (event->demand / WALSIZER_MB),
@@ -60,25 +67,25 @@ detail_of(const WalsizerEvent *event)
 }
 
 static void
-log_change(const WalsizerEvent *event)
+log_change(const WalsizerEvent *event, const WalsizerFigures *figures)
 {
 	if (event->outcome == WALSIZER_APPLIED)
 		ereport(LOG,
 				(errmsg("walsizer changed max_wal_size from %lld MB to %lld MB",
 						(long long) event->old_size, (long long) event->new_size),
-				 detail_of(event)));
+				 detail_of(event, figures)));
 	else if (event->outcome == WALSIZER_DRY_RUN)
 		ereport(LOG,
 				(errmsg("walsizer would change max_wal_size from %lld MB to %lld MB",
 						(long long) event->old_size, (long long) event->new_size),
-				 detail_of(event),
+				 detail_of(event, figures),
 				 errhint("Turn walsizer.dry_run off to have it done.")));
 	else
 		ereport(WARNING,
 				(errmsg("walsizer could not change max_wal_size from %lld MB to %lld MB: %s",
 						(long long) event->old_size, (long long) event->new_size,
 						event->message),
-				 detail_of(event),
+				 detail_of(event, figures),
 				 errhint("walsizer keeps watching and tries again every checkpoint_timeout; this message is not repeated.")));
 }
 
@@ -121,14 +128,15 @@ is_news(const WalsizerApplied *applied, int64 mb)
  * log it, if that is news.
  */
 void
-walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied)
+walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
+						const WalsizerFigures *figures)
 {
 	event->outcome = applied->outcome;
 	strlcpy(event->message, applied->message, sizeof(event->message));
 	if (!is_news(applied, event->new_size))
 		return;
 	walsizer_record(event);
-	log_change(event);
+	log_change(event, figures);
 }
 
 /*
@@ -165,7 +173,7 @@ walsizer_note_end_of_trouble(const WalsizerDecision *decision, const WalsizerSam
 		event.new_size = event.wanted = sample->settings.max_wal_size;
 		strlcpy(event.message, "took effect with a later reload", sizeof(event.message));
 		walsizer_record(&event);
-		log_change(&event);
+		log_change(&event, &decision->figures);
 	}
 }
 

@@ -252,6 +252,8 @@ say_outlook(FunctionCallInfo fcinfo, const WalsizerShared *shared)
 	else if (figures->wanted > figures->limit && figures->limit_by != WALSIZER_UNBOUND)
 		say(fcinfo, "To do: demand needs %s, which this bound forbids. See walsizer_advice.",
 			size_text(figures->wanted));
+	else if (shared->state.own != 0 && figures->wanted < figures->in_force)
+		say(fcinfo, "Nothing to do for max_wal_size; walsizer lowers it when the demand of the whole lookback leaves it far too large. Other settings: see walsizer_companions().");
 	else
 		say(fcinfo, "Nothing to do for max_wal_size. Other settings: see walsizer_companions().");
 }

@@ -188,7 +188,7 @@ change_setting(const WalsizerDecision *decision, const WalsizerSample *sample,
 
 	try_change(decision->target, applied);
 	walsizer_read_files();
-	walsizer_record_attempt(&event, applied);
+	walsizer_record_attempt(&event, applied, &decision->figures);
 }
 
 /*
@@ -223,7 +223,7 @@ give_back(const WalsizerDecision *decision, const WalsizerSample *sample,
 		LWLockRelease(walsizer_shared->lock);
 		event.new_size = applied->in_force;
 	}
-	walsizer_record_attempt(&event, applied);
+	walsizer_record_attempt(&event, applied, &decision->figures);
 }
 
 /* What walsizer_revert() asks for, in the form of a decision. */
