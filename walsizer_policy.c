@@ -446,7 +446,7 @@ apply_rules(const WalsizerConfig *config, const WalsizerState *state,
 		decide_raise(decision, WALSIZER_BECAUSE_FORCED, size);
 	else if (!sample->standby && (size = predict_rule(config, sample, figures)) > 0)
 		decide_raise(decision, WALSIZER_BECAUSE_PREDICTED, size);
-	else if (cycle && (size = pace_rule(state, figures)) > 0)
+	else if (!sample->standby && cycle && (size = pace_rule(state, figures)) > 0)
 		decide_raise(decision, WALSIZER_BECAUSE_PACED, size);
 	else if ((size = boost_over_rule(config, state, sample, figures)) > 0)
 		decide_lower(decision, WALSIZER_BECAUSE_PLAN_OVER, walsizer_min(size, allowed));

@@ -73,7 +73,7 @@ take_config(Input *in, WalsizerConfig *config)
 static void
 replace(Input *in, WalsizerSample *s)
 {
-	switch (take(in, 1) % 18)
+	switch (take(in, 1) % 20)
 	{
 		case 0: s->now = (int64_t) take(in, 8); break;
 		case 1: s->hour = (int64_t) take(in, 8); break;
@@ -95,6 +95,8 @@ replace(Input *in, WalsizerSample *s)
 		case 13: s->settings.max_wal_size = (int64_t) take(in, 8); break;
 		case 14: s->settings.completion_target = take_double(in); break;
 		case 15: s->settings.timeout = (int64_t) take(in, 8); break;
+		case 17: s->boost = (int64_t) take(in, 3); break;
+		case 18: s->boost = 0; break;
 		case 16: s->configured = (int64_t) take(in, 4); break;
 		default:
 			s->primary_redo = take(in, 8);

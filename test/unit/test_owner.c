@@ -227,6 +227,55 @@ our_value_reset_to_ours_by_a_standby_clone(void **unused)
 	assert_int_equal(d->state.own, size);
 }
 
+static void
+an_edit_underneath_makes_our_value_give_way(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.configured = 1024;
+	raised(d);
+	d->sample.configured = -1;	/* not read this time: nothing to conclude */
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+	d->sample.configured = 3000;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_EDITED);
+	assert_int_equal(d->last.target, 3000);
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+}
+
+static void
+an_edit_before_we_wrote_is_nothing_to_us(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.configured = 1024;
+	driver_step(d, 0, 0);
+	d->sample.configured = 3000;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+}
+
+static void
+a_planned_load_borrows_a_size(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	driver_run(d, 700, MB);
+	d->sample.boost = 8192;
+	driver_run(d, 2, MB);
+	assert_int_equal(d->sample.settings.max_wal_size, 8192);
+	assert_int_equal(d->raises, 1);
+	driver_run(d, 200, 10 * MB);
+	d->sample.boost = 0;
+	driver_run(d, 900, MB);
+	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+	assert_int_equal(d->lowers, 1);
+	/* what was planned is not remembered */
+	assert_true(d->last.figures.learned < 1000 * MB);
+}
+
 int
 main(void)
 {
@@ -241,6 +290,9 @@ main(void)
 		cmocka_unit_test(given_back),
 		cmocka_unit_test(ownership_outlives_a_restart),
 		cmocka_unit_test(changed_while_the_server_was_down),
+		cmocka_unit_test(an_edit_underneath_makes_our_value_give_way),
+		cmocka_unit_test(an_edit_before_we_wrote_is_nothing_to_us),
+		cmocka_unit_test(a_planned_load_borrows_a_size),
 		cmocka_unit_test(our_value_reset_to_ours_by_a_standby_clone),
 	};
 

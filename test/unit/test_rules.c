@@ -394,6 +394,31 @@ what_was_seen_is_remembered(void **unused)
 	assert_int_equal(walsizer_learned_demand(&d->state, hour, 100, 300 * SECOND), 0);
 }
 
+static void
+a_standby_follows_its_primary(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.standby = true;
+	d->sample.primary_time = 1700000000;
+	d->sample.primary_redo = d->sample.write_lsn;
+	for (int i = 0; i < 1000; i++)
+	{
+		if (i % 300 == 299)
+		{
+			d->sample.primary_time += 300;
+			d->sample.primary_redo += 1200 * MB;
+		}
+		driver_step(d, SECOND, 50 * MB);	/* catching up, much faster */
+		if (i % 20 == 0)
+			driver_checkpoint(d, true);
+	}
+	assert_int_equal(d->raises, 1);
+	assert_int_equal(d->sample.settings.max_wal_size,
+					 walsizer_size_for(1440 * MB, &d->sample.settings));
+}
+
 /*
  * An hour of intervals that write 400MB in their first 30 s and 400MB evenly in
  * the rest, or all of it evenly.
@@ -611,6 +636,7 @@ main(void)
 		cmocka_unit_test(lowering_waits_for_little_wal),
 		cmocka_unit_test(disabled_watches_only),
 		cmocka_unit_test(a_standby_ignores_its_own_restartpoints),
+		cmocka_unit_test(a_standby_follows_its_primary),
 		cmocka_unit_test(not_applied_is_retried_once_a_timeout),
 		cmocka_unit_test(evaluate_runs_the_cycles_rules),
 		cmocka_unit_test(early_wakes_shorten_no_cycle),
