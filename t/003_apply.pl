@@ -148,13 +148,12 @@ foreach my $case (@cases)
 {
 	my $name = $case->{name};
 
-	$node = $case->{node} = make_node($name);
-	if ($case->{options})
-	{
-		$node->stop;
-		start_with_options($node, $case->{options});
-		wait_for_worker($node);
-	}
+	# Predict only from a restart on: CREATE EXTENSION wrote WAL, too.
+	$node = $case->{node} = make_node($name, conf => $classic);
+	$node->stop;
+	$node->append_conf('postgresql.conf', 'walsizer.predict = on');
+	$case->{options} ? start_with_options($node, $case->{options}) : $node->start;
+	wait_for_worker($node);
 	$case->{pid} = worker_pid($node);
 	$case->{make}->($node) if $case->{make};
 
