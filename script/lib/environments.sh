@@ -66,13 +66,10 @@ find_cassert_server() { # version, one that find_server finds in Debian
 
     can_isolate || die "needs root and namespaces to build a server"
     need_packages bison flex bzip2 xz-utils && apt_get update || return 1
-    make_run_dir
-    if tarball=$(download_source "$1" "$RUN_DIR/source"); then
-        in_cache "$SERVER_PREFIX" build_with_assertions "$SERVER_CHROOT" "$tarball" || status=1
-    else
+    tarball=$(download_source "$1" "$RUN_DIR/source") &&
+        in_cache "$SERVER_PREFIX" build_with_assertions "$SERVER_CHROOT" "$tarball" ||
         status=1
-    fi
-    clean_up
+    remove_tree "$RUN_DIR/source"
     return "$status"
 }
 
@@ -255,8 +252,8 @@ build_with_assertions() { # chroot or "", source, directory
     local chroot=$1 tarball=$2 dir=$3
 
     RUN_DIR=$dir/run
-    mkdir -p "$RUN_DIR/root" "$RUN_DIR/tmp/w/src"
-    chmod 1777 "$RUN_DIR/tmp"
+    make_work_dir
+    mkdir "$RUN_DIR/tmp/w/src"
     tar -C "$RUN_DIR/tmp/w/src" --strip-components 1 -xf "$tarball"
     cp "$ROOT/script/lib/build-cassert" "$RUN_DIR/tmp/w/"
 

@@ -8,6 +8,11 @@
 # it ends, the kernel ends every server that it started), network (a loopback
 # device and nothing else; no port can be taken) and System V IPC.  The run
 # directory is removed at the end, so nothing is left.
+#
+#     RUN_DIR/tree   the sources as they were when the run started
+#     RUN_DIR/root   where the root of a chroot is mounted
+#     RUN_DIR/tmp    /tmp, as the run sees it
+#     RUN_DIR/tmp/w  where it works
 
 APART=(unshare --mount --pid --ipc --net --fork --kill-child --)
 
@@ -23,7 +28,12 @@ make_run_dir() {
     exec {RUN_LOCK}<"$RUN_DIR"
     flock "$RUN_LOCK"
     chmod 0711 "$RUN_DIR"
-    mkdir "$RUN_DIR/root" "$RUN_DIR/tmp" "$RUN_DIR/tmp/w"
+}
+
+# Empties the work directory, or makes it: one server is tested at a time.
+make_work_dir() {
+    remove_tree "$RUN_DIR/tmp"
+    mkdir -p "$RUN_DIR/root" "$RUN_DIR/tmp/w"
     chmod 1777 "$RUN_DIR/tmp"
 }
 
