@@ -158,73 +158,6 @@ a_statement_with_the_old_value_raises_once(void **unused)
 }
 
 static void
-max_binds_and_is_named(void **unused)
-{
-	Driver	   *d = driver_new();
-
-	(void) unused;
-	d->config.max = 1500;
-	driver_step(d, 0, 0);
-	while (d->raises == 0)
-		driver_step(d, SECOND, 8 * MB);
-	assert_int_equal(d->last.target, 1488);	/* whole segments */
-	assert_int_equal(d->last.bound, WALSIZER_BOUND_MAX);
-	assert_true(d->last.wanted > d->last.target);
-	driver_run(d, 3600, 8 * MB);
-	assert_int_equal(d->raises, 1);
-	assert_int_equal(d->sample.settings.max_wal_size, 1488);
-}
-
-static void
-a_bound_below_never_lowers_what_is_not_ours(void **unused)
-{
-	Driver	   *d = driver_new();
-
-	(void) unused;
-	d->config.max = 512;
-	driver_run(d, 3600, 8 * MB);
-	assert_int_equal(d->raises + d->lowers, 0);
-	assert_int_equal(d->sample.settings.max_wal_size, 1024);
-	d->sample.evaluate = true;
-	driver_step(d, SECOND, 8 * MB);
-	assert_int_equal(d->lowers, 0);
-}
-
-static void
-a_bound_that_comes_down_lowers_our_raise(void **unused)
-{
-	Driver	   *d = driver_new();
-
-	(void) unused;
-	driver_run(d, 1800, 8 * MB);
-	assert_true(d->sample.settings.max_wal_size > 4000);
-	d->config.max = 2048;
-	driver_run(d, 1200, 1 * MB);
-	assert_int_equal(d->lowers, 1);
-	assert_int_equal(d->sample.settings.max_wal_size, 2048);
-
-	/* not below what was found */
-	d->config.max = 2;
-	driver_run(d, 1200, 1 * MB);
-	assert_int_equal(d->sample.settings.max_wal_size, 1024);
-	driver_run(d, 1200, 1 * MB);
-	assert_int_equal(d->sample.settings.max_wal_size, 1024);
-}
-
-static void
-never_below_two_segments(void **unused)
-{
-	Driver	   *d = driver_new();
-
-	(void) unused;
-	d->sample.settings.segment_size = 1024 * MB;
-	d->config.max = 2;
-	driver_run(d, 1200, 30 * MB);
-	assert_true(d->sample.settings.max_wal_size == 1024 ||
-				d->sample.settings.max_wal_size >= 2048);
-}
-
-static void
 lowers_what_it_raised_after_the_lookback(void **unused)
 {
 	Driver	   *d = driver_new();
@@ -563,57 +496,6 @@ forgetting_lets_a_raise_go_after_two_windows(void **unused)
 	assert_int_equal(d->lowers, 1);
 }
 
-static void
-disk_space_binds(void **unused)
-{
-	Driver	   *d = driver_new();
-
-	(void) unused;
-	d->sample.has_disk = true;
-	d->sample.disk_free = 3000 * MB;
-	d->sample.disk_wal = 1000 * MB;
-	driver_run(d, 1500, 8 * MB);
-	assert_int_equal(d->sample.settings.max_wal_size, 2000);
-	assert_int_equal(d->last.figures.limit_by, WALSIZER_BOUND_DISK);
-
-	/* filled by others: our raise goes, what was found stays */
-	d->sample.disk_free = 500 * MB;
-	driver_step(d, SECOND, 8 * MB);
-	assert_int_equal(d->last.action, WALSIZER_LOWER);
-	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOUND_FELL);
-	assert_int_equal(d->sample.settings.max_wal_size, 1024);
-}
-
-static void
-recovery_time_binds(void **unused)
-{
-	Driver	   *d = driver_new();
-
-	(void) unused;
-	d->config.max_recovery_time = 50 * SECOND;
-	d->config.replay_rate = 40.0 * MB;
-	driver_run(d, 1500, 8 * MB);
-	assert_int_equal(d->sample.settings.max_wal_size, 2000);
-	assert_int_equal(d->last.figures.limit_by, WALSIZER_BOUND_RECOVERY);
-}
-
-/* A bound that moves a little must not make a change of every movement. */
-static void
-a_bound_that_trembles_changes_little(void **unused)
-{
-	Driver	   *d = driver_new();
-
-	(void) unused;
-	d->sample.has_disk = true;
-	d->sample.disk_wal = 1000 * MB;
-	for (int i = 0; i < 7200; i++)
-	{
-		d->sample.disk_free = (3000 + (i * 37) % 400) * MB;
-		driver_run(d, 1, 8 * MB);
-	}
-	assert_in_range(d->raises + d->lowers, 1, 4);
-}
-
 int
 main(void)
 {
@@ -627,10 +509,6 @@ main(void)
 		cmocka_unit_test(forced_rule_waits_for_the_threshold),
 		cmocka_unit_test(a_known_load_is_not_taken_for_more),
 		cmocka_unit_test(a_statement_with_the_old_value_raises_once),
-		cmocka_unit_test(max_binds_and_is_named),
-		cmocka_unit_test(a_bound_below_never_lowers_what_is_not_ours),
-		cmocka_unit_test(a_bound_that_comes_down_lowers_our_raise),
-		cmocka_unit_test(never_below_two_segments),
 		cmocka_unit_test(lowers_what_it_raised_after_the_lookback),
 		cmocka_unit_test(lowers_to_min),
 		cmocka_unit_test(lowering_waits_for_little_wal),
@@ -647,9 +525,6 @@ main(void)
 		cmocka_unit_test(changes_on_the_heels_of_another_are_all_reported),
 		cmocka_unit_test(a_raise_is_kept_for_an_hour),
 		cmocka_unit_test(forgetting_lets_a_raise_go_after_two_windows),
-		cmocka_unit_test(disk_space_binds),
-		cmocka_unit_test(recovery_time_binds),
-		cmocka_unit_test(a_bound_that_trembles_changes_little),
 	};
 
 	return cmocka_run_group_tests_name("policy, rules", tests, NULL, NULL);
