@@ -1,0 +1,198 @@
+
+# A standby is sized by what its primary writes, against its own disk, and is
+# ready for the day on which it becomes the primary.
+#
+# Failure of other tuners that this file covers: 9, nothing runs on a standby,
+# restartpoints are forced, and after promotion all has to be learned anew.
+#
+# checkpoint_timeout cannot be less than 30 seconds, and two intervals before
+# and two after a promotion are what this is about: all runs side by side.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time usleep);
+use WalsizerTest;
+
+plan skip_all => 'needs file systems of its own' unless $ENV{WALSIZER_SMALL_FS};
+
+my ($status, $event, $load, $since);
+
+# 1.5 MB/s are 45 MB in checkpoint_timeout.
+my $rate   = 1.5;
+my $needed = size_for_mb($rate * 30 * MB, 1, 0.9);
+
+my $primary = make_node('primary', streaming => 1, conf => <<'END');
+walsizer.enable = off
+walsizer.sample_interval = 200ms
+wal_log_hints = on
+max_wal_senders = 10
+END
+$primary->safe_psql('postgres', "SELECT pg_create_physical_replication_slot('late', true)");
+$primary->backup('early');
+set_conf($primary, 'walsizer.enable = on');
+$load = start_load($primary, $rate);
+
+# A standby from a backup; what its name says of it is checked further down.
+sub make_standby
+{
+	my ($name, $source, $backup, $conf, $volume) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init_from_backup($primary, $backup, has_streaming => 1);
+	$node->enable_streaming($source);
+	$node->append_conf('postgresql.conf', "walsizer.enable = on\n" . ($conf // ''));
+	move_wal($node, $volume) if $volume;
+	$node->start unless $name eq 'catching_up';
+	return $node;
+}
+
+# max_wal_size in postgresql.auto.conf, in MB.
+sub setting_in_file
+{
+	return auto_conf($_[0]) =~ /^max_wal_size = '(\d+)MB'$/m ? $1 : undef;
+}
+
+my $standby = make_standby('standby', $primary, 'early');
+my $cascade = make_standby('cascade', $standby, 'early');
+my $warm    = make_standby('warm', $primary, 'early', "hot_standby = off\n");
+my $behind  = make_standby('catching_up', $primary, 'early',
+	"primary_slot_name = 'late'\nmax_wal_size = " . ($needed + 16) . "MB\n");
+my $asleep = log_offset($warm);
+
+wait_for_worker($standby);
+$status = status($standby);
+is($status->{role}, 'standby', 'walsizer runs on a hot standby');
+is($status->{state}, 'watching', 'as anywhere');
+is($status->{max_wal_size}, 4 * MB, 'beginning with what is there');
+
+# ---- the primary raises for itself, at once
+
+wait_for($primary, "own_size >= $needed * 1048576");
+$status = status($standby);
+is($status->{own_size}, undef, 'the standby does not raise for the speed of replay');
+
+# ---- and the standby when it knows what the primary writes
+
+wait_for($standby, "own_size >= $needed * 1048576");
+($event) = history($standby);
+is($event->{action}, 'raise', 'the standby raises');
+is($event->{role}, 'standby', 'as a standby');
+is($event->{reason}, 'the primary writes more WAL than that between two checkpoints',
+	'for what the primary writes');
+is($event->{outcome}, 'applied', 'without waiting for a promotion');
+$status = status($standby);
+cmp_ok($status->{demand}, '>=', 0.7 * $rate * 30 * MB, 'its demand is that of the primary');
+cmp_ok($status->{demand}, '<=', 1.4 * $rate * 30 * MB, 'and not its own');
+cmp_ok($status->{max_wal_size}, '<=', 1.7 * $needed * MB, 'nor is its size');
+like(auto_conf($standby), qr/^max_wal_size = '\d+MB'$/m, 'its own file says so');
+wait_for($cascade, "own_size >= $needed * 1048576");
+is(status($cascade)->{role}, 'standby', 'a standby of a standby raises as well');
+is(last_event($cascade)->{reason},
+	'the primary writes more WAL than that between two checkpoints', 'for the same reason');
+
+# ---- catching up forces restartpoints, which is no reason to raise
+
+$primary->poll_query_until('postgres', <<"END") or die 'the primary writes no WAL';
+SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) > 1.5 * $rate * 30 * 1048576
+FROM pg_replication_slots
+END
+$behind->start;
+wait_for_worker($behind);
+$primary->wait_for_catchup('catching_up', 'replay', $primary->lsn('write'));
+cmp_ok(log_count($behind, qr/restartpoint starting:.* wal\b/), '>=', 1,
+	'catching up: restartpoints are forced');
+evaluate($behind) for 1 .. 2;
+is(setting_mb($behind), $needed + 16, 'catching up: which is no reason to raise');
+is(scalar(my @none = history($behind)), 0, 'catching up: nothing is done at all');
+unlike(auto_conf($behind), qr/max_wal_size/, 'each server writes its own file');
+
+# ---- a clone that brought the primary's value and memory to a smaller disk
+
+$primary->backup('late');
+my $own = status($primary)->{own_size} / MB;
+my $clone = make_standby('clone', $primary, 'late', "walsizer.max_disk_percent = 20\n",
+	small_volume(5, 3 * $own));
+wait_for_worker($clone);
+wait_for($clone, "own_size < $own * 1048576 AND max_wal_size <= disk_limit");
+$event = last_event($clone);
+is($event->{action}, 'lower', 'clone: lowers what the primary needed');
+is($event->{reason}, 'a bound has come down', 'clone: because of a bound');
+is($event->{bound}, 'disk', 'clone: of its own disk');
+is($event->{old_mb}, $own, 'clone: from the value that came with it');
+is(setting_mb($primary), $own, 'clone: and nobody else does');
+wait_for($clone, "limited_by = 'disk' AND demand > 0");
+cmp_ok(status($clone)->{disk_limit}, '<', status($standby)->{disk_limit},
+	'clone: each server has its own bound');
+
+# ---- promotion
+
+my $forced = status($standby)->{checkpoints_forced};
+set_conf($primary, "wal_keep_size = '300MB'");
+$standby->promote;
+stop_load($load);
+$load  = start_load($standby, $rate);
+$since = time;
+wait_for($standby, "role = 'primary'");
+pass('promotion: the same worker goes on');
+is(status($standby)->{own_size} >= $needed * MB, 1, 'promotion: with its size');
+
+# No worker there until now.
+is(log_count($warm, qr/walsizer/, $asleep), 0, 'hot_standby = off: nothing runs');
+$warm->promote;
+wait_for_worker($warm);
+is(status($warm)->{role}, 'primary', 'hot_standby = off: the worker starts at promotion');
+my $warm_load = start_load($warm, $rate);
+wait_for($warm, 'own_size > 4 * 1048576');
+is(last_event($warm)->{role}, 'primary', 'hot_standby = off: and raises at once');
+stop_load($warm_load);
+$warm->stop('immediate');
+
+# The old primary goes on for a moment, and has to be rewound: it gets value
+# and memory of the new one, on a smaller disk.
+write_wal($primary, 1);
+$clone->stop;
+$behind->stop;
+$primary->stop;
+my $conf = slurp_file($primary->data_dir . '/postgresql.conf');
+$primary->command_ok(
+	[
+		'pg_rewind', '--no-sync', '--source-server', $standby->connstr('postgres'),
+		'--target-pgdata', $primary->data_dir
+	],
+	'rewind: done');
+write_file($primary->data_dir . '/postgresql.conf', $conf);
+$primary->append_conf('postgresql.conf', "walsizer.max_disk_percent = 20\n");
+$primary->enable_streaming($standby);
+is(setting_in_file($primary), status($standby)->{own_size} / MB,
+	'rewind: the value of the other has come along');
+move_wal($primary, small_volume(6, 4 * $own));
+$primary->start;
+wait_for_worker($primary);
+wait_for($primary, "role = 'standby' AND own_size IS NOT NULL AND max_wal_size <= disk_limit");
+is(last_event($primary)->{bound}, 'disk', 'rewind: within its own bound, by itself');
+
+# The next standby follows the new primary, on its new timeline.
+wait_for($cascade, "demand > 0.5 * $rate * 30 * 1048576");
+is(status($cascade)->{role}, 'standby', 'the standby of a standby follows');
+
+# Two whole intervals.
+usleep(200_000) while time < $since + 62;
+is(count_forced_in_log($standby), 0,
+	'promotion: WAL forces no checkpoint in the two intervals that follow');
+cmp_ok(log_count($standby, qr/checkpoint starting: time/), '>=', 1,
+	'promotion: the clock starts them');
+$status = status($standby);
+is($status->{checkpoints_forced}, $forced, 'promotion: as walsizer itself says');
+stop_load($load);
+cmp_ok($status->{demand}, '>', 0.8 * $rate * 30 * MB, 'under a load that would have');
+is(log_count($_, qr/PANIC/), 0, $_->name . ': alive')
+  foreach $primary, $standby, $cascade, $clone, $behind, $warm;
+$_->stop('immediate') foreach $cascade, $primary, $standby;
+
+done_testing();
