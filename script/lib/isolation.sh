@@ -28,9 +28,10 @@ make_run_dir() {
     exec {RUN_LOCK}<"$RUN_DIR"
     flock "$RUN_LOCK"
     chmod 0711 "$RUN_DIR"
+    make_work_dir
 }
 
-# Empties the work directory, or makes it: one server is tested at a time.
+# Makes the work directory, or empties it for the next server.
 make_work_dir() {
     remove_tree "$RUN_DIR/tmp"
     mkdir -p "$RUN_DIR/root" "$RUN_DIR/tmp/w"
