@@ -36,6 +36,7 @@ EXTRA_CLEAN = tmp_regress
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+include dist.mk
 
 # The policy knows no server: its tests are ordinary programs.
 .PHONY: check-unit check-fuzz
