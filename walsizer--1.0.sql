@@ -35,6 +35,7 @@ CREATE FUNCTION walsizer_status(
     OUT last_decision text,
     OUT last_reason text,
     OUT sampled_at timestamptz,
+    OUT remark text,
     OUT trouble text,
     OUT trouble_message text,
     OUT trouble_since timestamptz,
@@ -148,6 +149,23 @@ CREATE FUNCTION walsizer_boost_end()
 RETURNS text
 AS 'MODULE_PATHNAME'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION walsizer_status() IS 'state of walsizer, one row';
+COMMENT ON FUNCTION walsizer_history() IS 'adjustments of max_wal_size, oldest first';
+COMMENT ON FUNCTION walsizer_demand() IS 'hourly peaks of WAL per checkpoint_timeout';
+COMMENT ON FUNCTION walsizer_advice() IS 'what other values of max_wal_size would mean';
+COMMENT ON FUNCTION walsizer_companions() IS 'other settings worth a change';
+COMMENT ON FUNCTION walsizer_instructions() IS 'how to set the wanted size by hand';
+COMMENT ON FUNCTION walsizer_report() IS 'a page on the state of walsizer to read';
+COMMENT ON FUNCTION walsizer_evaluate() IS 'apply all rules now';
+COMMENT ON FUNCTION walsizer_revert() IS 'give back the value that walsizer found';
+COMMENT ON FUNCTION walsizer_reset() IS 'forget history and learned demand';
+COMMENT ON FUNCTION walsizer_boost(text, interval) IS 'raise now, for a while, for a planned load';
+COMMENT ON FUNCTION walsizer_boost_end() IS 'end a planned load before its time';
+COMMENT ON VIEW walsizer_status IS 'state of walsizer, one row';
+COMMENT ON VIEW walsizer_history IS 'adjustments of max_wal_size, oldest first';
+COMMENT ON VIEW walsizer_demand IS 'hourly peaks of WAL per checkpoint_timeout';
+COMMENT ON VIEW walsizer_advice IS 'what other values of max_wal_size would mean';
 
 -- Reading is for monitoring, changing for superusers, who may grant it.
 REVOKE ALL ON FUNCTION walsizer_status() FROM PUBLIC;

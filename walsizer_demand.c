@@ -159,6 +159,7 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 	figures->demand = walsizer_max(0, walsizer_distance(oldest->lsn, sample->write_lsn) - skipped);
 	figures->window = walsizer_min(sample->now - oldest->ms, sample->settings.timeout);
 	figures->forced = walsizer_forced_total(state) - oldest->forced;
+	figures->stale = state->checkpoints[WALSIZER_CAUSE_STALE] - oldest->stale;
 	figures->requested = state->requested_total - oldest->requested;
 }
 
@@ -184,6 +185,7 @@ walsizer_note_window(WalsizerState *state, const WalsizerSample *sample, Walsize
 	state->step_demand = 0;
 	mark.hour = sample->hour;
 	mark.forced = walsizer_forced_total(state);
+	mark.stale = state->checkpoints[WALSIZER_CAUSE_STALE];
 	mark.requested = state->requested_total;
 	walsizer_add_mark(state, &mark);
 }

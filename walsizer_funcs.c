@@ -215,6 +215,7 @@ walsizer_status(PG_FUNCTION_ARGS)
 		walsizer_put_text(&row, walsizer_action_name(shared->decision.action));
 		walsizer_put_text(&row, walsizer_reason_name(shared->decision.reason));
 		walsizer_put_time(&row, shared->sampled_at);
+		walsizer_put_text(&row, walsizer_remark(shared));
 	}
 	else
 	{

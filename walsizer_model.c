@@ -272,6 +272,7 @@ note_disk(WalsizerState *state, const WalsizerSample *sample)
 	if (!sample->has_disk)
 		return;
 	state->has_disk = true;
+	state->disk_held = walsizer_min(walsizer_max(sample->disk_held, 0), WALSIZER_LIMIT_BYTES);
 	state->disk_room =
 		walsizer_min(walsizer_max(sample->disk_free, 0), WALSIZER_LIMIT_BYTES) +
 		walsizer_min(walsizer_max(sample->disk_wal, 0), WALSIZER_LIMIT_BYTES);
@@ -412,6 +413,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 		mark.lsn = sample->redo_lsn;
 		mark.hour = sample->hour;
 		mark.forced = walsizer_forced_total(state);
+		mark.stale = state->checkpoints[WALSIZER_CAUSE_STALE];
 		mark.requested = state->requested_total;
 		walsizer_add_mark(state, &mark);
 	}

@@ -140,6 +140,7 @@ typedef struct WalsizerSample
 	bool		has_disk;		/* are the two fields below filled? */
 	int64_t		disk_free;		/* bytes available to the server */
 	int64_t		disk_wal;		/* bytes of pg_wal that max_wal_size covers */
+	int64_t		disk_held;		/* and those that something else holds back */
 	uint64_t	primary_redo;	/* standby: the checkpoint of the primary that the */
 	int64_t		primary_time;	/* last restartpoint used; s of its clock, 0: none */
 	WalsizerSettings settings;
@@ -153,6 +154,7 @@ typedef struct WalsizerMark
 	int64_t		demand;			/* largest W since the mark before */
 	int64_t		hour;
 	int64_t		forced;			/* WAL-forced checkpoints, stale ones too */
+	int64_t		stale;			/* the stale ones of them */
 	int64_t		requested;
 } WalsizerMark;
 
@@ -249,6 +251,7 @@ typedef struct WalsizerState
 	/* the last disk figures read, for the steps that read none */
 	bool		has_disk;
 	int64_t		disk_room;		/* bytes that WAL has or could have */
+	int64_t		disk_held;		/* bytes of WAL that are not ours to free */
 
 	/* standby: the primary's checkpoint from which W is counted */
 	uint64_t	primary_redo;
@@ -277,6 +280,7 @@ typedef struct WalsizerFigures
 	int64_t		until_timed;	/* ms */
 	int64_t		until_forced;	/* ms at the recent rate, -1: not before */
 	int64_t		forced;			/* WAL-forced checkpoints in the window */
+	int64_t		stale;			/* those of them that no raise could prevent */
 	int64_t		requested;		/* requested checkpoints in the window */
 } WalsizerFigures;
 

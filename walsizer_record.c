@@ -237,5 +237,6 @@ walsizer_warn_of_bound(const WalsizerDecision *decision)
 				(errmsg("checkpoints are forced by WAL volume, and %s keeps walsizer from raising max_wal_size above %lld MB",
 						settings[decision->bound], (long long) figures->in_force),
 				 errdetail("The present load needs %lld MB.", (long long) decision->wanted),
-				 errhint("Raise %s if the server can bear it.", settings[decision->bound])));
+				 errhint("Raise %s so that it allows %lld MB, if the server can bear it.",
+						 settings[decision->bound], (long long) decision->wanted)));
 }

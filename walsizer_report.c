@@ -244,6 +244,8 @@ say_outlook(FunctionCallInfo fcinfo, const WalsizerShared *shared)
 	put_line(fcinfo, "");
 	say(fcinfo, "The limit is %s (%s).", size_text(figures->limit),
 		walsizer_bound_name(figures->limit_by));
+	if (walsizer_remark(shared) != NULL)
+		say(fcinfo, "Note: %s.", walsizer_remark(shared));
 	if (shared->worker_pid == 0)
 		say(fcinfo, "To do: the worker is not running; see the server log, and make sure that max_worker_processes leaves room for it.");
 	else if (shared->trouble.outcome != WALSIZER_NOTED)

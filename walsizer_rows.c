@@ -155,3 +155,25 @@ walsizer_replay_rate_source(const WalsizerShared *shared)
 		return "configured";
 	return walsizer_measured_replay_rate(shared) > 0 ? "measured" : "assumed";
 }
+
+/*
+ * What a larger max_wal_size would not help against, NULL if there is nothing
+ * of that kind.  The one that explains forced checkpoints comes first.
+ */
+const char *
+walsizer_remark(const WalsizerShared *shared)
+{
+	const WalsizerSample *sample = &shared->sample;
+	const WalsizerState *state = &shared->state;
+	int64		in_force = sample->settings.max_wal_size * WALSIZER_MB;
+
+	if (shared->decision.figures.stale > 0)
+		return "checkpoints are forced by a statement that began before max_wal_size was raised; it keeps the old value until it ends";
+	if (sample->checkpoint_running &&
+		sample->now - state->timer_start > sample->settings.timeout)
+		return "a checkpoint takes longer than checkpoint_timeout; the storage is too slow for it";
+	if (state->disk_held > in_force)
+		return psprintf("%lld MB of WAL are held back by replication slots, wal_keep_size or the archiver, which max_wal_size does not limit",
+						(long long) (state->disk_held / WALSIZER_MB));
+	return NULL;
+}

@@ -35,6 +35,7 @@ extern void walsizer_store_row(FunctionCallInfo fcinfo, WalsizerRow *row);
 extern void walsizer_check_preloaded(void);
 extern WalsizerShared *walsizer_copy_shared(void);
 extern const char *walsizer_state_name(const WalsizerShared *shared);
+extern const char *walsizer_remark(const WalsizerShared *shared);
 extern const char *walsizer_replay_rate_source(const WalsizerShared *shared);
 
 #endif							/* WALSIZER_ROWS_H */

@@ -211,20 +211,20 @@ oldest_needed(int64 now)
 }
 
 /*
- * Bytes of pg_wal that max_wal_size accounts for: the segments that recovery
- * needs, and those recycled for later.  What is older is held back by slots,
- * wal_keep_size or a failing archiver; no checkpoint would free it, and no
- * value of max_wal_size includes it.
+ * Bytes of pg_wal: those that max_wal_size accounts for, which are the segments
+ * that recovery needs and those recycled for later; and older ones.  These are
+ * held back by slots, wal_keep_size or a failing archiver; no checkpoint would
+ * free them, and no value of max_wal_size includes them.
  */
-static int64
-read_wal_covered(XLogRecPtr needed)
+static void
+read_wal_files(XLogRecPtr needed, int64 *covered, int64 *held)
 {
 	TimeLineID	tli;
 	XLogSegNo	oldest;
 	DIR		   *dir = AllocateDir(XLOGDIR);
 	struct dirent *entry;
-	int64		segments = 0;
 
+	*covered = *held = 0;
 	XLByteToSeg(needed, oldest, wal_segment_size);
 	while ((entry = ReadDirExtended(dir, XLOGDIR, DEBUG1)) != NULL)
 	{
@@ -233,11 +233,9 @@ read_wal_covered(XLogRecPtr needed)
 		if (!IsXLogFileName(entry->d_name))
 			continue;
 		XLogFromFileName(entry->d_name, &tli, &segno, wal_segment_size);
-		if (segno >= oldest)
-			segments++;
+		*(segno >= oldest ? covered : held) += wal_segment_size;
 	}
 	FreeDir(dir);
-	return segments * wal_segment_size;
 }
 
 /*
@@ -254,7 +252,7 @@ walsizer_take_disk(WalsizerSample *sample)
 		return;
 	sample->has_disk = true;
 	sample->disk_free = (int64) st.f_bavail * (int64) st.f_frsize;
-	sample->disk_wal = read_wal_covered(oldest_needed(sample->now));
+	read_wal_files(oldest_needed(sample->now), &sample->disk_wal, &sample->disk_held);
 }
 
 /*
