@@ -196,11 +196,11 @@ is(status($node)->{own_size}, $raised * MB, 'disabled: and is still known as suc
 
 set_conf($node, 'checkpoint_timeout = 30s');
 set_conf($node, 'walsizer.predict = on');
-set_conf($node, 'walsizer.enable = on');
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '5MB'");
-my $load = start_load($node, 2);
 $node->reload;
 is_external('at last', $raised, 5);
+set_conf($node, 'walsizer.enable = on');
+my $load = start_load($node, 2);
 wait_for($node, 'own_size > 5 * 1048576');
 stop_load($load);
 my @events = history($node);

@@ -169,11 +169,13 @@ sub force_checkpoints
 }
 
 # Force exactly one: beginning with the redo pointer at the start of a segment,
-# the capacity holds one checkpoint and a little more.
+# the capacity holds one checkpoint and a little more.  The first CHECKPOINT
+# keeps the switch of segments from forcing one.
 sub force_one_checkpoint
 {
 	my ($node) = @_;
 
+	$node->safe_psql('postgres', 'CHECKPOINT');
 	$node->safe_psql('postgres', 'SELECT pg_switch_wal()');
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	force_checkpoints($node, status($node)->{capacity} / MB + 0.25);
