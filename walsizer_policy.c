@@ -114,6 +114,10 @@ sane_config(const WalsizerConfig *given)
  * Those forced by a statement that still runs with a smaller value count as
  * well: whether a raise helps is up to W alone, which says what the next
  * statement will need.
+ *
+ * Each checkpoint has pages logged as a whole once more, so a W with several
+ * of them is more than the same load will write when none is forced (seen:
+ * 1.3 to 1.6 times).  That is headroom enough.
  */
 static int64_t
 forced_rule(const WalsizerConfig *config, const WalsizerSample *sample,
@@ -122,6 +126,8 @@ forced_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 	if (figures->forced < config->threshold ||
 		walsizer_size_for(figures->demand, &sample->settings) <= figures->in_force)
 		return 0;
+	if (figures->forced > 1)
+		return walsizer_size_for(figures->demand, &sample->settings);
 	return roomy_size(config, &sample->settings, figures->demand);
 }
 
