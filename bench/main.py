@@ -12,7 +12,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 # pylint: disable=wrong-import-position
 from harness.server import Failure  # noqa: E402
 
-EXPERIMENTS = ["loads"]
+EXPERIMENTS = ["loads", "recovery"]
 
 
 class Subject:
