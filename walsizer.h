@@ -130,9 +130,8 @@ extern void walsizer_read_files(void);
 extern int64 walsizer_monotonic_ms(void);
 
 /* walsizer_apply.c */
-extern void walsizer_apply_set(int64 mb, bool own, WalsizerApplied *applied);
+extern void walsizer_apply_set(int64 mb, WalsizerApplied *applied);
 extern void walsizer_apply_reset(WalsizerApplied *applied);
-extern int64 walsizer_apply_own_line(int64 *underneath);
 extern const char *walsizer_apply_obstacle(WalsizerOutcome *outcome);
 
 /* walsizer_recovery.c */

@@ -34,14 +34,6 @@
 #include "walsizer.h"
 #include "walsizer_compat.h"
 
-/*
- * How a value of ours is written: "112.0MB".  To the server it is a number like
- * any other; to us it says, in the file itself, that no administrator wrote it.
- * A backup may hold that file without the state file that goes with it.
- */
-#define OWN_FORMAT			INT64_FORMAT ".0MB"
-#define THEIR_FORMAT		INT64_FORMAT "MB"
-
 /* How long to wait for our own reload after asking for it. */
 #define RELOAD_WAIT_MS		10000
 
@@ -84,56 +76,9 @@ walsizer_apply_obstacle(WalsizerOutcome *outcome)
 	return NULL;
 }
 
-/*
- * What a configuration file, with those that it includes, says of max_wal_size;
- * NULL if nothing, or if it has errors.
- */
-static const char *
-value_in_file(const char *file)
-{
-	ConfigVariable *head = NULL;
-	ConfigVariable *tail = NULL;
-	const char *value = NULL;
-
-	if (ParseConfigFile(file, true, NULL, 0, 0, DEBUG2, &head, &tail))
-	{
-		for (ConfigVariable *item = head; item != NULL; item = item->next)
-			if (pg_strcasecmp(item->name, "max_wal_size") == 0)
-				value = pstrdup(item->value);
-	}
-	FreeConfigVariables(head);
-	return value;
-}
-
-/*
- * The value of ours (MB) that stands in postgresql.auto.conf, 0 if there is
- * none.  *underneath is what the other files say (MB), 0 if nothing.
- */
-int64
-walsizer_apply_own_line(int64 *underneath)
-{
-	const char *value = value_in_file(PG_AUTOCONF_FILENAME);
-	int			mb;
-
-	*underneath = 0;
-	if (value == NULL || !parse_int(value, &mb, GUC_UNIT_MB, NULL) ||
-		strcmp(value, psprintf(OWN_FORMAT, (int64) mb)) != 0)
-		return 0;
-
-	value = value_in_file(ConfigFileName);
-	if (value != NULL)
-	{
-		int			theirs;
-
-		if (parse_int(value, &theirs, GUC_UNIT_MB, NULL))
-			*underneath = theirs;
-	}
-	return mb;
-}
-
 /* ALTER SYSTEM SET max_wal_size, or RESET if mb is 0. */
 static AlterSystemStmt *
-make_statement(int64 mb, bool own)
+make_statement(int64 mb)
 {
 	AlterSystemStmt *statement = makeNode(AlterSystemStmt);
 	VariableSetStmt *set = makeNode(VariableSetStmt);
@@ -145,7 +90,7 @@ make_statement(int64 mb, bool own)
 		A_Const    *value = makeNode(A_Const);
 
 		value->val.sval.type = T_String;
-		value->val.sval.sval = own ? psprintf(OWN_FORMAT, mb) : psprintf(THEIR_FORMAT, mb);
+		value->val.sval.sval = psprintf(INT64_FORMAT "MB", mb);
 		value->location = -1;
 		set->kind = VAR_SET_VALUE;
 		set->args = list_make1(value);
@@ -160,7 +105,7 @@ make_statement(int64 mb, bool own)
  * transaction releases it.
  */
 static bool
-write_auto_conf(int64 mb, bool own, WalsizerApplied *applied)
+write_auto_conf(int64 mb, WalsizerApplied *applied)
 {
 	MemoryContext context = CurrentMemoryContext;
 	volatile bool written = false;
@@ -168,7 +113,7 @@ write_auto_conf(int64 mb, bool own, WalsizerApplied *applied)
 	PG_TRY();
 	{
 		StartTransactionCommand();
-		AlterSystemSetConfigFile(make_statement(mb, own));
+		AlterSystemSetConfigFile(make_statement(mb));
 		CommitTransactionCommand();
 		written = true;
 	}
@@ -227,7 +172,7 @@ reload(void)
 
 /* Write, reload, compare.  mb is 0 for "remove the line". */
 static void
-apply(int64 mb, bool own, WalsizerApplied *applied)
+apply(int64 mb, WalsizerApplied *applied)
 {
 	TimestampTz reloaded_before = PgReloadTime;
 	const char *obstacle = walsizer_apply_obstacle(&applied->outcome);
@@ -241,7 +186,7 @@ apply(int64 mb, bool own, WalsizerApplied *applied)
 	}
 
 	applied->outcome = WALSIZER_FAILED;
-	if (!write_auto_conf(mb, own, applied))
+	if (!write_auto_conf(mb, applied))
 		return;
 	if (!reload())
 	{
@@ -266,22 +211,21 @@ apply(int64 mb, bool own, WalsizerApplied *applied)
 }
 
 /*
- * Set max_wal_size to mb (MB, at least two segments) for the whole server: to a
- * value of ours, or to one that an administrator had set.
+ * Set max_wal_size to mb (MB, at least two segments) for the whole server.
  *
  * Waits up to 10 seconds, with interrupts.  Never raises an error for what can
  * go wrong with the setting: see applied->outcome and its message.
  */
 void
-walsizer_apply_set(int64 mb, bool own, WalsizerApplied *applied)
+walsizer_apply_set(int64 mb, WalsizerApplied *applied)
 {
 	Assert(mb > 0);
-	apply(mb, own, applied);
+	apply(mb, applied);
 }
 
 /* Remove max_wal_size from postgresql.auto.conf; otherwise as above. */
 void
 walsizer_apply_reset(WalsizerApplied *applied)
 {
-	apply(0, false, applied);
+	apply(0, applied);
 }

@@ -19,13 +19,11 @@
 #include <unistd.h>
 
 #include "access/xlog.h"
-#include "access/xlog_internal.h"
 #include "miscadmin.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
-#include "utils/guc.h"
 
 #include "walsizer.h"
 #include "walsizer_compat.h"
@@ -360,38 +358,6 @@ set_aside(const char *reason, int line)
 }
 
 /*
- * A value of ours may stand in postgresql.auto.conf that the state file knows
- * nothing of: a backup or pg_rewind copied the two at different times, or the
- * file is lost.  Taken for an administrator's it would never be lowered, and
- * hide edits of postgresql.conf for ever.
- */
-static void
-claim_own_line(void)
-{
-	WalsizerState *state = &walsizer_shared->state;
-	int64		underneath;
-	int64		own = walsizer_apply_own_line(&underneath);
-
-	if (own == 0 || own == state->written || own == state->own)
-		return;
-
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	if (state->found == 0)
-	{
-		state->configured = underneath;
-		state->found = underneath > 0 ? underneath : DEFAULT_MAX_WAL_SEGS * (wal_segment_size / WALSIZER_MB);
-		state->found_by_alter_system = false;
-	}
-	state->found = Min(state->found, own);
-	state->written = own;
-	state->own = own;
-	LWLockRelease(walsizer_shared->lock);
-	ereport(LOG,
-			(errmsg("walsizer takes max_wal_size = %lld MB in \"%s\" for its own, as it is written there",
-					(long long) own, PG_AUTOCONF_FILENAME)));
-}
-
-/*
  * Read the state file into shared memory, once in the life of the server.
  * Whatever is wrong with the file, walsizer starts, with empty memory then.
  */
@@ -421,7 +387,6 @@ walsizer_state_load(void)
 		set_aside("it belongs to another database system", 0);
 	else
 		put_memory(memory);
-	claim_own_line();
 
 	walsizer_shared->loaded = true;
 	pfree(memory);

@@ -174,7 +174,7 @@ try_change(int64 mb, WalsizerApplied *applied)
 	}
 	note_written(mb);
 	walsizer_state_save();
-	walsizer_apply_set(mb, true, applied);
+	walsizer_apply_set(mb, applied);
 	if (applied->outcome == WALSIZER_FAILED)
 		note_written(written_before);
 }
@@ -211,7 +211,7 @@ give_back(const WalsizerDecision *decision, const WalsizerSample *sample,
 		return;
 
 	if (state->found_by_alter_system)
-		walsizer_apply_set(state->found, false, applied);
+		walsizer_apply_set(state->found, applied);
 	else
 		walsizer_apply_reset(applied);
 	walsizer_read_files();

@@ -60,7 +60,7 @@ is($status->{found_size}, 4 * MB, 'status: value found');
 is($status->{own_size}, $event->{new_size}, 'status: own value');
 is($status->{capacity}, MB * capacity_mb($event->{new_mb}, 1, 0.9), 'status: capacity');
 is(setting_mb($node), $event->{new_mb}, 'the server knows it');
-like(auto_conf($node), qr/^max_wal_size = '$event->{new_mb}\.0MB'$/m,
+like(auto_conf($node), qr/^max_wal_size = '$event->{new_mb}MB'$/m,
 	'and it will after a restart');
 is($node->safe_psql('postgres',
 		"SELECT sourcefile ~ 'postgresql.auto.conf' FROM pg_settings WHERE name = 'max_wal_size'"),
