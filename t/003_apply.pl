@@ -99,7 +99,7 @@ push @cases,
 	make    => sub {
 		my $file = auto_conf_file($_[0]);
 		rename $file, "$file.elsewhere" or die $!;
-		symlink "$file.elsewhere", $file or die $!;
+		symlink 'postgresql.auto.conf.elsewhere', $file or die $!;
 	},
 	end => sub {
 		my $file = auto_conf_file($_[0]);

@@ -123,7 +123,7 @@ like(evaluate($node), qr/^raise: .*applied\)$/, 'statistics resets do not keep i
 stop_load($resets);
 stop_load($load);
 cmp_ok(last_event($node)->{forced}, '>=', 3, 'and all forced checkpoints are counted');
-is(last_event($node)->{new_mb}, size_for_mb(1.2 * last_event($node)->{demand}, 1, 0.9),
+is(last_event($node)->{new_mb}, classic_size_mb(last_event($node), 1),
 	'the size is as without');
 $node->stop;
 
