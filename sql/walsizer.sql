@@ -30,18 +30,19 @@ SELECT c.relname AS view, a.attname AS column, format_type(a.atttypid, a.atttypm
  ORDER BY c.relname COLLATE "C", a.attnum;
 
 -- members of the extension without a comment, and those of no known kind
+-- (from 19 on the row types of views are members)
 SELECT pg_describe_object(classid, objid, 0) AS undescribed
   FROM pg_depend
  WHERE refclassid = 'pg_extension'::regclass
    AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'walsizer')
-   AND deptype = 'e'
+   AND deptype = 'e' AND classid <> 'pg_type'::regclass
    AND obj_description(objid, (SELECT relname FROM pg_class WHERE oid = classid)) IS NULL
  ORDER BY 1;
 SELECT DISTINCT classid::regclass::text AS kinds
   FROM pg_depend
  WHERE refclassid = 'pg_extension'::regclass
    AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'walsizer')
-   AND deptype = 'e'
+   AND deptype = 'e' AND classid <> 'pg_type'::regclass
  ORDER BY 1;
 
 -- settings

@@ -46,7 +46,7 @@ is($event->{bound}, undef, 'history: no bound');
 is($event->{forced}, 1, 'history: forced checkpoints');
 cmp_ok($event->{demand}, '>=', 2 * MB, 'history: demand is at least what was written');
 cmp_ok($event->{demand}, '<', 6 * MB, 'history: and not much more');
-is($event->{new_mb}, size_for_mb(1.2 * $event->{demand}, 1, 0.9),
+is($event->{new_mb}, classic_size_mb($event, 1),
 	'history: the size is for the demand and its headroom');
 is($event->{checkpoint_timeout}, '00:00:30', 'history: checkpoint_timeout');
 is($event->{checkpoint_completion_target}, 0.9, 'history: checkpoint_completion_target');

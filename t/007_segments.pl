@@ -30,8 +30,8 @@ foreach my $segsize (1, 64)
 	force_checkpoints($node, 3 * $segsize + 1);
 	like(evaluate($node), qr/^raise: .*applied\)$/, 'raised');
 	my $event = last_event($node);
-	is($event->{new_mb}, size_for_mb(1.2 * $event->{demand}, $segsize, 0.9),
-		"to $event->{new_mb} MB, the size for the demand and its headroom");
+	is($event->{new_mb}, classic_size_mb($event, $segsize),
+		"to $event->{new_mb} MB, the size for the demand");
 	is($event->{new_mb} % $segsize, 0, 'in whole segments');
 	is(setting_mb($node), $event->{new_mb}, 'it is in force');
 	wait_for($node, 'own_size IS NOT NULL');

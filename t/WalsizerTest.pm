@@ -24,6 +24,7 @@ our @EXPORT = qw(
   start_load stop_load
   status worker_pid history last_event evaluate setting_mb
   wait_for wait_for_worker size_for_mb capacity_mb
+  classic_size_mb
   log_offset log_count count_forced_in_log wait_for_log_line
   auto_conf write_file
   small_volume resize_volume move_wal write_ballast
@@ -220,6 +221,17 @@ sub size_for_mb
 
 	$mb += $segsize while capacity_mb($mb, $segsize, $target) < $needed * $segsize;
 	return $mb;
+}
+
+# The size that the classic rule is to come to by the figures of its event.
+# With several forced checkpoints in the window, the page images that each of
+# them caused are the headroom.
+sub classic_size_mb
+{
+	my ($event, $segsize) = @_;
+	my $headroom = $event->{forced} > 1 ? 1 : 1.2;
+
+	return size_for_mb($headroom * $event->{demand}, $segsize, 0.9);
 }
 
 # WAL, in MB, that forces a checkpoint.
