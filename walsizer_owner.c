@@ -26,6 +26,27 @@ adopt(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
+ * The value that we wrote last is in force, as sample->settings says.  To be
+ * called as soon as that is known: a change by somebody else that comes before
+ * the next sample is to be seen as one.
+ */
+void
+walsizer_took_effect(WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		in_force = sample->settings.max_wal_size;
+
+	if (in_force == state->tried)
+		state->tried = 0;
+	if (state->own == in_force)
+		return;
+	if (in_force > state->own)
+		state->keep_until = sample->now + WALSIZER_KEEP_RAISE;
+	state->changed_at = sample->now;
+	walsizer_note_change(state, sample);
+	state->own = in_force;
+}
+
+/*
  * Compare the value in force with what we know.  Returns true if somebody else
  * changed it: then it is adopted and left alone for one timeout.
  *
@@ -47,18 +68,17 @@ walsizer_note_owner(WalsizerState *state, const WalsizerSample *sample)
 	}
 	if (state->written != 0 && in_force == state->written)
 	{
-		if (state->own != in_force)
-		{
-			if (in_force > state->own)
-				state->keep_until = sample->now + WALSIZER_KEEP_RAISE;
-			state->changed_at = sample->now;
-			walsizer_note_change(state, sample);
-		}
-		state->own = in_force;
+		walsizer_took_effect(state, sample);
 		return false;
 	}
-	if (in_force == state->own || (in_force == state->found && state->own == 0))
+	if (in_force == state->own)
 		return false;
+	if (in_force == state->found && state->own == 0)
+	{
+		/* The value may have moved from one file to another. */
+		state->found_by_alter_system = sample->alter_system;
+		return false;
+	}
 
 	adopt(state, sample);
 	state->settle_until = sample->now + sample->settings.timeout;

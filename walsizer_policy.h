@@ -332,6 +332,7 @@ extern void walsizer_forget(WalsizerState *state);
 
 /* what became of a decision */
 extern void walsizer_wrote(WalsizerState *state, int64_t max_wal_size_mb);
+extern void walsizer_took_effect(WalsizerState *state, const WalsizerSample *sample);
 extern void walsizer_given_back(WalsizerState *state, int64_t in_force);
 
 /* names for people */

@@ -179,6 +179,18 @@ try_change(int64 mb, WalsizerApplied *applied)
 		note_written(written_before);
 }
 
+/* Our value is in force: it is ours from now on, not from the next sample. */
+static void
+note_effect(const WalsizerSample *sample, int64 in_force)
+{
+	WalsizerSample now = *sample;
+
+	now.settings.max_wal_size = in_force;
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_took_effect(&walsizer_shared->state, &now);
+	LWLockRelease(walsizer_shared->lock);
+}
+
 /* Carry out a decision to raise or lower, and record what came of it. */
 static void
 change_setting(const WalsizerDecision *decision, const WalsizerSample *sample,
@@ -187,6 +199,8 @@ change_setting(const WalsizerDecision *decision, const WalsizerSample *sample,
 	WalsizerEvent event = walsizer_make_event(decision, sample, sample->settings.max_wal_size);
 
 	try_change(decision->target, applied);
+	if (applied->outcome == WALSIZER_APPLIED)
+		note_effect(sample, applied->in_force);
 	walsizer_read_files();
 	walsizer_record_attempt(&event, applied, &decision->figures);
 }
