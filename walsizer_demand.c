@@ -116,13 +116,27 @@ drop_oldest_mark(WalsizerState *state)
 	state->num_marks--;
 }
 
-/* Begin a new step of the window, at the price of the oldest if need be. */
+/*
+ * Begin a new step of the window at this position (time in ms), at the price of
+ * the oldest if need be.  It takes the largest demand since the last one.
+ */
 void
-walsizer_add_mark(WalsizerState *state, const WalsizerMark *mark)
+walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn, int64_t hour)
 {
+	WalsizerMark mark = {0};
+
+	mark.ms = ms;
+	mark.lsn = lsn;
+	mark.hour = hour;
+	mark.demand = state->step_demand;
+	mark.forced = walsizer_forced_total(state);
+	mark.stale = state->checkpoints[WALSIZER_CAUSE_STALE];
+	mark.requested = state->requested_total;
+	state->step_demand = 0;
+
 	if (state->num_marks == WALSIZER_WINDOW_SLOTS)
 		drop_oldest_mark(state);
-	*mark_at(state, state->num_marks) = *mark;
+	*mark_at(state, state->num_marks) = mark;
 	state->num_marks++;
 }
 
@@ -168,7 +182,6 @@ void
 walsizer_note_window(WalsizerState *state, const WalsizerSample *sample, WalsizerFigures *figures)
 {
 	int64_t		step = sample->settings.timeout / WALSIZER_WINDOW_STEPS;
-	WalsizerMark mark = {0};
 
 	measure_window(state, sample, figures);
 	if (sample->standby)
@@ -179,15 +192,7 @@ walsizer_note_window(WalsizerState *state, const WalsizerSample *sample, Walsize
 		sample->now - mark_at(state, state->num_marks - 1)->ms < step)
 		return;
 
-	mark.ms = sample->now;
-	mark.lsn = sample->write_lsn;
-	mark.demand = state->step_demand;
-	state->step_demand = 0;
-	mark.hour = sample->hour;
-	mark.forced = walsizer_forced_total(state);
-	mark.stale = state->checkpoints[WALSIZER_CAUSE_STALE];
-	mark.requested = state->requested_total;
-	walsizer_add_mark(state, &mark);
+	walsizer_add_mark(state, sample->now, sample->write_lsn, sample->hour);
 }
 
 /* The largest W of the window itself, which is not memory yet. */

@@ -406,17 +406,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	/* The interval under way began with a known position at a known time. */
 	if (state->timer_start < sample->now && sample->redo_lsn <= sample->write_lsn &&
 		sample->checkpoint_age < sample->settings.timeout)
-	{
-		WalsizerMark mark = {0};
-
-		mark.ms = state->timer_start;
-		mark.lsn = sample->redo_lsn;
-		mark.hour = sample->hour;
-		mark.forced = walsizer_forced_total(state);
-		mark.stale = state->checkpoints[WALSIZER_CAUSE_STALE];
-		mark.requested = state->requested_total;
-		walsizer_add_mark(state, &mark);
-	}
+		walsizer_add_mark(state, state->timer_start, sample->redo_lsn, sample->hour);
 }
 
 /* Is the sample one that arithmetic can be done with? */

@@ -65,7 +65,8 @@ walsizer_forced_total(const WalsizerState *state)
 }
 
 /* walsizer_demand.c */
-extern void walsizer_add_mark(WalsizerState *state, const WalsizerMark *mark);
+extern void walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn,
+							  int64_t hour);
 extern void walsizer_note_window(WalsizerState *state, const WalsizerSample *sample,
 								 WalsizerFigures *figures);
 extern int64_t walsizer_note_rate(WalsizerState *state, const WalsizerSample *sample);
