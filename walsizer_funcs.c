@@ -219,7 +219,7 @@ walsizer_status(PG_FUNCTION_ARGS)
 	}
 	else
 	{
-		while (row.next < desc->natts - 6)
+		while (row.next < Min(desc->natts, (int) lengthof(row.values)) - 6)
 			walsizer_put_null(&row);
 	}
 	walsizer_put_text(&row, shared->trouble.outcome == WALSIZER_NOTED ? NULL :
@@ -233,7 +233,7 @@ walsizer_status(PG_FUNCTION_ARGS)
 	else
 		walsizer_put_null(&row);
 
-	Assert(row.next == desc->natts);
+	walsizer_check_columns(&row, desc);
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc),
 													  row.values, row.nulls)));
 }

@@ -96,12 +96,27 @@ walsizer_put_bound(WalsizerRow *row, WalsizerBound bound)
 	walsizer_put_text(row, bound == WALSIZER_UNBOUND ? NULL : walsizer_bound_name(bound));
 }
 
+/*
+ * Raise an error unless the row has the columns of the SQL function.  It has
+ * not if library and SQL objects are of different versions: between an upgrade
+ * of the files and the restart of the server, or before ALTER EXTENSION UPDATE.
+ */
+void
+walsizer_check_columns(const WalsizerRow *row, TupleDesc desc)
+{
+	if (row->next != desc->natts)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the library of walsizer is of another version than its SQL objects"),
+				 errhint("Restart the server if walsizer was upgraded since its start, then run \"ALTER EXTENSION walsizer UPDATE\" in each database that has the extension.")));
+}
+
 void
 walsizer_store_row(FunctionCallInfo fcinfo, WalsizerRow *row)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
-	Assert(row->next == result->setDesc->natts);
+	walsizer_check_columns(row, result->setDesc);
 	tuplestore_putvalues(result->setResult, result->setDesc,
 						 row->values, row->nulls);
 }

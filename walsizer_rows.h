@@ -31,6 +31,7 @@ extern void walsizer_put_time(WalsizerRow *row, TimestampTz time);
 extern void walsizer_put_interval(WalsizerRow *row, int64 ms);
 extern void walsizer_put_role(WalsizerRow *row, bool standby);
 extern void walsizer_put_bound(WalsizerRow *row, WalsizerBound bound);
+extern void walsizer_check_columns(const WalsizerRow *row, TupleDesc desc);
 extern void walsizer_store_row(FunctionCallInfo fcinfo, WalsizerRow *row);
 extern void walsizer_check_preloaded(void);
 extern WalsizerShared *walsizer_copy_shared(void);
