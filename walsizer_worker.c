@@ -179,6 +179,21 @@ try_change(int64 mb, WalsizerApplied *applied)
 		note_written(written_before);
 }
 
+/*
+ * Another value is in force than when the sample was taken: let the views show
+ * it now, and not with the next sample.  The caller holds the lock.
+ */
+static void
+publish_in_force(int64 in_force)
+{
+	WalsizerSettings *settings = &walsizer_shared->sample.settings;
+	WalsizerFigures *figures = &walsizer_shared->decision.figures;
+
+	settings->max_wal_size = in_force;
+	figures->in_force = in_force;
+	figures->capacity = walsizer_capacity(in_force, settings);
+}
+
 /* Our value is in force: it is ours from now on, not from the next sample. */
 static void
 note_effect(const WalsizerSample *sample, int64 in_force)
@@ -188,6 +203,7 @@ note_effect(const WalsizerSample *sample, int64 in_force)
 	now.settings.max_wal_size = in_force;
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_took_effect(&walsizer_shared->state, &now);
+	publish_in_force(in_force);
 	LWLockRelease(walsizer_shared->lock);
 }
 
@@ -234,6 +250,7 @@ give_back(const WalsizerDecision *decision, const WalsizerSample *sample,
 	{
 		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 		walsizer_given_back(state, applied->in_force);
+		publish_in_force(applied->in_force);
 		LWLockRelease(walsizer_shared->lock);
 		event.new_size = applied->in_force;
 	}
