@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
 
@@ -211,10 +212,26 @@ oldest_needed(int64 now)
 }
 
 /*
+ * Bytes of a segment that is being made, under a name of its own until it is
+ * complete (server: XLogFileInitInternal in xlog.c); 0 for any other file.
+ */
+static int64
+size_of_new_segment(const char *name)
+{
+	char		path[MAXPGPATH];
+	struct stat st;
+
+	if (strncmp(name, "xlogtemp.", strlen("xlogtemp.")) != 0)
+		return 0;
+	snprintf(path, sizeof(path), XLOGDIR "/%s", name);
+	return stat(path, &st) == 0 ? (int64) st.st_size : 0;
+}
+
+/*
  * Bytes of pg_wal: those that max_wal_size accounts for, which are the segments
- * that recovery needs and those recycled for later; and older ones.  These are
- * held back by slots, wal_keep_size or a failing archiver; no checkpoint would
- * free them, and no value of max_wal_size includes them.
+ * that recovery needs, those recycled for later and those being made; and older
+ * ones.  These are held back by slots, wal_keep_size or a failing archiver; no
+ * checkpoint would free them, and no value of max_wal_size includes them.
  */
 static void
 read_wal_files(XLogRecPtr needed, int64 *covered, int64 *held)
@@ -231,7 +248,10 @@ read_wal_files(XLogRecPtr needed, int64 *covered, int64 *held)
 		XLogSegNo	segno;
 
 		if (!IsXLogFileName(entry->d_name))
+		{
+			*covered += size_of_new_segment(entry->d_name);
 			continue;
+		}
 		XLogFromFileName(entry->d_name, &tli, &segno, wal_segment_size);
 		*(segno >= oldest ? covered : held) += wal_segment_size;
 	}
