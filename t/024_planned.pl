@@ -1,0 +1,135 @@
+
+# Planned loads, and what a larger size would not help against: a statement
+# with its old value, WAL that a slot holds back.
+
+use strict;
+use warnings;
+
+use FindBin;
+use lib $FindBin::RealBin;
+
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+
+use WalsizerTest;
+
+my ($node, $status, $answer, $offset, $stderr);
+
+# One statement that writes that many MB.
+sub write_in_one_statement
+{
+	my ($node, $mb) = @_;
+	$node->safe_psql('postgres',
+		"DO \$\$ BEGIN FOR i IN 1 .. 4 * $mb LOOP PERFORM "
+		  . "pg_logical_emit_message(true, 'walsizer', repeat('x', 262000)); "
+		  . "END LOOP; END \$\$");
+	return;
+}
+
+# ---- a planned load
+
+# Without prediction, which would raise further at the speed of these writes.
+$node = make_node('planned', conf => "walsizer.predict = off\n");
+$offset = log_offset($node);
+$answer = $node->safe_psql('postgres', "SELECT walsizer_boost('200MB', '1 hour')");
+is($answer, 'raise: walsizer_boost() announced a load (200 MB, applied)', 'raised at once');
+$status = status($node);
+is($status->{max_wal_size}, 200 * MB, 'status: in force');
+is($status->{boost_size}, 200 * MB, 'status: the plan');
+is(last_event($node)->{action}, 'raise', 'history');
+write_in_one_statement($node, 80);
+is(count_forced_in_log($node, $offset), 0, 'a statement that starts afterwards has it from its first byte');
+
+# Over a crash and a restart; a second call replaces the first.
+$node->stop('immediate');
+$node->start;
+wait_for_worker($node);
+is(status($node)->{boost_size}, 200 * MB, 'a crash does not end it');
+is(setting_mb($node), 200, 'and takes nothing away');
+like($node->safe_psql('postgres', "SELECT walsizer_boost('240MB', '2 hours')"),
+	qr/^raise: .* \(240 MB, applied\)$/, 'enlarged');
+is($node->safe_psql('postgres',
+		"SELECT boost_until > now() + interval '90 min' FROM walsizer_status"),
+	't', 'and prolonged');
+
+# A bound is smaller: as far as it goes, and a warning.
+set_conf($node, "walsizer.max = 300MB");
+(undef, $answer, $stderr) =
+  $node->psql('postgres', "SELECT walsizer_boost('2GB', '1 hour')");
+like($stderr, qr/WARNING:  the size asked for exceeds the limit of 300 MB \(max\)/, 'bounded: warned');
+is(setting_mb($node), 300, 'bounded: as far as it goes');
+
+# Back by itself, in one step, when no window contains the load any more.
+$node->safe_psql('postgres', 'SELECT walsizer_boost_end()');
+is(status($node)->{boost_size}, undef, 'ended');
+wait_for($node, 'max_wal_size = found_size');
+is(setting_mb($node), 4, 'what was in force before comes back');
+is(last_event($node)->{reason}, 'the load that walsizer_boost() announced is over', 'history: why');
+is(last_event($node)->{old_mb}, 300, 'in one step');
+
+# Bad input.
+my %errors = (
+	"'1MB', '1 hour'"     => qr/the size must be between 2 MB and/,
+	"'nonsense', '1 hour'" => qr/invalid size/,
+	"'8GB', '-1 hour'"    => qr/the duration must be positive and at most 31 days/,
+	"'8GB', '1 year'"     => qr/the duration must be positive and at most 31 days/);
+foreach my $arguments (sort keys %errors)
+{
+	(undef, undef, $stderr) =
+	  $node->psql('postgres', "SELECT walsizer_boost($arguments)");
+	like($stderr, $errors{$arguments}, "error: $arguments");
+}
+set_conf($node, 'walsizer.enable = off');
+(undef, undef, $stderr) =
+  $node->psql('postgres', "SELECT walsizer_boost('1GB', '1 hour')");
+like($stderr, qr/walsizer.enable is off.*HINT/s, 'error: switched off');
+is(setting_mb($node), 4, 'and nothing has changed');
+$node->stop;
+
+# ---- a statement keeps the value with which it began
+
+$node = make_node('stale');
+my $long = IPC::Run::start(
+	[
+		'psql', '-X', '-d', $node->connstr('postgres'), '-c',
+		"SET application_name = 'long'; ",
+		'-c',
+		"DO \$\$ BEGIN FOR i IN 1 .. 4000 LOOP PERFORM "
+		  . "pg_logical_emit_message(true, 'walsizer', repeat('x', 262000)); "
+		  . "PERFORM pg_sleep(0.05); END LOOP; END \$\$"
+	],
+	'<', \undef, '>', '/dev/null', '2>', '/dev/null');
+$node->poll_query_until('postgres',
+	"SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'long' AND query LIKE 'DO%'");
+$node->safe_psql('postgres', "SELECT walsizer_boost('1GB', '1 hour')");
+wait_for($node, 'checkpoints_stale > 0');
+$status = status($node);
+like($status->{remark}, qr/^checkpoints are forced by a statement that began before/,
+	'a statement with the old value: the status says so');
+is($status->{limited_by}, undef, 'and blames no bound');
+my $report = $node->safe_psql('postgres', 'SELECT walsizer_report()');
+like($report, qr/^Note: checkpoints are forced by a statement/m, 'as does the report');
+is(scalar(grep { length > 80 } split /\n/, $report), 0, 'whose lines fit into 80 columns');
+$node->safe_psql('postgres',
+	"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'long'");
+eval { $long->finish };
+$node->stop;
+
+# ---- a slot holds WAL back
+
+$node = make_node('slot', conf => "walsizer.enable = off\n", streaming => 1);
+$node->safe_psql('postgres',
+	"SELECT pg_create_physical_replication_slot('forgotten', true)");
+write_wal($node, 12);
+$node->safe_psql('postgres', 'CHECKPOINT');
+wait_for($node, "remark LIKE '%held back by replication slots%'");
+$node->safe_psql('postgres', "SELECT pg_drop_replication_slot('forgotten')");
+write_wal($node, 1);
+$node->safe_psql('postgres', 'CHECKPOINT');
+wait_for($node, 'remark IS NULL');
+pass('WAL that a slot holds back: the status says so while it does');
+$node->stop;
+
+done_testing();
