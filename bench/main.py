@@ -2,7 +2,6 @@
 private directory that holds the sources in src."""
 
 import argparse
-import importlib
 import pathlib
 import signal
 import sys
@@ -10,18 +9,13 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 # pylint: disable=wrong-import-position
+from harness import experiment  # noqa: E402
+from harness.experiment import Subject  # noqa: E402
 from harness.server import Failure  # noqa: E402
 
-EXPERIMENTS = ["loads", "recovery"]
-
-
-class Subject:
-    """What is preloaded, and the settings that go with it."""
-
-    def __init__(self, name, library):
-        self.name = name
-        self.library = library
-        self.gucs = {}
+# These read the options themselves; what all others are is said in
+# experiments/__init__.py.
+OWN_MAIN = ["loads", "recovery"]
 
 
 class AddSubject(argparse.Action):
@@ -48,8 +42,14 @@ def read_options():
     parser = argparse.ArgumentParser(
         prog="bench/run", description="Runs an experiment on real servers.",
         epilog="--output DIR is where the results go (default: bench/output).")
-    parser.add_argument("experiment", choices=EXPERIMENTS)
-    parser.add_argument("--only", metavar="LOAD,...", help="not all loads of the experiment")
+    parser.add_argument("experiment", choices=[*OWN_MAIN, *experiment.NAMES, "all"],
+                        help="all: all but loads and recovery")
+    parser.add_argument("--quick", dest="mode", action="store_const", const="quick",
+                        help="short: to see that it works, and roughly what comes out")
+    parser.add_argument("--full", dest="mode", action="store_const", const="full",
+                        help="long, with more repetitions and sizes")
+    parser.add_argument("--only", metavar="NAME,...",
+                        help="not all loads, or not all experiments of all")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="repetitions")
     parser.add_argument("--without", nargs=0, action=AddSubject,
                         help="measure the plain server too")
@@ -65,8 +65,21 @@ def read_options():
                         help="shorter or longer loads, for trying out; the limits hold for 1")
     parser.add_argument("--command", default="", help=argparse.SUPPRESS)
     parser.add_argument("--revision", default="unknown", help=argparse.SUPPRESS)
-    parser.set_defaults(beside=[], gucs={})
+    parser.set_defaults(beside=[], gucs={}, mode="normal", storage=None)
     return parser, parser.parse_args()
+
+
+def chosen(options, parser):
+    """The experiments to run."""
+    # the plain server is part of each
+    options.subjects = [one for one in options.subjects if one.library]
+    if options.experiment != "all":
+        return [options.experiment]
+    names = options.only.split(",") if options.only else experiment.NAMES
+    unknown = [name for name in names if name not in experiment.NAMES]
+    if unknown:
+        parser.error(f"no such experiment: {', '.join(unknown)}")
+    return names
 
 
 def main():
@@ -78,9 +91,10 @@ def main():
         parser.error("--no-walsizer without --without or --preload leaves nothing")
     # so that servers are stopped in order
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    experiment = importlib.import_module(f"experiments.{options.experiment}")
     try:
-        return experiment.main(options, parser)
+        if options.experiment in OWN_MAIN:
+            return experiment.load(options.experiment).main(options, parser)
+        return experiment.main(options, chosen(options, parser))
     except Failure as failure:
         print(f"bench/run: {failure}", file=sys.stderr)
         return 2

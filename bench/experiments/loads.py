@@ -10,6 +10,7 @@ import threading
 import time
 
 from harness import measure, model, results, server as servers
+from harness.limits import Limit, at_most, none
 
 PACED = 0.8  # of checkpoint_completion_target: written by the clock, not hurried
 LOADS = {}
@@ -38,27 +39,6 @@ def load(**options):
         LOADS[function.__name__] = Load(function, **options)
         return function
     return keep
-
-
-class Limit:
-    """One thing that walsizer must show."""
-
-    def __init__(self, what, measured, kept):
-        self.what = what
-        self.measured = measured
-        self.kept = bool(kept)
-
-    def __str__(self):
-        verdict = "PASS" if self.kept else "FAIL"
-        return f"{verdict}  {self.what}: {self.measured}"
-
-
-def at_most(what, measured, most):
-    return Limit(f"{what} at most {most:g}", measured, measured <= most)
-
-
-def none(what, measured):
-    return Limit(f"no {what}", measured, measured == 0)
 
 
 def ratio_between(measured, least, most):

@@ -1,0 +1,154 @@
+"""Runs experiments of the kind that experiments/__init__.py describes: measures,
+writes NAME.json, prints the tables, draws the plots, judges."""
+
+import contextlib
+import importlib
+import json
+import os
+import pathlib
+import sys
+import time
+
+from harness import plots, results, server as servers
+
+# In this order in "all".
+NAMES = ["dip", "bulk", "distance", "small", "slow", "sweep", "cost", "crash", "fleet"]
+MODES = ["quick", "normal", "full"]
+
+
+class Subject:
+    """What is preloaded, and the settings that go with it."""
+
+    def __init__(self, name, library):
+        self.name = name
+        self.library = library
+        self.gucs = {}
+
+
+class Bench:
+    """What an experiment is given."""
+
+    plain = Subject("plain", None)  # the server without any library
+
+    def __init__(self, options, name):
+        self.options = options
+        self.name = name
+        self.mode = options.mode           # "quick", "normal" or "full"
+        self.subjects = options.subjects   # walsizer, and what --preload names
+        self.gucs = options.gucs           # --guc, of every server
+        self.repeat = options.repeat       # --repeat, 1 unless given
+        self.storage = options.storage     # a SlowVolume, or None: see harness/storage.py
+        self.sources = pathlib.Path("src")
+        self._installation = None
+
+    @property
+    def installation(self):
+        """A private copy of the server, with walsizer built into it, made when
+        first asked for."""
+        if self._installation is None:
+            self._installation = getattr(self.options, "installation", None)
+        if self._installation is None:
+            self.say("building")
+            self._installation = servers.Installation(".").build("src")
+            self.options.installation = self._installation
+        return self._installation
+
+    def pick(self, quick, normal, full):
+        return {"quick": quick, "normal": normal, "full": full}[self.mode]
+
+    def seconds(self, quick, normal, full):
+        """A duration of the mode, scaled by --time-factor, for trying out."""
+        return max(1, round(self.pick(quick, normal, full) * self.options.time_factor))
+
+    def say(self, what):
+        print(f"{self.name}: {what} ...", file=sys.stderr, flush=True)
+
+    @contextlib.contextmanager
+    def server(self, subject, settings, scale=0, place="."):
+        """A running server with a subject (or self.plain) preloaded, with pgbench's
+        tables of a scale (0: none) and in a directory; stopped at the end.
+
+            with bench.server(subject, {"max_wal_size": "128MB"}, scale=20) as server:
+        """
+        template = servers.make_template(self.installation, ".", scale)
+        settings = {**settings, **self.gucs, **subject.gucs}
+        if subject.library:
+            settings["shared_preload_libraries"] = f"'{subject.library}'"
+        server = servers.Server(self.installation, place, settings).create(template)
+        with server:
+            if subject.library == "walsizer":
+                server.psql("CREATE EXTENSION walsizer")
+            try:
+                yield server
+            finally:
+                if self.options.keep_logs:
+                    keep_log(server, self.name)
+
+
+def keep_log(server, name):
+    directory = pathlib.Path("results")
+    directory.mkdir(exist_ok=True)
+    number = len(list(directory.glob(f"{name}.*.log"))) + 1
+    (directory / f"{name}.{number}.log").write_bytes(server.log.read_bytes())
+
+
+def load(name):
+    return importlib.import_module(f"experiments.{name}")
+
+
+def title(module):
+    return module.__doc__.split("\n\n")[0].replace("\n", " ").rstrip(".")
+
+
+def run(options, name):
+    """One experiment, from the measurement to the verdict."""
+    module = load(name)
+    bench = Bench(options, name)
+    content = {"experiment": name, "title": title(module), "mode": options.mode,
+               "repetitions": options.repeat, "command": options.command,
+               "revision": options.revision, "machine": results.machine(),
+               "gucs": options.gucs,
+               "subjects": [vars(subject) for subject in options.subjects],
+               "begun": results.now()}
+    began = time.monotonic()
+    data = module.measure(bench)
+    content["ended"] = results.now()
+    content["seconds"] = round(time.monotonic() - began)
+    content["load_average_after"] = os.getloadavg()
+    if bench.options.__dict__.get("installation"):
+        content["server"] = bench.installation.version()
+    # what JSON makes of it, so that bench/report sees the same
+    data = json.loads(json.dumps(data, default=vars))
+    limits = module.limits(data)
+    results.write(name, {**content, "limits": limits, "data": data})
+    show(module, content, limits, data, sys.stdout)
+    plots.draw_all(module.PLOTS, data, "results")
+    return all(limit.kept for limit in limits)
+
+
+def show(module, content, limits, data, where):
+    """Markdown: what was measured, how, and the verdict."""
+    print(f"## {content['experiment']}: {content['title']}\n", file=where)
+    for caption, heading, rows in module.tables(data):
+        if caption:
+            print(f"{caption}\n", file=where)
+        print(results.table(heading, rows), end="\n\n", file=where)
+    for limit in limits:
+        print(f"    {limit}", file=where)
+    print(f"\nMeasured by `{content['command']}` ({content['mode']}, {content['seconds']} s, "
+          f"{content['begun']}).\n", file=where, flush=True)
+
+
+def main(options, names):
+    """Exit status: 0 if all limits were kept, 1 if not, 2 if a measurement failed."""
+    status = 0
+    for name in names:
+        try:
+            kept = run(options, name)
+        except servers.Failure as failure:
+            print(f"bench/run: {name}: {failure}", file=sys.stderr, flush=True)
+            status = 2
+            continue
+        if not kept:
+            status = max(status, 1)
+    return status
