@@ -1,0 +1,398 @@
+
+# The manual is true: its examples run, its configurations load, its tables
+# have the columns, settings and messages that there are, its links lead
+# somewhere.  doc/README.md says how blocks are marked.
+#
+# Each kind of check is first shown to fail where it has to.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use CPAN::Meta::YAML;
+use File::Basename qw(basename dirname);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+my $top   = "$FindBin::RealBin/..";
+my @pages = ("$top/README.md", sort glob "$top/doc/*.md");
+my %text  = map { $_ => slurp_file($_) } @pages, "$top/bench/README.md";
+my $servers = 0;
+
+# ---- reading a page
+
+# The fenced blocks of a page: { language, word, marks, line, text }.
+sub blocks
+{
+	my ($text) = @_;
+	my (@blocks, @marks, $block);
+	my $number = 0;
+
+	foreach my $line (split /\n/, $text)
+	{
+		$number++;
+		if ($block && $line =~ /^\s*```\s*$/)
+		{
+			push @blocks, $block;
+			($block, @marks) = ();
+		}
+		elsif ($block)
+		{
+			$block->{text} .= ($line =~ s/^$block->{indent}//r) . "\n";
+		}
+		elsif ($line =~ /^(\s*)```(\w+)\s*(.*?)\s*$/)
+		{
+			$block = { indent => $1, language => $2, word => $3,
+				marks => [@marks], line => $number, text => '' };
+		}
+		elsif ($line =~ /^\s*<!-- test: (.*?) -->\s*$/) { push @marks, $1; }
+		else { @marks = (); }
+	}
+	die "a block has no end" if $block;
+	return @blocks;
+}
+
+sub blocks_of
+{
+	my ($text, $language) = @_;
+	return grep { $_->{language} eq $language } blocks($text);
+}
+
+# A page without what is set as code, for headings and links.
+sub prose
+{
+	my ($text) = @_;
+	return ($text =~ s/^\s*```.*?^\s*```\s*$//gmsr) =~ s/^    .*$//gmr;
+}
+
+# ---- SQL
+
+# What a mark says, or that the block is not for this version.
+sub read_marks
+{
+	my ($node, @marks) = @_;
+	my %mark = (skip => 0);
+
+	foreach my $mark (@marks)
+	{
+		if    ($mark =~ /^error (.+)$/)    { $mark{error} = $1; }
+		elsif ($mark =~ /^role (\w+)$/)    { $mark{role}  = $1; }
+		elsif ($mark =~ /^from (\d+)$/)    { $mark{skip} ||= $node->pg_version < $1; }
+		elsif ($mark =~ /^before (\d+)$/)  { $mark{skip} ||= $node->pg_version >= $1; }
+		elsif ($mark ne 'anew')            { die "not a mark: $mark"; }
+	}
+	return %mark;
+}
+
+# Run a block; what is wrong with it, or nothing.
+sub complaint_of_sql
+{
+	my ($node, $block) = @_;
+	my %mark = read_marks($node, @{ $block->{marks} });
+	my $stderr;
+
+	return '' if $mark{skip};
+	my $code = $node->psql('postgres', $block->{text}, stderr => \$stderr,
+		extra_params => $mark{role} ? [ '-U', $mark{role} ] : []);
+	if (defined $mark{error})
+	{
+		return index($stderr, $mark{error}) >= 0 ? '' : "no such error: $stderr";
+	}
+	return $code == 0 && $stderr !~ /ERROR|FATAL/ ? '' : "status $code: $stderr";
+}
+
+# A server that has just raised: there is something to see in each view.
+sub busy_node
+{
+	my $node = make_node('page' . ++$servers);
+
+	write_wal($node, 20);
+	evaluate($node);
+	wait_for($node, 'own_size IS NOT NULL');
+	return $node;
+}
+
+sub sql_block
+{
+	my ($sql, @marks) = @_;
+	return { language => 'sql', text => $sql, marks => \@marks, line => 0 };
+}
+
+my $node = busy_node();
+is(complaint_of_sql($node, sql_block('SELECT 1;')), '', 'what is right has no complaint');
+like(complaint_of_sql($node, sql_block('SELECT state FROM walsizer_state;')),
+	qr/walsizer_state" does not exist/, 'a wrong example would be noticed');
+like(complaint_of_sql($node, sql_block("SELECT 1;\nSELECT walsizer_bost();\nSELECT 1;")),
+	qr/walsizer_bost/, 'in the middle of a block, too');
+like(complaint_of_sql($node, sql_block('SELECT 1;', 'error no such thing')),
+	qr/no such error/, 'and an error that does not come');
+$node->stop;
+
+foreach my $page (@pages)
+{
+	my @blocks = blocks_of($text{$page}, 'sql');
+	my $name   = basename($page) eq 'README.md' ? $page =~ s/^\Q$top\E\///r : basename($page);
+
+	next unless @blocks;
+	$node = busy_node();
+	foreach my $block (@blocks)
+	{
+		if (grep { $_ eq 'anew' } @{ $block->{marks} })
+		{
+			$node->stop;
+			$node = busy_node();
+		}
+		is(complaint_of_sql($node, $block), '', "$name, line $block->{line}");
+	}
+	if ($name eq 'removal.md')
+	{
+		is(setting_mb($node), 4, 'removed: the value found is in force');
+		unlike(auto_conf($node), qr/max_wal_size|walsizer/, 'removed: no line is left');
+	}
+	$node->stop;
+}
+
+# ---- configurations
+
+# Name and value of each line of a configuration.
+sub settings_of
+{
+	my ($text) = @_;
+	return $text =~ /^\s*([\w.]+)\s*=\s*('[^']*'|[^\s#]+)/mg;
+}
+
+# Start a server with this configuration; what is wrong with it, or nothing.
+# Leaves the server running if nothing is.
+sub complaint_of_conf
+{
+	my ($text) = @_;
+	my %setting = settings_of($text);
+
+	return 'it sets nothing' unless %setting;
+	$node = make_node('conf' . ++$servers, start => 0, conf => "include 'manual.conf'\n");
+	append_to_file($node->data_dir . '/manual.conf', $text);
+	return 'the server does not start' unless $node->start(fail_ok => 1);
+	$node->safe_psql('postgres', 'CREATE EXTENSION IF NOT EXISTS walsizer');
+
+	my @missing = grep {
+		$node->safe_psql('postgres',
+			"SELECT count(*) FROM pg_settings WHERE name = '$_' AND sourcefile LIKE '%/manual.conf'") == 0
+	} sort keys %setting;
+	my $errors = $node->safe_psql('postgres',
+		"SELECT name, error FROM pg_file_settings WHERE error IS NOT NULL");
+	return '' unless @missing || $errors;
+	$node->stop;
+	return "not in force: @missing; errors: $errors";
+}
+
+# The settings that a manifest of Kubernetes or Patroni has, as a configuration.
+sub conf_of_yaml
+{
+	my ($text) = @_;
+	my @todo = @{ CPAN::Meta::YAML->read_string($text) };
+	my $conf = '';
+
+	while (my $map = shift @todo)
+	{
+		next unless ref $map eq 'HASH';
+		push @todo, values %$map;
+		$conf .= "shared_preload_libraries = '@{ $map->{shared_preload_libraries} }'\n"
+		  if $map->{shared_preload_libraries};
+		my %setting = ref $map->{parameters} eq 'HASH' ? %{ $map->{parameters} } : ();
+		$conf .= "$_ = '$setting{$_}'\n" foreach sort keys %setting;
+	}
+	return $conf;
+}
+
+isnt(complaint_of_conf("walsizer.mx = 4GB\n"), '', 'a setting that does not exist would be noticed');
+isnt(complaint_of_conf("walsizer.max = 4XB\n"), '', 'and a value that is none');
+isnt(complaint_of_conf(conf_of_yaml("spec:\n  parameters:\n    walsizer.mox: 4GB\n")), '',
+	'and one in a manifest');
+
+foreach my $page (@pages)
+{
+	foreach my $block (blocks($text{$page}))
+	{
+		my $conf = $block->{text};
+
+		next unless $block->{language} =~ /^(ini|yaml)$/;
+		$conf = conf_of_yaml($conf) if $1 eq 'yaml';
+		next if $1 eq 'yaml' && $conf eq '';
+		is(complaint_of_conf($conf), '', basename($page) . ", line $block->{line}");
+		$node->stop;
+	}
+}
+
+# The sample, as it is, and with all that is commented out, which must be the
+# defaults.
+my $sample = slurp_file("$top/walsizer.conf");
+is(complaint_of_conf($sample), '', 'walsizer.conf');
+$node->stop;
+is(complaint_of_conf($sample =~ s/^#(?=walsizer)//gmr), '', 'walsizer.conf, with all settings');
+is($node->safe_psql('postgres',
+		"SELECT string_agg(name, ' ') FROM pg_settings WHERE name LIKE 'walsizer.%' AND "
+		  . "(setting <> boot_val OR sourcefile IS NULL)"),
+	'', 'walsizer.conf has all settings, with their defaults');
+
+# ---- tables against the server
+
+# The rows of the first table after a heading, as lists of cells.
+sub table_after
+{
+	my ($text, $heading) = @_;
+	my ($section) = $text =~ /^\Q$heading\E[^\n]*\n(.*?)(?=^#|\z)/ms or return ();
+	my ($table) = $section =~ /^(\|.*?)(?:\n\n|\z)/ms or return ();
+	my (undef, undef, @rows) = split /\n/, $table;
+
+	return map { [ map { s/^\s+|\s+$//gr } (split /\|/)[ 1 .. 4 ] ] } @rows;
+}
+
+sub columns_in
+{
+	my ($text, $object) = @_;
+	return join "\n",
+	  map { my ($name, $type) = @$_; ($name =~ tr/`//dr) . " $type" } table_after($text, "## $object");
+}
+
+my $views = $text{"$top/doc/views.md"};
+
+foreach my $object (qw(walsizer_status walsizer_history walsizer_demand walsizer_advice
+	walsizer_instructions walsizer_companions))
+{
+	my $columns = $node->safe_psql('postgres',
+		"SELECT name || ' ' || CASE type::regtype::text WHEN 'timestamp with time zone' THEN 'timestamptz' "
+		  . "ELSE type::regtype::text END FROM pg_proc, unnest(proargnames, proallargtypes) "
+		  . "WITH ORDINALITY AS a (name, type, n) WHERE proname = '$object' ORDER BY n");
+
+	is(columns_in($views, $object), $columns, "the columns of $object");
+	isnt(columns_in($views =~ s/^\| `\w+` \| \w+ \|.*\n//gmr, $object), $columns,
+		"a column of $object that is missing would be noticed");
+}
+
+my @members = split /\n/, $node->safe_psql('postgres',
+	"SELECT DISTINCT proname FROM pg_proc WHERE proname LIKE 'walsizer%' ORDER BY 1");
+foreach my $page ("$top/README.md", "$top/doc/views.md")
+{
+	is(join(' ', grep { index($text{$page}, $_) < 0 } @members), '',
+		'all functions are in ' . basename($page));
+}
+
+my $settings = $node->safe_psql('postgres',
+	"SELECT string_agg(name, ' ' ORDER BY name) FROM pg_settings WHERE name LIKE 'walsizer.%'");
+my %documented = map { ($_->[0] =~ tr/`//dr) => $_->[1] } table_after($text{"$top/README.md"}, '## Settings');
+is(join(' ', sort keys %documented), $settings, 'the settings of the README');
+is(join(' ', sort $text{"$top/doc/settings.md"} =~ /^### (walsizer\.\w+)/mg), $settings,
+	'the settings of settings.md');
+my %default = $text{"$top/doc/settings.md"} =~ /^### (walsizer\.\w+) \(.*?default `(.+?)`/mg;
+is_deeply(\%default, \%documented, 'both have the same defaults');
+$node->stop;
+is(complaint_of_conf(join '', map { "$_ = '$default{$_}'\n" } sort keys %default), '', 'they are valid');
+is($node->safe_psql('postgres',
+		"SELECT string_agg(name, ' ') FROM pg_settings WHERE name LIKE 'walsizer.%' AND setting <> boot_val"),
+	'', 'and true');
+$node->stop;
+
+# ---- messages
+
+# All that the C code may say: its string constants of at least two words, and
+# each name of walsizer_names.c and of what is returned as a text.  Details and
+# hints, which are whole sentences, explain themselves; so do the report and
+# the texts of the advice.
+sub messages_of
+{
+	my ($source, $all) = @_;
+	my %message;
+
+	$source =~ s{/\*.*?\*/}{}gs;
+	$source =~ s/^#.*$//mg;
+	$source =~ s/\bPG_AUTOCONF_FILENAME\b/"postgresql.auto.conf"/g;
+	while ($source =~ /(return\s+)?((?:"(?:[^"\\]|\\.)*"\s*)+)/g)
+	{
+		my ($returned, $constants) = ($1, $2);
+		my $message = join '', $constants =~ /"((?:[^"\\]|\\.)*)"/g;
+
+		next if $message =~ /\.$|\\n|'%lldMB'/;
+		$message =~ s/\\"/"/g;
+		$message =~ s/%(?:lld|[dsm])/.../g;
+		next if $message =~ /%/;
+		next unless $all || $returned || $message =~ /[a-z]{2}.* .*[a-z]{2}/;
+		$message{$message} = 1 if $message =~ /[a-z]{2}/;
+	}
+	return sort keys %message;
+}
+
+sub missing_messages
+{
+	my ($page, @messages) = @_;
+	return grep { index($page, "`$_`") < 0 } @messages;
+}
+
+my $troubleshooting = $text{"$top/doc/troubleshooting.md"};
+my @messages;
+foreach my $file (glob "$top/walsizer_*.c")
+{
+	next if $file =~ /_(advice|report)\.c$/;
+	push @messages, messages_of(slurp_file($file), $file =~ /_names\.c$/);
+}
+# a memory context; where a rate comes from, see views.md
+@messages = grep { !/^(walsizer pass|configured)$/ } @messages;
+
+cmp_ok(scalar(@messages), '>=', 80, 'messages were found in the sources');
+is(join("\n", missing_messages($troubleshooting, @messages)), '', 'each has its place in troubleshooting.md');
+is(join("\n", missing_messages($troubleshooting, messages_of('errmsg("out of %d " /* of */ "luck: %m")', 0))),
+	'out of ... luck: ...', 'one without would be noticed');
+
+# ---- links
+
+# What GitHub makes of a heading.
+sub anchor
+{
+	my ($heading) = @_;
+	return ((lc($heading) =~ s/\[(.*?)\]\(.*?\)/$1/gr) =~ s/[^\w\- ]//gr) =~ tr/ /-/r;
+}
+
+sub broken_links
+{
+	my ($page, $text) = @_;
+	my @broken;
+
+	foreach my $link (prose($text) =~ /\]\(([^)\s]+)\)/g)
+	{
+		my ($path, $anchor) = split /#/, $link;
+
+		next if $path =~ /^https?:/;
+		my $file = $path eq '' ? $page : dirname($page) . "/$path";
+		if (!-e $file) { push @broken, $link; }
+		elsif (defined $anchor)
+		{
+			my @anchors = map { anchor($_) } prose(slurp_file($file)) =~ /^#+ (.*)$/mg;
+			push @broken, $link unless grep { $_ eq $anchor } @anchors;
+		}
+	}
+	return join ' ', @broken;
+}
+
+is(broken_links("$top/README.md", "[a](doc/no.md) [b](doc/README.md#no) [c](doc/settings.md#sizes)"),
+	'doc/no.md doc/README.md#no', 'a broken link would be noticed');
+is(broken_links($_, $text{$_}), '', "links of $_" =~ s/\Q$top\E\///r) foreach @pages;
+
+my $index = $text{"$top/doc/README.md"};
+is(join(' ', grep { index($index, "($_)") < 0 && $_ ne 'README.md' } map { basename($_) } glob "$top/doc/*.md"),
+	'', 'each page is in the index');
+
+# ---- commands
+
+# Where the commands of a page are run; see the scripts themselves.
+my %run_by = ('install.md' => '', 'monitoring.md' => '', 'packages.md' => 'debian|aside', 'patroni.md' => '');
+foreach my $page (@pages)
+{
+	my $words = $run_by{ basename($page) };
+	my @lost = grep { !defined $words || $_->{word} !~ /^(?:$words)$/ } blocks_of($text{$page}, 'sh');
+
+	is(join(' ', map { $_->{line} } @lost), '', 'all commands of ' . basename($page) . ' are run somewhere');
+}
+
+done_testing();
