@@ -18,6 +18,7 @@ OBJS = \
 	walsizer_rows.o \
 	walsizer_sample.o \
 	walsizer_state.o \
+	walsizer_whatif.o \
 	walsizer_worker.o
 PGFILEDESC = "walsizer - sizes max_wal_size so that checkpoints run on the clock"
 

@@ -4,7 +4,8 @@
  *	  What if max_wal_size were another, and which other setting is the real
  *	  cause: the functions walsizer_advice() and walsizer_companions().
  *
- * Only advice: nothing here changes anything.
+ * Only advice: nothing here changes anything.  The figures of the first are
+ * walsizer_whatif.c's.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -24,9 +25,6 @@
 #include "walsizer.h"
 #include "walsizer_compat.h"
 #include "walsizer_rows.h"
-
-/* Candidates, in eighths of the value in force. */
-static const int eighths[] = {4, 8, 12, 16, 24, 32, 48, 64};
 
 /* Shorter timeouts than this multiply full-page images for little gain. */
 #define SHORT_TIMEOUT_S		300
@@ -49,120 +47,52 @@ PG_FUNCTION_INFO_V1(walsizer_companions);
  *-------------------------------------------------------------------------
  */
 
-/*
- * Time between two checkpoints, ms, when so much WAL is written in a timeout:
- * the timeout, or the time in which WAL fills the capacity less the part of a
- * segment that may lie before the redo pointer.
- */
-static int64
-spacing(int64 mb, int64 demand, const WalsizerSettings *settings)
-{
-	int64		capacity = walsizer_capacity(mb, settings);
-
-	if (walsizer_size_for(demand, settings) <= mb)
-		return settings->timeout;
-	return (int64) ((double) settings->timeout *
-					((double) capacity - (double) settings->segment_size / 2) /
-					(double) demand);
-}
-
-/* Share of the remembered hours in which this size (MB) was too small. */
-static double
-forced_share(const WalsizerState *state, int64 hour, int64 lookback, int64 mb,
-			 const WalsizerSettings *settings)
-{
-	int			hours = 0;
-	int			forced = 0;
-
-	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
-	{
-		const WalsizerPeak *peak = &state->peaks[i];
-		int64		demand = walsizer_scale_demand(peak->demand, peak->timeout,
-												   settings->timeout);
-
-		if (peak->hour <= 0 || peak->hour > hour || peak->hour <= hour - lookback)
-			continue;
-		hours++;
-		if (walsizer_size_for(demand, settings) > mb)
-			forced++;
-	}
-	return hours > 0 ? (double) forced / hours : 0;
-}
-
-/* Which bound forbids this size (MB)? */
-static WalsizerBound
-forbidding(const WalsizerFigures *figures, const WalsizerConfig *config, int64 mb)
-{
-	if (figures->disk_limit > 0 && mb > figures->disk_limit)
-		return WALSIZER_BOUND_DISK;
-	if (figures->recovery_limit > 0 && mb > figures->recovery_limit)
-		return WALSIZER_BOUND_RECOVERY;
-	if (mb > config->max)
-		return WALSIZER_BOUND_MAX;
-	return WALSIZER_UNBOUND;
-}
-
 static void
-store_candidate(FunctionCallInfo fcinfo, WalsizerShared *shared, int64 mb)
+store_candidate(FunctionCallInfo fcinfo, const WalsizerShared *shared, const WalsizerWhatIf *what)
 {
-	const WalsizerSettings *settings = &shared->sample.settings;
 	const WalsizerFigures *figures = &shared->decision.figures;
-	WalsizerConfig config = walsizer_config(walsizer_measured_replay_rate(shared));
-	int64		learned = walsizer_learned_demand(&shared->state, shared->sample.hour,
-												  config.lookback, settings->timeout);
-	WalsizerBound bound = forbidding(figures, &config, mb);
 	WalsizerRow row = {0};
 
-	walsizer_put_size(&row, mb);
-	walsizer_put_text(&row, mb == figures->in_force ? "in force" :
-					  mb == figures->wanted ? "wanted" : NULL);
-	walsizer_put_int64(&row, walsizer_capacity(mb, settings));
-	walsizer_put_interval(&row, spacing(mb, figures->demand, settings));
-	walsizer_put_interval(&row, spacing(mb, Max(learned, figures->demand), settings));
-	walsizer_put_datum(&row, Float8GetDatum(forced_share(&shared->state, shared->sample.hour,
-														 config.lookback, mb, settings)));
-	walsizer_put_size(&row, mb);
-	walsizer_put_interval(&row, (int64) ((double) mb * WALSIZER_MB * 1000.0 / config.replay_rate));
-	walsizer_put_datum(&row, BoolGetDatum(bound == WALSIZER_UNBOUND));
-	walsizer_put_bound(&row, bound);
+	walsizer_put_size(&row, what->size);
+	walsizer_put_text(&row, what->size == figures->in_force ? "in force" :
+					  what->size == figures->wanted ? "wanted" : NULL);
+	walsizer_put_int64(&row, what->capacity);
+	walsizer_put_interval(&row, what->spacing_now);
+	walsizer_put_interval(&row, what->spacing_peak);
+	walsizer_put_datum(&row, Float8GetDatum(what->forced_hours));
+	walsizer_put_size(&row, what->size);
+	walsizer_put_interval(&row, what->recovery_time);
+	walsizer_put_datum(&row, BoolGetDatum(what->forbidden_by == WALSIZER_UNBOUND));
+	walsizer_put_bound(&row, what->forbidden_by);
 	walsizer_store_row(fcinfo, &row);
 }
 
 /*
- * One row per candidate, smallest first: parts and multiples of the value in
- * force, and the wanted size.  A size is said to suffice exactly when the
- * policy would not raise it.
+ * One row per candidate, smallest first.  A size is said to suffice exactly
+ * when the policy would not raise it.
  */
 Datum
 walsizer_advice(PG_FUNCTION_ARGS)
 {
 	WalsizerShared *shared = walsizer_copy_shared();
-	const WalsizerSettings *settings = &shared->sample.settings;
-	int64		wanted = shared->decision.figures.wanted;
-	int64		segment_mb;
-	int64		before = 0;
+	WalsizerConfig config = walsizer_config(walsizer_measured_replay_rate(shared));
+	const WalsizerFigures *figures = &shared->decision.figures;
+	int64		sizes[WALSIZER_CANDIDATES];
+	int			number;
 
 	InitMaterializedSRF(fcinfo, 0);
 	if (shared->sampled_at == 0)
 		return (Datum) 0;
 
 	walsizer_settle(&shared->state);
-	segment_mb = settings->segment_size / WALSIZER_MB;
-	for (int i = 0; i < (int) lengthof(eighths); i++)
+	number = walsizer_candidates(&shared->sample.settings, figures->wanted, sizes);
+	for (int i = 0; i < number; i++)
 	{
-		int64		mb = settings->max_wal_size * eighths[i] / 8;
+		WalsizerWhatIf what = walsizer_what_if(&config, &shared->state, &shared->sample,
+											   figures, sizes[i]);
 
-		if (eighths[i] != 8)
-			mb -= mb % segment_mb;
-		if (mb < 2 * segment_mb || mb > MAX_KILOBYTES)
-			continue;
-		if (wanted > before && wanted < mb)
-			store_candidate(fcinfo, shared, wanted);
-		store_candidate(fcinfo, shared, mb);
-		before = mb;
+		store_candidate(fcinfo, shared, &what);
 	}
-	if (wanted > before)
-		store_candidate(fcinfo, shared, wanted);
 	return (Datum) 0;
 }
 

@@ -52,9 +52,6 @@ walsizer_remember(WalsizerState *state, int64_t hour, int64_t demand, int64_t ti
 /*
  * The largest remembered demand (bytes per timeout, ms) of the lookback hours
  * before this one, and of this one.  0 if nothing is remembered.
- *
- * Hours to come are those of a wall clock that was set back.  They count like
- * the past: forgetting a demand is the one mistake that costs something.
  */
 int64_t
 walsizer_learned_demand(const WalsizerState *state, int64_t hour,
@@ -66,8 +63,7 @@ walsizer_learned_demand(const WalsizerState *state, int64_t hour,
 	{
 		const WalsizerPeak *peak = &state->peaks[i];
 
-		if (peak->hour > 0 &&
-			walsizer_max(hour - peak->hour, peak->hour - hour) <= lookback)
+		if (walsizer_is_remembered(peak, hour, lookback))
 			learned = walsizer_max(learned, walsizer_scale_demand(peak->demand,
 														   peak->timeout, timeout));
 	}

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * walsizer_model.h
- *	  What walsizer_model.c and walsizer_demand.c offer to each other and to
- *	  walsizer_policy.c, and to nobody else.
+ *	  What the files of the policy offer to each other, and to nobody else.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -62,6 +61,18 @@ walsizer_forced_total(const WalsizerState *state)
 {
 	return state->checkpoints[WALSIZER_CAUSE_FORCED] +
 		state->checkpoints[WALSIZER_CAUSE_STALE];
+}
+
+/*
+ * Does this peak count, at this hour?  Hours to come are those of a wall clock
+ * that was set back.  They count like the past: forgetting a demand is the one
+ * mistake that costs something.
+ */
+static inline bool
+walsizer_is_remembered(const WalsizerPeak *peak, int64_t hour, int64_t lookback)
+{
+	return peak->hour > 0 &&
+		walsizer_max(hour - peak->hour, peak->hour - hour) <= lookback;
 }
 
 /* walsizer_demand.c */

@@ -306,6 +306,21 @@ typedef struct WalsizerDecision
 	WalsizerFigures figures;
 } WalsizerDecision;
 
+/* What another value of max_wal_size would mean. */
+typedef struct WalsizerWhatIf
+{
+	int64_t		size;			/* MB, the candidate */
+	int64_t		capacity;		/* bytes at which a checkpoint is forced */
+	int64_t		spacing_now;	/* ms between checkpoints, at the demand of now */
+	int64_t		spacing_peak;	/* and at the largest demand known */
+	double		forced_hours;	/* share of the remembered hours */
+	int64_t		recovery_time;	/* ms, at worst */
+	WalsizerBound forbidden_by;
+} WalsizerWhatIf;
+
+/* No more candidates than this are worth a look. */
+#define WALSIZER_CANDIDATES		9
+
 /* the server's arithmetic */
 extern int64_t walsizer_checkpoint_segments(int64_t max_wal_size_mb,
 											const WalsizerSettings *settings);
@@ -329,6 +344,14 @@ extern void walsizer_remember(WalsizerState *state, int64_t hour,
 							  int64_t demand, int64_t timeout);
 extern void walsizer_settle(WalsizerState *state);
 extern void walsizer_forget(WalsizerState *state);
+
+/* what if */
+extern WalsizerWhatIf walsizer_what_if(const WalsizerConfig *config,
+									   const WalsizerState *state,
+									   const WalsizerSample *sample,
+									   const WalsizerFigures *figures, int64_t mb);
+extern int	walsizer_candidates(const WalsizerSettings *settings, int64_t wanted,
+								int64_t *sizes);
 
 /* what became of a decision */
 extern void walsizer_wrote(WalsizerState *state, int64_t max_wal_size_mb);

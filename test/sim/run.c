@@ -51,6 +51,10 @@ typedef struct Run
 	int64_t		counted;
 	int			quiet;
 
+	/* for the witness */
+	int64_t		seen_forced;
+	int64_t		seen_other;
+
 	/* for the table */
 	int64_t		early_forced;
 	double		size_time;		/* MB * ms */
@@ -179,6 +183,11 @@ walsizer_tick(Run *run)
 
 	decision = walsizer_step(&run->options->config, run->state, &sample);
 	run->result->samples++;
+	if (run->options->witness != NULL)
+	{
+		run->options->witness->sample = sample;
+		run->options->witness->figures = decision.figures;
+	}
 	if (decision.action == WALSIZER_EXTERNAL)
 		run->result->externals++;
 	if (run->options->check)
@@ -267,10 +276,46 @@ forced(const SimServer *s)
 	return s->causes[WALSIZER_CAUSE_FORCED] + s->causes[WALSIZER_CAUSE_STALE];
 }
 
+/* So many more checkpoints started since the sample before. */
+static void
+add_starts(Run *run, int64_t number, bool is_forced)
+{
+	SimWitness *witness = run->options->witness;
+
+	for (int64_t i = 0; i < number; i++)
+	{
+		/* grow whenever a power of two is reached */
+		if ((witness->num_starts & (witness->num_starts - 1)) == 0)
+		{
+			size_t		slots = witness->num_starts == 0 ? 1 : 2 * (size_t) witness->num_starts;
+
+			witness->starts = realloc(witness->starts, slots * sizeof(SimStart));
+			if (witness->starts == NULL)
+				abort();
+		}
+		witness->starts[witness->num_starts++] = (SimStart) {run->server.now, is_forced};
+	}
+}
+
+static void
+note_starts(Run *run)
+{
+	const SimServer *s = &run->server;
+	int64_t		other = s->causes[WALSIZER_CAUSE_TIMED] + s->causes[WALSIZER_CAUSE_OTHER];
+
+	add_starts(run, forced(s) - run->seen_forced, true);
+	add_starts(run, other - run->seen_other, false);
+	run->seen_forced = forced(s);
+	run->seen_other = other;
+}
+
 static void
 tick(Run *run)
 {
 	SimServer  *s = &run->server;
+
+	if (run->options->witness != NULL)
+		note_starts(run);
 
 	if (s->now <= run->options->quiet_from)
 	{
@@ -425,6 +470,8 @@ sim_run(SimLoad *load, SimPolicy policy, int64_t static_mb, const SimOptions *op
 	if (policy == SIM_STATIC || policy == SIM_ORACLE)
 		run->server.settings.max_wal_size = static_mb;
 	run->first_size = result->peak = run->server.settings.max_wal_size;
+	if (options->witness != NULL)
+		memset(options->witness, 0, sizeof(SimWitness));
 
 	while (load->next(load, run->server.now - restarts, &piece))
 	{
@@ -437,6 +484,8 @@ sim_run(SimLoad *load, SimPolicy policy, int64_t static_mb, const SimOptions *op
 		restarts += run->server.now - before;
 	}
 	fill_result(run);
+	if (options->witness != NULL)
+		options->witness->state = *run->state;
 	free(run->state);
 	free(run);
 }

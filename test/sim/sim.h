@@ -193,6 +193,24 @@ typedef struct SimResult
 	double		broken_at;
 } SimResult;
 
+/* What a run has seen, for whoever wants to look closer. */
+typedef struct SimStart
+{
+	double		at;				/* ms, to the sample */
+	bool		forced;
+} SimStart;
+
+typedef struct SimWitness
+{
+	SimStart   *starts;			/* of all checkpoints; to be freed */
+	int64_t		num_starts;
+
+	/* of SIM_WALSIZER, when the run ended */
+	WalsizerState state;
+	WalsizerSample sample;
+	WalsizerFigures figures;
+} SimWitness;
+
 typedef struct SimOptions
 {
 	WalsizerConfig config;		/* of SIM_WALSIZER */
@@ -201,6 +219,7 @@ typedef struct SimOptions
 	FILE	   *csv;			/* the series, or NULL */
 	double		quiet_from;		/* ms: count what happens later on its own */
 	bool		check;			/* look at the invariants at each step */
+	SimWitness *witness;		/* to be filled, or NULL */
 } SimOptions;
 
 extern void sim_default_options(SimOptions *options);
