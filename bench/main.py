@@ -65,7 +65,9 @@ def read_options():
                         help="shorter or longer loads, for trying out; the limits hold for 1")
     parser.add_argument("--command", default="", help=argparse.SUPPRESS)
     parser.add_argument("--revision", default="unknown", help=argparse.SUPPRESS)
-    parser.set_defaults(beside=[], gucs={}, mode="normal", storage=None)
+    parser.add_argument("--slow-volume", help=argparse.SUPPRESS)
+    parser.add_argument("--no-slow-volume", default="", help=argparse.SUPPRESS)
+    parser.set_defaults(beside=[], gucs={}, mode="normal")
     return parser, parser.parse_args()
 
 

@@ -9,7 +9,7 @@ import pathlib
 import sys
 import time
 
-from harness import plots, results, server as servers
+from harness import plots, results, server as servers, storage
 
 # In this order in "all".
 NAMES = ["dip", "bulk", "distance", "small", "slow", "sweep", "cost", "crash", "fleet"]
@@ -37,7 +37,7 @@ class Bench:
         self.subjects = options.subjects   # walsizer, and what --preload names
         self.gucs = options.gucs           # --guc, of every server
         self.repeat = options.repeat       # --repeat, 1 unless given
-        self.storage = options.storage     # a SlowVolume, or None: see harness/storage.py
+        self.storage = storage.Storage(options.slow_volume, options.no_slow_volume)
         self.sources = pathlib.Path("src")
         self._installation = None
 

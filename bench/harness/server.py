@@ -116,14 +116,14 @@ class Server:
         run("stopping a server", [self.bin / "pg_ctl", "stop", "--wait", "--silent",
                                   "--timeout=300", "--mode=fast", f"--pgdata={self.data}"])
 
-    def _client(self, program):
+    def client(self, program):
         return [str(self.bin / program), f"--host={self.work}", "--username=postgres"]
 
-    def psql(self, statement):
+    def psql(self, statement, database="postgres"):
         """The rows of a statement, each a list of texts."""
         out = run(f"query: {statement}",
-                  [*self._client("psql"), "--no-psqlrc", "--quiet", "--tuples-only",
-                   "--no-align", "--set=ON_ERROR_STOP=1", "--dbname=postgres",
+                  [*self.client("psql"), "--no-psqlrc", "--quiet", "--tuples-only",
+                   "--no-align", "--set=ON_ERROR_STOP=1", f"--dbname={database}",
                    f"--command={statement}"])
         return [line.split("|") for line in out.splitlines()]
 
@@ -136,12 +136,12 @@ class Server:
                           f"FROM (SELECT * FROM {relation}) r")
         return json.loads(text)
 
-    def pgbench(self, *options, **popen):
+    def pgbench(self, *options, database="postgres", **popen):
         """Runs pgbench to its end and returns its output."""
-        return run("pgbench", [*self._client("pgbench"), *options, "postgres"], **popen)
+        return run("pgbench", [*self.client("pgbench"), *options, database], **popen)
 
     def session(self):
-        session = Session([*self._client("psql"), "--dbname=postgres"])
+        session = Session([*self.client("psql"), "--dbname=postgres"])
         self.sessions.append(session)
         return session
 
