@@ -21,6 +21,12 @@
 /* The server's timer counts whole seconds on both of its ends. */
 #define TIMER_SLACK			2000	/* ms */
 
+/*
+ * After so many whole intervals in which nothing acted upon an old capacity,
+ * nothing does any more.
+ */
+#define STALE_INTERVALS		3
+
 /* What a checkpoint itself and an idle server log is less than this. */
 #define NOTHING_WRITTEN		65536	/* bytes */
 
@@ -147,8 +153,11 @@ note_settings(WalsizerState *state, const WalsizerSample *sample)
 	int64_t		now = walsizer_capacity(sample->settings.max_wal_size, &sample->settings);
 
 	if (now > before)
+	{
 		state->stale_capacity = state->stale_capacity > 0 ?
 			walsizer_min(state->stale_capacity, before) : before;
+		state->stale_quiet = 0;
+	}
 	else if (state->stale_capacity >= now)
 		state->stale_capacity = 0;
 }
@@ -180,6 +189,22 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 	if (state->stale_capacity > 0 && moved >= state->stale_capacity)
 		return WALSIZER_CAUSE_STALE;
 	return WALSIZER_CAUSE_OTHER;
+}
+
+/*
+ * Does a statement still use the old capacity?  A process tests it only when it
+ * is the one that fills a segment, and others fill most of them, the WAL writer
+ * first.  So one interval that ran to its end proves nothing, but several do.
+ */
+static void
+note_stale(WalsizerState *state, const WalsizerSample *sample, WalsizerCause cause)
+{
+	if (cause == WALSIZER_CAUSE_STALE)
+		state->stale_quiet = 0;
+	else if (cause == WALSIZER_CAUSE_TIMED &&
+			 walsizer_distance(state->last_redo, sample->redo_lsn) >= state->stale_capacity &&
+			 ++state->stale_quiet >= STALE_INTERVALS)
+		state->stale_capacity = 0;
 }
 
 /*
@@ -232,10 +257,7 @@ note_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 		}
 		state->pace = 0;
 
-		/* A whole interval with more WAL than that: nobody uses it any more. */
-		if (cause == WALSIZER_CAUSE_TIMED &&
-			walsizer_distance(state->last_redo, sample->redo_lsn) >= state->stale_capacity)
-			state->stale_capacity = 0;
+		note_stale(state, sample, cause);
 	}
 	else if (timed > 0 && walsizer_distance(sample->redo_lsn, sample->write_lsn) < NOTHING_WRITTEN)
 		state->timer_start = sample->now;
@@ -388,6 +410,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->timer_start = sample->now - walsizer_min(age, sample->now);
 	state->redo_moved = state->timer_start;
 	state->stale_capacity = 0;
+	state->stale_quiet = 0;
 	state->pace = 0;
 	for (int i = 0; i < WALSIZER_PACED_INTERVALS; i++)
 		state->paces[i] = 0;

@@ -126,7 +126,7 @@ typedef struct WalsizerSample
 	uint64_t	redo_lsn;		/* redo pointer of the last started checkpoint */
 	uint64_t	completed_lsn;	/* redo pointer of the last completed one */
 	bool		checkpoint_running; /* the two differ */
-	int64_t		checkpoint_age; /* ms since it started by the control file,
+	int64_t		checkpoint_age; /* ms since the timer for checkpoints was set,
 								 * -1: not known */
 	int64_t		requested;		/* the server's counters */
 	int64_t		timed;
@@ -213,6 +213,7 @@ typedef struct WalsizerState
 	int64_t		timer_start;	/* when it was last reset, as far as seen */
 	int64_t		redo_moved;		/* when the redo pointer last moved */
 	int64_t		stale_capacity; /* a statement may still use this one, 0: no */
+	int			stale_quiet;	/* whole intervals without a sign of it */
 
 	/* totals since primed */
 	int64_t		checkpoints[WALSIZER_CAUSES];

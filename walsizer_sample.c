@@ -96,8 +96,12 @@ read_counters(WalsizerSample *sample, bool first)
 }
 
 /*
- * Milliseconds since the last completed checkpoint was started, by the clock
+ * Milliseconds since the server's timer for checkpoints was set, by the clock
  * on the wall, or -1.  Reads the control file, so it is for the first sample.
+ *
+ * The last completed checkpoint set it when it started; but a checkpointer that
+ * has not made one yet counts from its own start, which is that of the server
+ * (CheckpointerMain in checkpointer.c).
  */
 static int64
 read_checkpoint_age(void)
@@ -107,7 +111,8 @@ read_checkpoint_age(void)
 	int64		age = -1;
 
 	if (crc_ok)
-		age = ((int64) time(NULL) - (int64) control->checkPointCopy.time) * 1000;
+		age = ((int64) time(NULL) - Max((int64) control->checkPointCopy.time,
+										(int64) timestamptz_to_time_t(PgStartTime))) * 1000;
 	pfree(control);
 	return Max(age, -1);
 }

@@ -133,7 +133,8 @@ cmp_ok(status($clone)->{disk_limit}, '<', status($standby)->{disk_limit},
 # ---- promotion
 
 my $forced = status($standby)->{checkpoints_forced};
-set_conf($primary, "wal_keep_size = '300MB'");
+# Who is behind when the timeline changes needs WAL of before.
+set_conf($_, "wal_keep_size = '300MB'") foreach $primary, $standby;
 $standby->promote;
 stop_load($load);
 $load  = start_load($standby, $rate);

@@ -90,7 +90,10 @@ $node->stop;
 
 # ---- a statement keeps the value with which it began
 
-$node = make_node('stale');
+# Without buffers to speak of, the statement writes its WAL itself, and not the
+# WAL writer, which knows the new value: it is whoever fills a segment that asks
+# for the checkpoint.
+$node = make_node('stale', conf => "wal_buffers = 64kB\n");
 my $long = IPC::Run::start(
 	[
 		'psql', '-X', '-d', $node->connstr('postgres'), '-c',

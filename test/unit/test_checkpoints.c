@@ -83,6 +83,14 @@ manual_ones_are_others_and_raise_nothing(void **unused)
 }
 
 static void
+one_timed_interval(Driver *d)
+{
+	driver_step(d, 300 * SECOND, CAPACITY);
+	driver_checkpoint(d, false);
+	driver_step(d, SECOND, 0);
+}
+
+static void
 stale_ones_are_forced_at_the_old_capacity(void **unused)
 {
 	Driver	   *d = driver_new();
@@ -98,15 +106,21 @@ stale_ones_are_forced_at_the_old_capacity(void **unused)
 	assert_int_equal(count(d, WALSIZER_CAUSE_STALE), 1);
 	assert_int_equal(d->last.figures.forced, 1);
 
-	/* an interval that ran to its end with more WAL: nobody uses it any more */
-	driver_step(d, 300 * SECOND, CAPACITY);
-	driver_checkpoint(d, false);
-	driver_step(d, SECOND, 0);
-	assert_int_equal(count(d, WALSIZER_CAUSE_TIMED), 1);
+	/* one interval that ran to its end with more WAL is chance */
+	one_timed_interval(d);
 	driver_step(d, 50 * SECOND, CAPACITY);
 	driver_checkpoint(d, true);
 	driver_step(d, SECOND, 0);
-	assert_int_equal(count(d, WALSIZER_CAUSE_STALE), 1);
+	assert_int_equal(count(d, WALSIZER_CAUSE_STALE), 2);
+
+	/* three in a row are not: nobody uses it any more */
+	for (int i = 0; i < 3; i++)
+		one_timed_interval(d);
+	assert_int_equal(count(d, WALSIZER_CAUSE_TIMED), 4);
+	driver_step(d, 50 * SECOND, CAPACITY);
+	driver_checkpoint(d, true);
+	driver_step(d, SECOND, 0);
+	assert_int_equal(count(d, WALSIZER_CAUSE_STALE), 2);
 	assert_int_equal(count(d, WALSIZER_CAUSE_OTHER), 1);
 }
 
