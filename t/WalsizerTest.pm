@@ -23,7 +23,7 @@ our @EXPORT = qw(
   write_wal force_checkpoints force_one_checkpoint
   start_load stop_load
   status worker_pid history last_event evaluate setting_mb
-  wait_for wait_for_worker size_for_mb capacity_mb
+  wait_for wait_for_sample wait_for_worker size_for_mb capacity_mb
   classic_size_mb
   log_offset log_count count_forced_in_log wait_for_log_line
   auto_conf write_file
@@ -171,14 +171,17 @@ sub force_checkpoints
 
 # Force exactly one: beginning with the redo pointer at the start of a segment,
 # the capacity holds one checkpoint and a little more.  The first CHECKPOINT
-# keeps the switch of segments from forcing one.
+# keeps the switch of segments from forcing one.  Each is to be seen for itself:
+# two between two samples look like one of twice the distance.
 sub force_one_checkpoint
 {
 	my ($node) = @_;
 
 	$node->safe_psql('postgres', 'CHECKPOINT');
+	wait_for_sample($node);
 	$node->safe_psql('postgres', 'SELECT pg_switch_wal()');
 	$node->safe_psql('postgres', 'CHECKPOINT');
+	wait_for_sample($node);
 	force_checkpoints($node, status($node)->{capacity} / MB + 0.25);
 	return;
 }
@@ -310,6 +313,16 @@ sub wait_for
 		"SELECT coalesce(($condition), false) FROM walsizer_status")
 	  or die "this did not come true: $condition\n"
 	  . JSON::PP->new->canonical->pretty->encode(status($node));
+	return;
+}
+
+# Wait until the worker has looked at the server as it is now.
+sub wait_for_sample
+{
+	my ($node) = @_;
+	my $now = $node->safe_psql('postgres', 'SELECT clock_timestamp()');
+
+	wait_for($node, "sampled_at > '$now'");
 	return;
 }
 
