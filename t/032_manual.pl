@@ -19,7 +19,7 @@ use WalsizerTest;
 
 my $top   = "$FindBin::RealBin/..";
 my @pages = ("$top/README.md", sort glob "$top/doc/*.md");
-my %text  = map { $_ => slurp_file($_) } @pages, "$top/bench/README.md";
+my %text  = map { $_ => slurp_file($_) } @pages;
 my $servers = 0;
 
 # ---- reading a page
