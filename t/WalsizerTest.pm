@@ -316,13 +316,17 @@ sub wait_for
 	return;
 }
 
-# Wait until the worker has looked at the server as it is now.
+# Wait until the worker has looked at the server as it is now.  The first sample
+# that is newer may have been under way already.
 sub wait_for_sample
 {
 	my ($node) = @_;
-	my $now = $node->safe_psql('postgres', 'SELECT clock_timestamp()');
 
-	wait_for($node, "sampled_at > '$now'");
+	for (1 .. 2)
+	{
+		my $now = $node->safe_psql('postgres', 'SELECT clock_timestamp()');
+		wait_for($node, "sampled_at > '$now'");
+	}
 	return;
 }
 
