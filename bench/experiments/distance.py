@@ -15,7 +15,7 @@ MOST = 1.15  # x the WAL of the best static size
 
 def measure(bench):
     scale = bench.pick(20, 50, 50)
-    transactions = RATE * bench.seconds(25, 70, 600)
+    transactions = RATE * bench.seconds(20, 70, 600)
     timeout = bench.pick(30, 60, 300)
     runs = []
     for number in range(bench.pick(1, 1, 3) * bench.repeat):

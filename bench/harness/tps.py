@@ -67,8 +67,10 @@ def latencies(directory="."):
     for path in pathlib.Path(directory).glob(f"{LOG}.*"):
         for line in path.read_text(encoding="ascii").splitlines():
             # client, number, microseconds, script, second, microsecond
-            _, _, time, _, second, rest, *_ = line.split()
-            if time.isdigit():
+            words = line.split()
+            # the last line of one that was ended may be a part of one
+            if len(words) >= 6 and words[2].isdigit():
+                _, _, time, _, second, rest, *_ = words
                 found.append((int(second) + int(rest) / 1e6, int(time) / 1000))
         path.unlink()
     return sorted(found)
