@@ -171,6 +171,16 @@ judge_min_wal_size(FunctionCallInfo fcinfo, const WalsizerShared *shared)
 						"After a quiet time nearly all segments are removed, and the next load must create them again.");
 }
 
+/* It needs a place when the server starts; later one may be free again. */
+static void
+judge_worker_processes(FunctionCallInfo fcinfo, const WalsizerShared *shared)
+{
+	if (shared->worker_pid != 0)
+		return;
+	store_companion(fcinfo, "max_worker_processes", psprintf("%d", max_worker_processes + 2),
+					"The worker of walsizer is not running. If the server log says \"too many background workers\", there was no place for it.");
+}
+
 /*
  * Other settings that cost more than max_wal_size can mend, each with its
  * value, a proposal and the figures.  No row: nothing to say.
@@ -181,6 +191,7 @@ walsizer_companions(PG_FUNCTION_ARGS)
 	WalsizerShared *shared = walsizer_copy_shared();
 
 	InitMaterializedSRF(fcinfo, 0);
+	judge_worker_processes(fcinfo, shared);
 	if (shared->sampled_at == 0)
 		return (Datum) 0;
 

@@ -235,6 +235,12 @@ say_changes(FunctionCallInfo fcinfo)
 		say_change(fcinfo, &events[i]);
 }
 
+static void
+say_not_running(FunctionCallInfo fcinfo)
+{
+	say(fcinfo, "To do: the worker is not running; see the server log, and make sure that max_worker_processes leaves room for it.");
+}
+
 /* What limits it, and what there is to do. */
 static void
 say_outlook(FunctionCallInfo fcinfo, const WalsizerShared *shared)
@@ -247,7 +253,7 @@ say_outlook(FunctionCallInfo fcinfo, const WalsizerShared *shared)
 	if (walsizer_remark(shared) != NULL)
 		say(fcinfo, "Note: %s.", walsizer_remark(shared));
 	if (shared->worker_pid == 0)
-		say(fcinfo, "To do: the worker is not running; see the server log, and make sure that max_worker_processes leaves room for it.");
+		say_not_running(fcinfo);
 	else if (shared->trouble.outcome != WALSIZER_NOTED)
 		say(fcinfo, "To do: walsizer cannot change the setting: %s. See walsizer_instructions() for how to set it by hand.",
 			shared->trouble.message);
@@ -270,6 +276,8 @@ walsizer_report(PG_FUNCTION_ARGS)
 	if (shared->sampled_at == 0)
 	{
 		put_line(fcinfo, "walsizer has not taken a sample yet.");
+		if (shared->worker_pid == 0)
+			say_not_running(fcinfo);
 		return (Datum) 0;
 	}
 	walsizer_settle(&shared->state);

@@ -1,0 +1,164 @@
+
+# What explains: the report is a page of 80 columns that names the cause, the
+# other settings are named when, and only when, they are one, and what the
+# advice says of a size holds on a real server.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+my $node;
+
+sub report
+{
+	return $node->safe_psql('postgres', 'SELECT walsizer_report()');
+}
+
+# No line is too wide; all else is for the caller.
+sub good_page
+{
+	my ($what) = @_;
+	my $page = report();
+
+	is(join("\n", grep { length > 80 } split /\n/, $page), '', "$what: 80 columns");
+	return $page =~ s/\n(?=\S)/ /gr;
+}
+
+sub companions
+{
+	return $node->safe_psql('postgres',
+		"SELECT string_agg(setting, ' ' ORDER BY setting) FROM walsizer_companions() "
+		  . "WHERE value = current_setting(setting)");
+}
+
+# Set a setting of the server, see it named, and set it as proposed.
+sub names_and_is_content
+{
+	my ($setting, $value) = @_;
+
+	set_conf($node, "$setting = $value\n");
+	my $now = $node->safe_psql('postgres', 'SELECT clock_timestamp()');
+	wait_for($node, "sampled_at > '$now'");
+	like(companions(), qr/\b$setting\b/, "$setting = $value is named");
+	my $proposal = $node->safe_psql('postgres',
+		"SELECT proposal FROM walsizer_companions() WHERE setting = '$setting'");
+	$node->append_conf('postgresql.conf', "$setting = $proposal\n");
+	$node->reload;
+	$node->poll_query_until('postgres',
+		"SELECT count(*) = 0 FROM walsizer_companions() WHERE setting = '$setting'")
+	  or fail("$setting = $proposal does not content it");
+	pass("$setting = $proposal, as proposed, is not");
+	return;
+}
+
+# ---- the report, state by state
+
+$node = make_node('explained', conf => "walsizer.dry_run = on\ncheckpoint_timeout = 300s\n");
+like(good_page('quiet'), qr/^walsizer on this primary: dry run\s.*max_wal_size is 4 MB and not set by walsizer\..*No changes so far\..*Nothing to do/s,
+	'quiet: nothing to do');
+write_wal($node, 20);
+evaluate($node);
+wait_for($node, '(SELECT max(demand) FROM walsizer_demand) > 15 * 1048576');
+like(good_page('dry run'), qr/Last changes:\s.*raise 4 MB -> \d+ MB, dry run/s, 'dry run: what it would do');
+like(report(), qr/^  \d{4}-\d\d-\d\d \d\d:\d\d  #*\|?#*.* \d+ MB$/m, 'dry run: a bar for this hour');
+
+set_conf($node, "walsizer.dry_run = off\nwalsizer.max = 6MB\n");
+evaluate($node);
+like(good_page('bounded'), qr/max_wal_size is 6 MB, set by walsizer; it found 4 MB\..*The limit is 6 MB \(max\)\..*To do: demand needs \d+ MB, which this bound forbids\./s,
+	'bounded: by what');
+
+chmod 0400, $node->data_dir . '/postgresql.auto.conf';
+set_conf($node, "walsizer.max = 1GB\n");
+evaluate($node);
+like(good_page('advising'), qr/^walsizer on this primary: advising.*To do: walsizer cannot change the setting: "postgresql.auto.conf" is not writable\./s,
+	'advising: why');
+chmod 0600, $node->data_dir . '/postgresql.auto.conf';
+$node->stop;
+
+# ---- other settings
+
+$node = make_node('companions', conf => <<'END');
+walsizer.enable = off
+checkpoint_timeout = 300s
+max_wal_size = 2GB
+min_wal_size = 256MB
+wal_compression = on
+END
+is(companions(), '', 'with good settings no other is named');
+write_wal($node, 20);
+names_and_is_content('checkpoint_timeout',           '30s');
+names_and_is_content('checkpoint_completion_target', '0.5');
+names_and_is_content('min_wal_size',                 '32MB');
+names_and_is_content('min_wal_size',                 '3GB');
+names_and_is_content('log_checkpoints',              'off');
+
+# A row of each page: little else than the pages is logged.
+set_conf($node, "wal_compression = off\n");
+$node->safe_psql('postgres', <<'END');
+CREATE TABLE pages (a integer) WITH (fillfactor = 90);
+INSERT INTO pages SELECT generate_series(1, 100000);
+CHECKPOINT;
+SELECT pg_stat_reset_shared('wal');
+UPDATE pages SET a = -a WHERE a % 100 = 0;
+END
+names_and_is_content('wal_compression', 'off');
+$node->stop;
+
+$node = make_node('no_room', conf => "max_worker_processes = 0\n", start => 0);
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
+is(companions(), 'max_worker_processes', 'no room: that setting is named');
+like(good_page('no room'), qr/To do: the worker is not running;.*max_worker_processes/s, 'no room: said in the report');
+$node->stop;
+
+# ---- the advice
+
+# The same load, with the sizes that were advised: the smallest that is said to
+# suffice has no checkpoint forced, one that is said not to has.
+$node = make_node('advised', conf => "walsizer.enable = off\nmax_wal_size = 16MB\ncheckpoint_timeout = 300s\n");
+write_wal($node, 40);
+wait_for($node, '(SELECT max(demand) FROM walsizer_demand) > 35 * 1048576');
+
+my $peak = "SELECT size / 1048576 FROM walsizer_advice WHERE forced_hours %s AND spacing_peak %s ORDER BY size";
+my $timeout = "(SELECT current_setting('checkpoint_timeout')::interval)";
+my ($enough) = split /\n/, $node->safe_psql('postgres', sprintf($peak, '= 0', "= $timeout"));
+my @too_small = split /\n/, $node->safe_psql('postgres', sprintf($peak, '> 0', "< $timeout"));
+my $demand = status($node)->{demand} / MB;
+
+cmp_ok($enough, '>=', size_for_mb($demand * MB, 1, 0.9), 'enough is enough');
+cmp_ok($too_small[-1], '<', $enough, 'and too small is less');
+foreach my $size ($enough, $too_small[-1])
+{
+	set_conf($node, "max_wal_size = ${size}MB\n");
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	my $offset = log_offset($node);
+	write_wal($node, 40);
+	if ($size == $enough)
+	{
+		is(count_forced_in_log($node, $offset), 0, "$size MB, said to suffice: none is forced");
+	}
+	else
+	{
+		ok(wait_for_log_line($node, qr/checkpoint starting:.* wal\b/, $offset),
+			"$size MB, said not to suffice: one is forced");
+	}
+}
+is($node->safe_psql('postgres',
+		"SELECT count(*) FROM walsizer_advice WHERE allowed <> (size <= (SELECT size_limit FROM walsizer_status)) "
+		  . "OR allowed <> (forbidden_by IS NULL)"),
+	0, 'allowed is what is within the limit');
+$node->safe_psql('postgres', "ALTER SYSTEM SET walsizer.max = '20MB'");
+$node->reload;
+$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM walsizer_advice WHERE forbidden_by = 'max'")
+  or die 'nothing is forbidden';
+is($node->safe_psql('postgres', "SELECT count(*) FROM walsizer_advice WHERE forbidden_by = 'max' AND size <= 20 * 1048576"),
+	0, 'and what is forbidden is beyond it');
+$node->stop;
+
+done_testing();
