@@ -166,7 +166,8 @@ predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 
 	soon = walsizer_min(WALSIZER_LIMIT_BYTES, figures->used +
 						walsizer_to_bytes((double) figures->rate * (double) lead / 1000.0));
-	most = walsizer_max(whole_segments(2 * figures->in_force, settings), roomy_size(config, settings, figures->demand));
+	most = walsizer_max(whole_segments(2 * figures->in_force, settings),
+						roomy_size(config, settings, figures->demand));
 	most = walsizer_max(most, roomy_size(config, settings, soon));
 	return walsizer_min(roomy_size(config, settings, projected), most);
 }
@@ -367,7 +368,6 @@ judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *
 {
 	const WalsizerSettings *settings = &sample->settings;
 	int64_t		demand;
-
 	int64_t		paced = walsizer_to_bytes((double) figures->pace * PACED_MARGIN);
 
 	figures->learned = walsizer_learned_now(state, sample, config->lookback);
@@ -386,7 +386,6 @@ static void
 decide_raise(WalsizerDecision *decision, WalsizerReason reason, int64_t size)
 {
 	const WalsizerFigures *figures = &decision->figures;
-
 	bool		crumb = size > figures->limit &&
 		figures->limit_by == WALSIZER_BOUND_DISK &&
 		(double) figures->limit < WORTH_RAISING * (double) figures->in_force;
