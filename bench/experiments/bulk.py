@@ -150,6 +150,7 @@ def draw(figure, theme, data):
         axis.bar_label(bars, color=theme.text, padding=2)
     axis.set_xticks(range(len(PHASES)), PHASES)
     axis.grid(False, axis="x")
+    axis.margins(y=0.12)
     axis.set_ylabel("forced checkpoints")
     axis.set_title(f"Checkpoints forced by a bulk load (scale {data['scale']}, "
                    f"checkpoint_timeout = {data['timeout']} s)")

@@ -24,7 +24,7 @@ LARGER = ("data 3 x shared_buffers", 50, "256MB")
 def measure(bench):
     variants = bench.pick([IN_MEMORY], [IN_MEMORY], [IN_MEMORY, LARGER])
     timeout = bench.pick(30, 60, 120)
-    seconds = bench.seconds(60, 150, 300)
+    seconds = bench.seconds(40, 120, 300)
     data = {"timeout": timeout, "seconds": seconds, "clients": CLIENTS,
             "storage": bench.storage.measure(WRITES), "variants": []}
     for variant in variants:

@@ -72,7 +72,7 @@ def draw(figure, theme, data):
         checkpoints = statistics.median(len(run["checkpoints"]) for run in runs)
         images = statistics.median(run["fpi"] for run in runs)
         axis.text(middle, place, f"   {middle:.0f} MB, {images / 1000:.0f}k page images, "
-                  f"{checkpoints:.0f} checkpoints", va="center", color=theme.text)
+                  f"{checkpoints:.0f} checkpoint{'' if checkpoints == 1 else 's'}", va="center", color=theme.text)
     axis.set_yticks(range(len(names(data))), [label(name) for name in names(data)])
     axis.invert_yaxis()
     axis.grid(False, axis="y")

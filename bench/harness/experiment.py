@@ -120,23 +120,35 @@ def run(options, name):
     # what JSON makes of it, so that bench/report sees the same
     data = json.loads(json.dumps(data, default=vars))
     limits = module.limits(data)
-    results.write(name, {**content, "limits": limits, "data": data})
-    show(module, content, limits, data, sys.stdout)
-    plots.draw_all(module.PLOTS, data, "results")
+    content.update({"limits": limits, "data": data})
+    results.write(name, content)
+    show(content, "results")
     return all(limit.kept for limit in limits)
 
 
-def show(module, content, limits, data, where):
+def show(content, directory):
+    """Tables and plots from the content of a results file."""
+    name, data = content["experiment"], content["data"]
+    module = load(name)
+    text = "\n".join(pages(module, content, module.limits(data), data))
+    print(text, flush=True)
+    (pathlib.Path(directory) / f"{name}.md").write_text(text, encoding="utf-8")
+    plots.draw_all(module.PLOTS, data, directory)
+
+
+def pages(module, content, limits, data):
     """Markdown: what was measured, how, and the verdict."""
-    print(f"## {content['experiment']}: {content['title']}\n", file=where)
+    yield f"## {content['experiment']}: {content['title']}\n"
     for caption, heading, rows in module.tables(data):
         if caption:
-            print(f"{caption}\n", file=where)
-        print(results.table(heading, rows), end="\n\n", file=where)
-    for limit in limits:
-        print(f"    {limit}", file=where)
-    print(f"\nMeasured by `{content['command']}` ({content['mode']}, {content['seconds']} s, "
-          f"{content['begun']}).\n", file=where, flush=True)
+            yield f"{caption}\n"
+        yield results.table(heading, rows) + "\n"
+    yield from (f"    {limit}" for limit in limits)
+    machine = content["machine"]
+    yield (f"\nMeasured {content['begun']} by `{content['command']}` ({content['seconds']} s), "
+           f"{content.get('server', 'no server')}, {machine['cores']} cores, {machine['memory']}, "
+           f"load average before {machine['load_average'][0]:.1f}, walsizer "
+           f"{content['revision']}.\n")
 
 
 def main(options, names):

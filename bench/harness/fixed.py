@@ -26,10 +26,9 @@ def measure(bench, subject, settings, scale, transactions, rate=None):
         checkpoints, changes = watch.read_log(server.log, series.rows[0][0])
         history = (server.rows("walsizer_history ORDER BY number")
                    if subject.library == "walsizer" else [])
-    began, ended = series.rows[0][0], rows[-1][0]
-    first = series.rows[0][1]
+    began, first, _, start_mb = series.rows[0]
     return {"settings": server.settings, "transactions": transactions,
-            "seconds": round(ended - began, 1),
+            "seconds": round(transactions / pgbench.mean, 1),
             "tps": [row[1] for row in rows],
             "wal_mb": (after["lsn"] - before["lsn"]) / model.MB,
             "fpi": after["wal_fpi"] - before["wal_fpi"],
@@ -39,7 +38,7 @@ def measure(bench, subject, settings, scale, transactions, rate=None):
                        for at, lsn, _, mb in series.rows],
             "checkpoints": [{**vars(c), "at": round(c.at - began, 2)} for c in checkpoints],
             "changes": [(round(at - began, 2), mb) for at, mb in changes],
-            "start_mb": series.rows[0][3], "final_mb": series.rows[-1][3], "history": history}
+            "start_mb": start_mb, "final_mb": series.rows[-1][3], "history": history}
 
 
 def wal_statistics(server):

@@ -24,6 +24,7 @@ class Pgbench:
                         "--progress-timestamp", "--no-vacuum", "postgres"]
         self.rows = []
         self.output = ""
+        self.mean = None  # of the whole run, by pgbench itself
         self.process = None
         self.thread = threading.Thread(target=self._read, daemon=True)
 
@@ -49,6 +50,7 @@ class Pgbench:
         self.thread.join()
         if self.process.returncode != 0:
             raise servers.Failure(f"pgbench failed: {self.output[-2000:]}")
+        self.mean = float(re.search(r"^tps = ([\d.]+)", self.output, re.M)[1])
         return self.rows
 
     def __exit__(self, *_):
