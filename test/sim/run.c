@@ -76,6 +76,7 @@ sim_default_options(SimOptions *options)
 	options->config.lookback = 7 * 24;
 	options->config.max_disk_percent = 50;
 	options->apply_delay = 50;
+	options->oracle_interval = 1000;
 }
 
 const char *
@@ -254,7 +255,7 @@ static void
 note_window(Run *run)
 {
 	const SimServer *s = &run->server;
-	int64_t		slots = s->settings.timeout / 1000;
+	int64_t		slots = s->settings.timeout / run->options->config.sample_interval;
 	double	   *slot;
 
 	if (slots < 1 || slots > WINDOW_SLOTS)
@@ -501,7 +502,7 @@ sim_oracle(SimLoad *load, const SimOptions *options)
 	SimResult	result;
 
 	quiet.csv = NULL;
-	quiet.config.sample_interval = 1000;
+	quiet.config.sample_interval = options->oracle_interval;
 	sim_run(load, SIM_ORACLE, INT32_MAX, &quiet, &result);
 	return walsizer_size_for((int64_t) result.largest_window, &load->settings);
 }

@@ -219,6 +219,7 @@ typedef struct SimOptions
 	FILE	   *csv;			/* the series, or NULL */
 	double		quiet_from;		/* ms: count what happens later on its own */
 	bool		check;			/* look at the invariants at each step */
+	int64_t		oracle_interval;	/* ms between two looks of sim_oracle() */
 	SimWitness *witness;		/* to be filled, or NULL */
 } SimOptions;
 
