@@ -1,0 +1,92 @@
+"""Two servers under load that take turns several times a second.
+
+Whatever else the machine does, and a virtual one does much that nobody sees,
+meets both of them alike.  The one whose turn it is not is frozen with all its
+processes, so that what it does in the background is paid for in its own time."""
+
+import os
+import pathlib
+import re
+import select
+import signal
+import subprocess
+import time
+
+from harness import server as servers
+
+TURN = 0.1  # seconds
+
+
+class Loaded:
+    """A server and its pgbench, which run or are frozen together."""
+
+    def __init__(self, server, seconds, options):
+        self.postmaster = int((server.data / "postmaster.pid").read_text().split()[0])
+        self.active = 0.0
+        # pylint: disable=consider-using-with
+        self.pgbench = subprocess.Popen(
+            [str(server.bin / "pgbench"), f"--host={server.work}", "--username=postgres",
+             "--no-vacuum", f"--time={seconds}", *options, "postgres"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.ended = os.pidfd_open(self.pgbench.pid)
+        self.signal(signal.SIGSTOP)
+
+    def signal(self, number):
+        """The postmaster first: nobody is born while the others are counted."""
+        os.kill(self.postmaster, number)
+        for pid in [*children(self.postmaster), self.pgbench.pid]:
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass  # it has just ended
+
+    def turn(self):
+        """False when pgbench has ended."""
+        began = time.monotonic()
+        self.signal(signal.SIGCONT)
+        ended, _, _ = select.select([self.ended], [], [], TURN)
+        self.active += time.monotonic() - began
+        if ended:
+            return False
+        self.signal(signal.SIGSTOP)
+        return True
+
+    def tps(self):
+        out = self.pgbench.communicate()[0]
+        if self.pgbench.returncode != 0:
+            raise servers.Failure(f"pgbench failed\n{out[-2000:]}")
+        return int(re.search(r"actually processed: (\d+)", out)[1]) / self.active
+
+    def close(self):
+        """Whatever happened, the server is to go on."""
+        self.signal(signal.SIGCONT)
+        if self.pgbench.returncode is None:
+            self.pgbench.terminate()
+            self.pgbench.communicate()
+        os.close(self.ended)
+
+
+def children(parent):
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text(encoding="utf-8", errors="replace").rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent:
+            yield int(stat.parent.name)
+
+
+def tps_of_both(one, other, seconds, options):
+    """Transactions per second of two servers, each so many seconds under the
+    load; the first named begins."""
+    both = []
+    try:
+        for server in (one, other):
+            both.append(Loaded(server, 2 * seconds, options))
+        running = list(both)
+        while running:
+            running = [loaded for loaded in running if loaded.turn()]
+        return [loaded.tps() for loaded in both]
+    finally:
+        for loaded in both:
+            loaded.close()
