@@ -8,6 +8,7 @@
  *		value <found> <found by ALTER SYSTEM> <written> <own> <configured>
  *		boost <size> <until> <size to return to>
  *		replay <bytes> <milliseconds>
+ *		numbered <number of the last event that ever was>
  *		peak <hour> <demand> <timeout>						(any number)
  *		event <number> <at> ... <followed> <message>		(any number)
  *		end <number of the lines above> <checksum of them>
@@ -163,6 +164,12 @@ read_replay(Reader *reader, WalsizerMemory *memory)
 }
 
 static bool
+read_numbered(Reader *reader, WalsizerMemory *memory)
+{
+	return take_number(reader, 0, INT64_MAX - 1, &memory->last_event) && line_ended(reader);
+}
+
+static bool
 read_peak(Reader *reader, WalsizerMemory *memory)
 {
 	WalsizerPeak peak;
@@ -205,7 +212,7 @@ read_event(Reader *reader, WalsizerMemory *memory)
 
 	memset(&event, 0, sizeof(event));
 	if (memory->num_events >= WALSIZER_HISTORY_SLOTS ||
-		!take_number(reader, 1, INT64_MAX - 1, &event.number) ||
+		!take_number(reader, 1, memory->last_event, &event.number) ||
 		!take_number(reader, INT64_MIN, INT64_MAX, &event.at) ||
 		!read_kind(reader, &event) ||
 		!take_number(reader, 0, INT32_MAX, &event.old_size) ||
@@ -273,6 +280,8 @@ read_heading(Reader *reader, WalsizerMemory *memory, WalsizerMemoryError *error)
 		return fail(error, reader, "no valid line on planned loads");
 	if (!next_line(reader) || !take_word(reader, "replay") || !read_replay(reader, memory))
 		return fail(error, reader, "no valid line on crash recovery");
+	if (!next_line(reader) || !take_word(reader, "numbered") || !read_numbered(reader, memory))
+		return fail(error, reader, "no valid line on numbers");
 	return true;
 }
 
@@ -351,7 +360,7 @@ size_t
 walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
 {
 	size_t		length = 0;
-	int			lines = 5;
+	int			lines = 6;
 
 	APPEND("walsizer %d\nsystem %" PRIu64 "\n",
 		   WALSIZER_MEMORY_VERSION, memory->system_identifier);
@@ -361,6 +370,7 @@ walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
 	APPEND("boost %" PRId64 " %" PRId64 " %" PRId64 "\n",
 		   memory->boost, memory->boost_until, memory->boost_return);
 	APPEND("replay %" PRId64 " %" PRId64 "\n", memory->replay_bytes, memory->replay_ms);
+	APPEND("numbered %" PRId64 "\n", memory->last_event);
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 	{
 		const WalsizerPeak *peak = &memory->peaks[i];

@@ -26,7 +26,7 @@
 #define WALSIZER_LINE_SIZE			1024
 
 /* Most lines that a file can have: heading, peaks, events, end. */
-#define WALSIZER_MEMORY_LINES		(6 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
+#define WALSIZER_MEMORY_LINES		(7 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
 
 typedef enum WalsizerOutcome
 {
@@ -78,6 +78,7 @@ typedef struct WalsizerMemory
 	int64_t		replay_bytes;	/* WAL of the last crash recovery ... */
 	int64_t		replay_ms;		/* ... and its time; 0: there was none */
 	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];	/* hour 0: unused */
+	int64_t		last_event;		/* number of the newest that ever was */
 	int			num_events;
 	WalsizerEvent events[WALSIZER_HISTORY_SLOTS];	/* oldest first */
 } WalsizerMemory;

@@ -190,6 +190,7 @@ copy_memory(void)
 	memory->boost_until = walsizer_shared->boost_until;
 	memory->replay_bytes = walsizer_shared->replay_bytes;
 	memory->replay_ms = walsizer_shared->replay_ms;
+	memory->last_event = walsizer_shared->last_event;
 	for (int64 number = walsizer_state_first_event(walsizer_shared);
 		 number <= walsizer_shared->last_event; number++)
 		memory->events[memory->num_events++] = *walsizer_state_event(walsizer_shared, number);
@@ -238,6 +239,8 @@ put_memory(const WalsizerMemory *memory)
 		walsizer_shared->last_event = event->number;
 		*walsizer_state_event(walsizer_shared, event->number) = *event;
 	}
+	if (walsizer_shared->last_event != memory->last_event)
+		walsizer_shared->last_event = walsizer_shared->forgotten = memory->last_event;
 	LWLockRelease(walsizer_shared->lock);
 }
 

@@ -110,6 +110,7 @@ is($node->safe_psql('postgres', 'SELECT walsizer_revert() / 1048576'),
 
 # ---- walsizer_reset()
 
+my $numbered = last_event($node)->{number};
 $node->safe_psql('postgres', 'SELECT walsizer_reset()');
 is(scalar(history($node)), 0, 'reset: no history');
 is($node->safe_psql('postgres', 'SELECT coalesce(max(demand), 0) FROM walsizer_demand'),
@@ -120,6 +121,7 @@ is(scalar(history($node)), 0, 'reset: none after a restart either');
 force_checkpoints($node, 8);
 like(evaluate($node), qr/^raise: .*applied\)$/, 'reset: new demand raises');
 my $number = last_event($node)->{number};
+cmp_ok($number, '>', $numbered, 'reset: numbers go on after a restart');
 $node->safe_psql('postgres', 'SELECT walsizer_reset()');
 force_checkpoints($node, 3 * capacity_mb(setting_mb($node), 1, 0.9));
 like(evaluate($node), qr/^raise: .*applied\)$/, 'reset: and raises again');
@@ -176,8 +178,9 @@ is(state_file($good), slurp_file($file), 'this test knows the format');
 
 # Files that were written elsewhere are believed if they fit.
 my $time = 800000000 * 1000000;
+my ($last) = $good =~ /^numbered (\d+)$/m;
 my $event =
-  "event 1 $time 1 3 0 1 4 20 20 12000000 1000000 3 4 30000 900000 0 -1 with a message\n";
+  "event $last $time 1 3 0 1 4 20 20 12000000 1000000 3 4 30000 900000 0 -1 with a message\n";
 write_file($file, state_file($good . $event));
 $node->start;
 wait_for_worker($node);
@@ -198,10 +201,10 @@ my %files           = (
 	'empty'      => [ '',                            qr/not a walsizer state file/ ],
 	'binary'     => [ pack('C*', map { $_ % 256 } 1 .. 5000), qr/not a walsizer state file/ ],
 	'bad number' => [
-		state_file($good . ($event =~ s/^event 1/event x/r)), qr/Line \d+: not a valid line/
+		state_file($good . ($event =~ s/^event \d+/event x/r)), qr/Line \d+: not a valid line/
 	],
 	'bad action' => [
-		state_file($good . ($event =~ s/^(event 1 \d+) 1/$1 99/r)), qr/not a valid line/
+		state_file($good . ($event =~ s/^(event \d+ \d+) 1/$1 99/r)), qr/not a valid line/
 	],
 );
 ($files{'one byte'}[0] = $good_with_event) =~ s/12000000/12000001/;

@@ -51,6 +51,8 @@ check(const WalsizerMemory *memory)
 	CHECK(memory->found >= 0 && memory->found <= INT32_MAX);
 	CHECK(memory->written >= 0 && memory->own >= 0);
 	CHECK(memory->num_events >= 0 && memory->num_events <= WALSIZER_HISTORY_SLOTS);
+	CHECK(memory->num_events == 0 ||
+		  memory->events[memory->num_events - 1].number <= memory->last_event);
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 		CHECK(memory->peaks[i].hour == 0 ||
 			  (memory->peaks[i].hour % WALSIZER_PEAK_SLOTS == i && memory->peaks[i].demand > 0));
@@ -132,6 +134,7 @@ take_memory(const uint8_t **data, size_t *left, WalsizerMemory *memory)
 		take_event(data, left, &event);
 		memory->events[i] = event;
 	}
+	memory->last_event = event.number + (int64_t) take(data, left, 1);
 }
 
 /* Write it, read it, then change some bytes for what follows. */
@@ -149,7 +152,7 @@ written_and_changed(const uint8_t *data, size_t left, size_t *length)
 	CHECK(*length > 0);
 	CHECK(walsizer_memory_parse(text, *length, &again, &error));
 	CHECK(memory.found == again.found && memory.own == again.own);
-	CHECK(memory.num_events == again.num_events);
+	CHECK(memory.num_events == again.num_events && memory.last_event == again.last_event);
 	CHECK(memcmp(memory.peaks, again.peaks, sizeof(memory.peaks)) == 0);
 
 	/* without the last line, which has to agree with the change */
