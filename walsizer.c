@@ -38,6 +38,7 @@ int			walsizer_max_disk_percent = 50;
 int			walsizer_max_recovery_time = 0;
 int			walsizer_replay_rate = 0;
 double		walsizer_headroom = 1.2;
+char	   *walsizer_last_written = NULL;
 
 static void
 define_settings(void)
@@ -126,6 +127,15 @@ define_settings(void)
 							0, 0, 1024 * 1024,
 							PGC_SIGHUP, GUC_UNIT_MB,
 							NULL, NULL, NULL);
+
+	/* Not for people to set, so it is not listed among the settings. */
+	DefineCustomStringVariable("walsizer.last_written",
+							   "Notes the value that walsizer last gave to max_wal_size, and the one it found.",
+							   "Written by walsizer itself, together with that value.",
+							   &walsizer_last_written,
+							   "",
+							   PGC_SIGHUP, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE | GUC_NO_RESET_ALL,
+							   NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("walsizer");
 }

@@ -101,6 +101,7 @@ extern double walsizer_headroom;
 extern int	walsizer_max_disk_percent;
 extern int	walsizer_max_recovery_time; /* s */
 extern int	walsizer_replay_rate;	/* MB per second */
+extern char *walsizer_last_written; /* a WalsizerNote */
 
 /* Bytes replayed per second, until there was a recovery to measure. */
 #define WALSIZER_REPLAY_RATE_UNKNOWN	(40.0 * WALSIZER_MB)
@@ -130,7 +131,7 @@ extern void walsizer_read_files(void);
 extern int64 walsizer_monotonic_ms(void);
 
 /* walsizer_apply.c */
-extern void walsizer_apply_set(int64 mb, WalsizerApplied *applied);
+extern void walsizer_apply_set(int64 mb, const char *note, WalsizerApplied *applied);
 extern void walsizer_apply_reset(WalsizerApplied *applied);
 extern const char *walsizer_apply_obstacle(WalsizerOutcome *outcome);
 

@@ -37,6 +37,9 @@
 /* How long to wait for our own reload after asking for it. */
 #define RELOAD_WAIT_MS		10000
 
+/* The setting that tells whose the value beside it is. */
+#define NOTE				"walsizer.last_written"
+
 static void
 set_message(WalsizerApplied *applied, const char *message)
 {
@@ -76,24 +79,24 @@ walsizer_apply_obstacle(WalsizerOutcome *outcome)
 	return NULL;
 }
 
-/* ALTER SYSTEM SET max_wal_size, or RESET if mb is 0. */
+/* ALTER SYSTEM SET of that setting, or RESET if value is NULL. */
 static AlterSystemStmt *
-make_statement(int64 mb)
+make_statement(const char *name, const char *value)
 {
 	AlterSystemStmt *statement = makeNode(AlterSystemStmt);
 	VariableSetStmt *set = makeNode(VariableSetStmt);
 
 	set->kind = VAR_RESET;
-	set->name = "max_wal_size";
-	if (mb > 0)
+	set->name = pstrdup(name);
+	if (value != NULL)
 	{
-		A_Const    *value = makeNode(A_Const);
+		A_Const    *constant = makeNode(A_Const);
 
-		value->val.sval.type = T_String;
-		value->val.sval.sval = psprintf(INT64_FORMAT "MB", mb);
-		value->location = -1;
+		constant->val.sval.type = T_String;
+		constant->val.sval.sval = pstrdup(value);
+		constant->location = -1;
 		set->kind = VAR_SET_VALUE;
-		set->args = list_make1(value);
+		set->args = list_make1(constant);
 	}
 	statement->setstmt = set;
 	return statement;
@@ -105,7 +108,7 @@ make_statement(int64 mb)
  * transaction releases it.
  */
 static bool
-write_auto_conf(int64 mb, WalsizerApplied *applied)
+write_setting(const char *name, const char *value, WalsizerApplied *applied)
 {
 	MemoryContext context = CurrentMemoryContext;
 	volatile bool written = false;
@@ -113,7 +116,7 @@ write_auto_conf(int64 mb, WalsizerApplied *applied)
 	PG_TRY();
 	{
 		StartTransactionCommand();
-		AlterSystemSetConfigFile(make_statement(mb));
+		AlterSystemSetConfigFile(make_statement(name, value));
 		CommitTransactionCommand();
 		written = true;
 	}
@@ -132,6 +135,31 @@ write_auto_conf(int64 mb, WalsizerApplied *applied)
 
 	MemoryContextSwitchTo(context);
 	return written;
+}
+
+/*
+ * Write the value (MB, 0: remove the line) and the note on it (NULL: remove
+ * that).  The note comes first and goes last: whoever copies the file in between
+ * has a note without its value, which says nothing, and not the contrary.  A
+ * note that stays behind does no harm either.
+ */
+static bool
+write_value_and_note(int64 mb, const char *note, WalsizerApplied *applied)
+{
+	const char *value = mb > 0 ? psprintf(INT64_FORMAT "MB", mb) : NULL;
+
+	if (note != NULL)
+		return write_setting(NOTE, note, applied) &&
+			write_setting("max_wal_size", value, applied);
+	if (!write_setting("max_wal_size", value, applied))
+		return false;
+	if (walsizer_last_written[0] != '\0')
+	{
+		WalsizerApplied ignored;
+
+		(void) write_setting(NOTE, NULL, &ignored);
+	}
+	return true;
 }
 
 static void
@@ -172,7 +200,7 @@ reload(void)
 
 /* Write, reload, compare.  mb is 0 for "remove the line". */
 static void
-apply(int64 mb, WalsizerApplied *applied)
+apply(int64 mb, const char *note, WalsizerApplied *applied)
 {
 	TimestampTz reloaded_before = PgReloadTime;
 	const char *obstacle = walsizer_apply_obstacle(&applied->outcome);
@@ -186,7 +214,7 @@ apply(int64 mb, WalsizerApplied *applied)
 	}
 
 	applied->outcome = WALSIZER_FAILED;
-	if (!write_auto_conf(mb, applied))
+	if (!write_value_and_note(mb, note, applied))
 		return;
 	if (!reload())
 	{
@@ -211,21 +239,22 @@ apply(int64 mb, WalsizerApplied *applied)
 }
 
 /*
- * Set max_wal_size to mb (MB, at least two segments) for the whole server.
+ * Set max_wal_size to mb (MB, at least two segments) for the whole server, with
+ * a note beside it, or none if note is NULL.
  *
  * Waits up to 10 seconds, with interrupts.  Never raises an error for what can
  * go wrong with the setting: see applied->outcome and its message.
  */
 void
-walsizer_apply_set(int64 mb, WalsizerApplied *applied)
+walsizer_apply_set(int64 mb, const char *note, WalsizerApplied *applied)
 {
 	Assert(mb > 0);
-	apply(mb, applied);
+	apply(mb, note, applied);
 }
 
-/* Remove max_wal_size from postgresql.auto.conf; otherwise as above. */
+/* Remove max_wal_size and the note from postgresql.auto.conf; otherwise as above. */
 void
 walsizer_apply_reset(WalsizerApplied *applied)
 {
-	apply(0, applied);
+	apply(0, NULL, applied);
 }

@@ -393,3 +393,39 @@ walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
 	APPEND("end %d %" PRIx64 "\n", lines, checksum(text, length));
 	return length;
 }
+
+/*-------------------------------------------------------------------------
+ * The note
+ *-------------------------------------------------------------------------
+ */
+
+/* Write it, into WALSIZER_NOTE_SIZE bytes. */
+void
+walsizer_note_format(const WalsizerNote *note, char *text)
+{
+	snprintf(text, WALSIZER_NOTE_SIZE, "%" PRId64 "MB instead of %" PRId64 "MB%s",
+			 note->written, note->found,
+			 note->found_by_alter_system ? " by ALTER SYSTEM" : "");
+}
+
+/* Read it.  A text that we would not have written is none. */
+WalsizerNote
+walsizer_note_parse(const char *text)
+{
+	WalsizerNote note = {0};
+	const WalsizerNote none = {0};
+	char		again[WALSIZER_NOTE_SIZE];
+
+	if (sscanf(text, "%10" SCNd64 "MB instead of %10" SCNd64, &note.written, &note.found) != 2 ||
+		note.written <= 0 || note.written > INT32_MAX ||
+		note.found <= 0 || note.found > INT32_MAX)
+		return none;
+	for (int i = 0; i < 2; i++)
+	{
+		note.found_by_alter_system = i == 1;
+		walsizer_note_format(&note, again);
+		if (strcmp(text, again) == 0)
+			return note;
+	}
+	return none;
+}

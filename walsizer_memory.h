@@ -96,4 +96,10 @@ extern bool walsizer_memory_parse(const char *text, size_t length,
 extern size_t walsizer_memory_format(const WalsizerMemory *memory,
 									 char *text, size_t size);
 
+/* The note beside a value of ours, as text; see WalsizerNote. */
+#define WALSIZER_NOTE_SIZE			96
+
+extern void walsizer_note_format(const WalsizerNote *note, char *text);
+extern WalsizerNote walsizer_note_parse(const char *text);
+
 #endif							/* WALSIZER_MEMORY_H */

@@ -47,6 +47,33 @@ walsizer_took_effect(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
+ * Before the first sample: does memory know the value in force?
+ *
+ * In a backup, and in what pg_rewind brings, memory and value are files that
+ * were copied at different moments, between which we may have raised.  The note
+ * was copied together with the value: it tells that the value is ours, and what
+ * was found.  Where memory knows the value, memory counts: an administrator may
+ * have set what we had written before.
+ */
+void
+walsizer_recognize(WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		in_force = sample->settings.max_wal_size;
+	const WalsizerNote *note = &sample->note;
+
+	if (!sample->alter_system || note->written != in_force || note->found <= 0 ||
+		in_force == state->written || in_force == state->own ||
+		(in_force == state->found && state->own == 0))
+		return;
+	if (state->found == 0)
+		state->configured = sample->configured;
+	state->found = note->found;
+	state->found_by_alter_system = note->found_by_alter_system;
+	state->written = in_force;
+	state->own = in_force;
+}
+
+/*
  * Compare the value in force with what we know.  Returns true if somebody else
  * changed it: then it is adopted and left alone for one timeout.
  *

@@ -499,6 +499,8 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 		return decision;
 
 	walsizer_observe(state, sample, &decision.figures);
+	if (first)
+		walsizer_recognize(state, sample);
 	foreign = walsizer_note_owner(state, sample);
 	edited = walsizer_note_edit(state, sample);
 	walsizer_note_boost(state, sample);

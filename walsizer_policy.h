@@ -101,6 +101,17 @@ typedef struct WalsizerSettings
 	int64_t		timeout;		/* checkpoint_timeout, ms */
 } WalsizerSettings;
 
+/*
+ * What stands beside a value of ours, in the same file, so that a copy of that
+ * file tells whose the value is when no memory fits it.
+ */
+typedef struct WalsizerNote
+{
+	int64_t		written;		/* MB, 0: there is no note */
+	int64_t		found;			/* MB, what it replaced */
+	bool		found_by_alter_system;
+} WalsizerNote;
+
 /* walsizer's own settings, by value. */
 typedef struct WalsizerConfig
 {
@@ -133,6 +144,7 @@ typedef struct WalsizerSample
 	bool		counters_reset; /* since the sample before */
 	bool		standby;
 	bool		alter_system;	/* the value stands in postgresql.auto.conf */
+	WalsizerNote note;			/* and so does this */
 	int64_t		configured;		/* MB, what the files but that one say; 0: nothing,
 								 * -1: not known */
 	int64_t		boost;			/* MB, for a planned load under way; 0: none */

@@ -301,5 +301,6 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 	sample->checkpoint_age = first ? read_checkpoint_age() : -1;
 	(void) oldest_needed(sample->now);
 	sample->alter_system = stands_in_auto_conf();
+	sample->note = walsizer_note_parse(walsizer_last_written);
 	sample->configured = configured;
 }

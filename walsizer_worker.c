@@ -159,7 +159,10 @@ note_written(int64 mb)
 static void
 try_change(int64 mb, WalsizerApplied *applied)
 {
-	int64		written_before = walsizer_shared->state.written;
+	const WalsizerState *state = &walsizer_shared->state;
+	int64		written_before = state->written;
+	WalsizerNote note = {mb, state->found, state->found_by_alter_system};
+	char		text[WALSIZER_NOTE_SIZE];
 	const char *obstacle = walsizer_apply_obstacle(&applied->outcome);
 
 	if (walsizer_dry_run)
@@ -174,7 +177,8 @@ try_change(int64 mb, WalsizerApplied *applied)
 	}
 	note_written(mb);
 	walsizer_state_save();
-	walsizer_apply_set(mb, applied);
+	walsizer_note_format(&note, text);
+	walsizer_apply_set(mb, text, applied);
 	if (applied->outcome == WALSIZER_FAILED)
 		note_written(written_before);
 }
@@ -241,7 +245,7 @@ give_back(const WalsizerDecision *decision, const WalsizerSample *sample,
 		return;
 
 	if (state->found_by_alter_system)
-		walsizer_apply_set(state->found, applied);
+		walsizer_apply_set(state->found, NULL, applied);
 	else
 		walsizer_apply_reset(applied);
 	walsizer_read_files();

@@ -62,6 +62,8 @@ is($status->{capacity}, MB * capacity_mb($event->{new_mb}, 1, 0.9), 'status: cap
 is(setting_mb($node), $event->{new_mb}, 'the server knows it');
 like(auto_conf($node), qr/^max_wal_size = '$event->{new_mb}MB'$/m,
 	'and it will after a restart');
+like(auto_conf($node), qr/^walsizer.last_written = '$event->{new_mb}MB instead of 4MB'$/m,
+	'with a note on whose value that is');
 is($node->safe_psql('postgres',
 		"SELECT sourcefile ~ 'postgresql.auto.conf' FROM pg_settings WHERE name = 'max_wal_size'"),
 	't', 'as if ALTER SYSTEM had been used');

@@ -129,6 +129,7 @@ like($stderr, qr/NOTICE:  walsizer will raise max_wal_size again/,
 	'revert: says that this is not for good');
 is(setting_mb($node), 9, 'revert: it is in force');
 unlike(auto_conf($node), qr/max_wal_size/, 'revert: the line is gone');
+unlike(auto_conf($node), qr/walsizer\.last_written/, 'revert: so is the note beside it');
 $event = last_event($node);
 is($event->{action}, 'revert', 'revert: history');
 is($event->{old_mb}, $raised, 'revert: old value');
@@ -152,6 +153,8 @@ is(last_event($node)->{new_mb}, 6, 'the value of ALTER SYSTEM is noticed');
 $node->restart;
 wait_for_worker($node);
 $raised = raise('revert to ALTER SYSTEM');
+like(auto_conf($node), qr/^walsizer.last_written = '${raised}MB instead of 6MB by ALTER SYSTEM'$/m,
+	'revert: the note says what to');
 is($node->safe_psql('postgres', 'SELECT walsizer_revert() / 1048576'),
 	6, 'revert: to the value of ALTER SYSTEM');
 like(auto_conf($node), qr/^max_wal_size = '6MB'$/m, 'revert: which stands where it stood');

@@ -166,6 +166,9 @@ sub starts_with
 	is(log_count($node, qr/(FATAL|ERROR|PANIC):/, $offset), 0, "$what: no error");
 	ok(-e "$file.bad", "$what: the file is set aside");
 	is(evaluate($node), 'none: the value in force suffices', "$what: at work");
+	$status = status($node);
+	is($status->{own_size}, $status->{max_wal_size}, "$what: the value is known as walsizer's");
+	is($status->{found_size}, 4 * MB, "$what: so is the one that it found");
 	$node->stop;
 	ok(-f $file, "$what: a new file is written");
 	return;

@@ -201,6 +201,8 @@ $node->psql('postgres', 'SELECT * FROM walsizer_status', stderr => \$stderr);
 like($stderr, qr/walsizer must be loaded via "shared_preload_libraries"/,
 	'library gone: which is said');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET walsizer.last_written');
+unlike(auto_conf($node), qr/^(max_wal_size|walsizer)/m, 'library gone: no line is left');
 $node->reload;
 $node->poll_query_until('postgres', "SELECT current_setting('max_wal_size') = '4MB'")
   or die 'max_wal_size stays';

@@ -47,7 +47,13 @@ sub make_standby
 	$node->init_from_backup($primary, $backup, has_streaming => 1);
 	$node->enable_streaming($source);
 	$node->append_conf('postgresql.conf', "walsizer.enable = on\n" . ($conf // ''));
-	move_wal($node, $volume) if $volume;
+	if ($volume)
+	{
+		move_wal($node, $volume);
+		# What a backup has that came by here before the first raise, and by
+		# postgresql.auto.conf after it.
+		unlink $node->data_dir . '/pg_stat/walsizer.state' or die $!;
+	}
 	$node->start unless $name eq 'catching_up';
 	return $node;
 }
@@ -112,7 +118,7 @@ is(setting_mb($behind), $needed + 16, 'catching up: which is no reason to raise'
 is(scalar(my @none = history($behind)), 0, 'catching up: nothing is done at all');
 unlike(auto_conf($behind), qr/max_wal_size/, 'each server writes its own file');
 
-# ---- a clone that brought the primary's value and memory to a smaller disk
+# ---- a clone that brought the primary's value to a smaller disk, and no memory
 
 $primary->backup('late');
 my $own = status($primary)->{own_size} / MB;
@@ -125,6 +131,8 @@ is($event->{action}, 'lower', 'clone: lowers what the primary needed');
 is($event->{reason}, 'a bound has come down', 'clone: because of a bound');
 is($event->{bound}, 'disk', 'clone: of its own disk');
 is($event->{old_mb}, $own, 'clone: from the value that came with it');
+is(status($clone)->{found_size}, 4 * MB, 'clone: whose value that is and what was found came, too');
+is(scalar(grep { $_->{action} eq 'external' } history($clone)), 0, 'clone: nobody is suspected');
 is(setting_mb($primary), $own, 'clone: and nobody else does');
 wait_for($clone, "limited_by = 'disk' AND demand > 0");
 cmp_ok(status($clone)->{disk_limit}, '<', status($standby)->{disk_limit},
@@ -168,7 +176,7 @@ $primary->command_ok(
 	],
 	'rewind: done');
 write_file($primary->data_dir . '/postgresql.conf', $conf);
-$primary->append_conf('postgresql.conf', "walsizer.max_disk_percent = 20\n");
+$primary->append_conf('postgresql.conf', "walsizer.max_disk_percent = 10\n");
 $primary->enable_streaming($standby);
 is(setting_in_file($primary), status($standby)->{own_size} / MB,
 	'rewind: the value of the other has come along');

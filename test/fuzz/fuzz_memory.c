@@ -168,6 +168,23 @@ written_and_changed(const uint8_t *data, size_t left, size_t *length)
 	return text;
 }
 
+/* What is taken for a note is one that we would have written. */
+static void
+check_note(const char *text, size_t length)
+{
+	char		given[2 * WALSIZER_NOTE_SIZE] = "";
+	char		again[WALSIZER_NOTE_SIZE];
+	WalsizerNote note;
+
+	memcpy(given, text, length < sizeof(given) - 1 ? length : sizeof(given) - 1);
+	note = walsizer_note_parse(given);
+	if (note.written == 0)
+		return;
+	CHECK(note.written > 0 && note.found > 0);
+	walsizer_note_format(&note, again);
+	CHECK(strcmp(given, again) == 0);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -189,6 +206,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (whole)
 			length = add_end(text, length);
 	}
+	check_note(text, length);
 	/* exactly as large as it is, so that reading on is seen */
 	text = realloc(text, length > 0 ? length : 1);
 	if (walsizer_memory_parse(text, length, &memory, &error))

@@ -276,6 +276,111 @@ a_planned_load_borrows_a_size(void **unused)
 	assert_true(d->last.figures.learned < 1000 * MB);
 }
 
+/* A copy of a server on which walsizer had raised from 1024 MB to size. */
+static Driver *
+copied(int64_t size)
+{
+	Driver	   *d = driver_new();
+
+	d->sample.settings.max_wal_size = size;
+	d->sample.alter_system = true;
+	d->sample.configured = 1024;
+	d->sample.note.written = size;
+	d->sample.note.found = 1024;
+	return d;
+}
+
+static void
+recognized(Driver *d, int64_t size)
+{
+	assert_int_equal(driver_step(d, 0, 0), WALSIZER_NONE);
+	assert_int_equal(d->externals, 0);
+	assert_int_equal(d->state.own, size);
+	assert_int_equal(d->state.found, 1024);
+	assert_false(d->state.found_by_alter_system);
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+}
+
+static void
+a_copy_with_no_memory_or_one_that_does_not_fit(void **unused)
+{
+	Driver	   *d = copied(3000);
+
+	(void) unused;
+	recognized(d, 3000);
+
+	/* memory from before the raise, and from after the next one */
+	for (int64_t remembered = 2000; remembered <= 4000; remembered += 2000)
+	{
+		d = copied(3000);
+		d->state.found = d->state.configured = 1024;
+		d->state.written = d->state.own = remembered;
+		recognized(d, 3000);
+	}
+	d = copied(3000);
+	d->state.found = d->state.configured = 1024;
+	recognized(d, 3000);
+}
+
+static void
+a_copy_within_its_own_bounds(void **unused)
+{
+	Driver	   *d = copied(3000);
+
+	(void) unused;
+	d->sample.has_disk = true;
+	d->sample.disk_free = 4000 * MB;
+	driver_run(d, 2, 0);
+	assert_int_equal(d->lowers, 1);
+	assert_int_equal(d->sample.settings.max_wal_size, 2000);
+}
+
+static void
+a_note_on_an_alter_system_is_believed_whole(void **unused)
+{
+	Driver	   *d = copied(3000);
+
+	(void) unused;
+	d->sample.note.found_by_alter_system = true;
+	driver_step(d, 0, 0);
+	assert_true(d->state.found_by_alter_system);
+}
+
+static void
+a_note_on_another_value_says_nothing(void **unused)
+{
+	Driver	   *d = copied(3000);
+
+	(void) unused;
+	/* by hand, after we had written another */
+	d->sample.note.written = 2999;
+	driver_step(d, 0, 0);
+	assert_int_equal(d->state.own, 0);
+	assert_int_equal(d->state.found, 3000);
+
+	/* in a file of the administrator's */
+	d = copied(3000);
+	d->sample.alter_system = false;
+	driver_step(d, 0, 0);
+	assert_int_equal(d->state.own, 0);
+
+	/* memory knows better: an administrator has set it since */
+	d = copied(3000);
+	d->state.found = 3000;
+	driver_step(d, 0, 0);
+	assert_int_equal(d->state.own, 0);
+	assert_int_equal(d->state.found, 3000);
+
+	/* later than at the start it is not asked */
+	d = copied(3000);
+	d->sample.note.written = 5000;
+	driver_step(d, 0, 0);
+	d->sample.settings.max_wal_size = 5000;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->externals, 1);
+	assert_int_equal(d->state.own, 0);
+}
+
 int
 main(void)
 {
@@ -294,6 +399,10 @@ main(void)
 		cmocka_unit_test(an_edit_before_we_wrote_is_nothing_to_us),
 		cmocka_unit_test(a_planned_load_borrows_a_size),
 		cmocka_unit_test(our_value_reset_to_ours_by_a_standby_clone),
+		cmocka_unit_test(a_copy_with_no_memory_or_one_that_does_not_fit),
+		cmocka_unit_test(a_copy_within_its_own_bounds),
+		cmocka_unit_test(a_note_on_an_alter_system_is_believed_whole),
+		cmocka_unit_test(a_note_on_another_value_says_nothing),
 	};
 
 	return cmocka_run_group_tests_name("policy, ownership", tests, NULL, NULL);
