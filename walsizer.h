@@ -122,7 +122,7 @@ extern void walsizer_record_external(const WalsizerDecision *decision,
 									 const WalsizerSample *sample, int64 old_size);
 extern void walsizer_note_end_of_trouble(const WalsizerDecision *decision,
 										 const WalsizerSample *sample, int64 old_size);
-extern void walsizer_warn_of_bound(const WalsizerDecision *decision);
+extern void walsizer_warn_of_bound(const WalsizerDecision *decision, bool standby);
 
 /* walsizer_sample.c */
 extern void walsizer_take_sample(WalsizerSample *sample, bool first);

@@ -59,6 +59,10 @@ detail_of(const WalsizerEvent *event, const WalsizerFigures *figures)
 						 (long long) (figures->capacity / WALSIZER_MB),
 						 (double) event->rate / WALSIZER_MB,
 						 (long long) (figures->until_timed / 1000));
+	if (event->standby)
+		return errdetail("Reason: %s. WAL that the primary writes between two checkpoints: %lld MB.",
+						 walsizer_reason_name(event->reason),
+						 (long long) (event->demand / WALSIZER_MB));
 	return errdetail("Reason: %s. WAL written within checkpoint_timeout: %lld MB, now %.1f MB/s. Checkpoints forced by WAL volume in that time: %lld.",
 					 walsizer_reason_name(event->reason),
 					 (long long) (event->demand / WALSIZER_MB),
@@ -203,11 +207,36 @@ bound_moved(int64 before, int64 now)
 }
 
 /*
+ * What it is that a bound makes unavoidable.  On a standby it is still to come:
+ * restartpoints that WAL forces do no harm.
+ */
+static int
+bound_message(const WalsizerDecision *decision, bool standby, const char *setting)
+{
+	long long	in_force = decision->figures.in_force;
+
+	if (standby)
+		return errmsg("the primary writes more WAL between two checkpoints than max_wal_size allows here, and %s keeps walsizer from raising it above %lld MB",
+					  setting, in_force);
+	return errmsg("checkpoints are forced by WAL volume, and %s keeps walsizer from raising max_wal_size above %lld MB",
+				  setting, in_force);
+}
+
+static int
+bound_detail(const WalsizerDecision *decision, bool standby)
+{
+	if (standby)
+		return errdetail("After a promotion, checkpoints would be forced by WAL volume. The present load needs %lld MB.",
+						 (long long) decision->wanted);
+	return errdetail("The present load needs %lld MB.", (long long) decision->wanted);
+}
+
+/*
  * More is needed than a bound allows.  Said once for each bound; said again
  * only after it was enough for a while, or after the bound has moved far.
  */
 void
-walsizer_warn_of_bound(const WalsizerDecision *decision)
+walsizer_warn_of_bound(const WalsizerDecision *decision, bool standby)
 {
 	static const char *const settings[] = {
 		[WALSIZER_UNBOUND] = "",
@@ -234,9 +263,8 @@ walsizer_warn_of_bound(const WalsizerDecision *decision)
 
 	if (news)
 		ereport(WARNING,
-				(errmsg("checkpoints are forced by WAL volume, and %s keeps walsizer from raising max_wal_size above %lld MB",
-						settings[decision->bound], (long long) figures->in_force),
-				 errdetail("The present load needs %lld MB.", (long long) decision->wanted),
+				(bound_message(decision, standby, settings[decision->bound]),
+				 bound_detail(decision, standby),
 				 errhint("Raise %s so that it allows %lld MB, if the server can bear it.",
 						 settings[decision->bound], (long long) decision->wanted)));
 }

@@ -116,10 +116,15 @@ say_state(FunctionCallInfo fcinfo, const WalsizerShared *shared)
 	else
 		say(fcinfo, "max_wal_size is %s and not set by walsizer.",
 			size_text(figures->in_force));
-	say(fcinfo, "In the last %s %s of WAL were written; a checkpoint is forced at %s. The most remembered of one such interval is %s. For that, with headroom, max_wal_size should be %s.",
-		time_text(figures->window), bytes_text(figures->demand),
-		bytes_text(figures->capacity), bytes_text(Max(figures->learned, figures->demand)),
-		size_text(figures->wanted));
+	if (shared->sample.standby)
+		say(fcinfo, "The primary writes %s of WAL between two checkpoints; after a promotion one is forced at %s. The most remembered of one such interval is %s. For that, with headroom, max_wal_size should be %s.",
+			bytes_text(figures->demand), bytes_text(figures->capacity),
+			bytes_text(Max(figures->learned, figures->demand)), size_text(figures->wanted));
+	else
+		say(fcinfo, "In the last %s %s of WAL were written; a checkpoint is forced at %s. The most remembered of one such interval is %s. For that, with headroom, max_wal_size should be %s.",
+			time_text(figures->window), bytes_text(figures->demand),
+			bytes_text(figures->capacity), bytes_text(Max(figures->learned, figures->demand)),
+			size_text(figures->wanted));
 }
 
 static void
@@ -128,6 +133,15 @@ say_checkpoints(FunctionCallInfo fcinfo, const WalsizerShared *shared)
 	const int64 *checkpoints = shared->state.checkpoints;
 	const WalsizerFigures *figures = &shared->decision.figures;
 
+	if (shared->sample.standby)
+	{
+		say(fcinfo, "Restartpoints since %s: %lld started by the clock, %lld forced by WAL, which does no harm on a standby, %lld by commands.",
+			timestamptz_to_str(shared->started_at),
+			(long long) checkpoints[WALSIZER_CAUSE_TIMED],
+			(long long) (checkpoints[WALSIZER_CAUSE_FORCED] + checkpoints[WALSIZER_CAUSE_STALE]),
+			(long long) checkpoints[WALSIZER_CAUSE_OTHER]);
+		return;
+	}
 	say(fcinfo, "Checkpoints since %s: %lld started by the clock, %lld forced by WAL (%lld of them by statements that still ran with an older value), %lld by commands.",
 		timestamptz_to_str(shared->started_at),
 		(long long) checkpoints[WALSIZER_CAUSE_TIMED],

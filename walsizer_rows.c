@@ -182,11 +182,13 @@ walsizer_remark(const WalsizerShared *shared)
 	const WalsizerState *state = &shared->state;
 	int64		in_force = sample->settings.max_wal_size * WALSIZER_MB;
 
-	if (shared->decision.figures.stale > 0)
+	if (shared->decision.figures.stale > 0 && !sample->standby)
 		return "checkpoints are forced by a statement that began before max_wal_size was raised; it keeps the old value until it ends";
 	if (sample->checkpoint_running &&
 		sample->now - state->timer_start > sample->settings.timeout)
-		return "a checkpoint takes longer than checkpoint_timeout; the storage is too slow for it";
+		return sample->standby ?
+			"a restartpoint takes longer than checkpoint_timeout; the storage is too slow for it" :
+			"a checkpoint takes longer than checkpoint_timeout; the storage is too slow for it";
 	if (state->disk_held > in_force)
 		return psprintf("%lld MB of WAL are held back by replication slots, wal_keep_size or the archiver, which max_wal_size does not limit",
 						(long long) (state->disk_held / WALSIZER_MB));

@@ -396,7 +396,7 @@ pass(Clockwork *clockwork)
 		change_setting(&decision, &sample, &request.answer);
 	else if (decision.action == WALSIZER_REVERT)
 		give_back(&decision, &sample, &request.answer);
-	walsizer_warn_of_bound(&decision);
+	walsizer_warn_of_bound(&decision, sample.standby);
 	if (request.asked & WALSIZER_ASK_REVERT)
 	{
 		WalsizerDecision revert = reverting(&decision);

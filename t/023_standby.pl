@@ -97,6 +97,14 @@ cmp_ok($status->{demand}, '>=', 0.7 * $rate * 30 * MB, 'its demand is that of th
 cmp_ok($status->{demand}, '<=', 1.4 * $rate * 30 * MB, 'and not its own');
 cmp_ok($status->{max_wal_size}, '<=', 1.7 * $needed * MB, 'nor is its size');
 like(auto_conf($standby), qr/^max_wal_size = '\d+MB'$/m, 'its own file says so');
+like(slurp_file($standby->logfile),
+	qr/LOG:  walsizer changed max_wal_size from 4 MB to \d+ MB\n.*DETAIL:  Reason: the primary writes more.*\. WAL that the primary writes between two checkpoints: \d+ MB\./,
+	'its log says why');
+my $report = $standby->safe_psql('postgres', 'SELECT walsizer_report()');
+like($report, qr/^The primary writes \d+ MB of WAL between two checkpoints; after a promotion/m,
+	'the report speaks of the primary');
+like($report, qr/^Restartpoints since /m, 'and of restartpoints, not of checkpoints');
+unlike($report, qr/a checkpoint is forced|one is forced in/, 'which nobody has to fear');
 wait_for($cascade, "own_size >= $needed * 1048576");
 is(status($cascade)->{role}, 'standby', 'a standby of a standby raises as well');
 is(last_event($cascade)->{reason},
@@ -137,6 +145,12 @@ is(setting_mb($primary), $own, 'clone: and nobody else does');
 wait_for($clone, "limited_by = 'disk' AND demand > 0");
 cmp_ok(status($clone)->{disk_limit}, '<', status($standby)->{disk_limit},
 	'clone: each server has its own bound');
+wait_for_log_line($clone,
+	qr/WARNING:  the primary writes more WAL between two checkpoints than max_wal_size allows here, and walsizer.max_disk_percent keeps walsizer from raising it above \d+ MB/,
+	0);
+like(slurp_file($clone->logfile),
+	qr/DETAIL:  After a promotion, checkpoints would be forced by WAL volume. The present load needs \d+ MB.\n.*HINT:  Raise walsizer.max_disk_percent/,
+	'clone: a warning says what is to come, and what to do');
 
 # ---- promotion
 
