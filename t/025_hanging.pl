@@ -1,0 +1,56 @@
+
+# The worker does not come back from a call, as when the volume of pg_wal does not
+# answer: the server goes on, walsizer's functions give up in time, and walsizer
+# goes on where it was.
+#
+# Nobody can have a file system hang here without rights that a test has not.  A
+# worker that is stopped by a signal looks the same to everybody else: it handles
+# no interrupt.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use Time::HiRes qw(time);
+use WalsizerTest;
+
+my $node   = make_node('node', conf => "walsizer.predict = off\n");
+my $pid    = worker_pid($node);
+my $offset = log_offset($node);
+my ($status, $began, $stderr);
+
+$status = status($node);
+kill 'STOP', $pid or die $!;
+
+# The server does all that it is there for.
+write_wal($node, 4);
+$node->safe_psql('postgres', 'CHECKPOINT; CREATE TABLE t AS SELECT 1; DROP TABLE t');
+pass('no answer: statements and checkpoints do not wait for walsizer');
+
+$began = time;
+$node->psql('postgres', 'SELECT walsizer_evaluate()', stderr => \$stderr);
+like($stderr, qr/ERROR:  the walsizer worker has not answered within 30 seconds\nHINT:/,
+	'no answer: a function that asks the worker gives up');
+cmp_ok(time - $began, '>=', 29, 'no answer: after 30 seconds');
+is($node->safe_psql('postgres', "SELECT now() - sampled_at > interval '25 s' FROM walsizer_status"),
+	't', 'no answer: the status says when the last sample was');
+is(setting_mb($node), 4, 'no answer: max_wal_size stays');
+$node->psql('postgres', "SET statement_timeout = '1s'; SELECT walsizer_evaluate()", stderr => \$stderr);
+like($stderr, qr/canceling statement due to statement timeout/, 'no answer: who waits may be interrupted');
+
+kill 'CONT', $pid or die $!;
+wait_for_worker($node);
+wait_for($node, "sampled_at > now() - interval '5 s'");
+is(worker_pid($node), $pid, 'the worker goes on when it is answered');
+force_checkpoints($node, 12);
+like(evaluate($node), qr/^raise: .*applied\)$/, 'and does its work');
+is(status($node)->{found_size}, $status->{found_size}, 'with what it knew');
+
+is(log_count($node, qr/(FATAL|PANIC):/, $offset), 0, 'all the time the server lives');
+$node->stop;
+
+done_testing();
