@@ -80,6 +80,29 @@ $node->stop;
 
 # ---- trouble
 
+# What to do by hand: the size that walsizer wants, in words that can be pasted.
+# It may want more a moment later.
+sub instructions_fit
+{
+	my ($node, $name) = @_;
+	my ($line) = split /\n/, $node->safe_psql('postgres',
+		"SELECT instruction FROM walsizer_instructions() WHERE place = 'postgresql.conf'");
+	my ($mb) = $line =~ /^max_wal_size = '(\d+)MB'$/;
+
+	cmp_ok($mb, '>', 4, "$name: instructions: more than there is");
+	cmp_ok($mb, '<=', status($node)->{wanted_size} / MB, "$name: instructions: as much as is wanted");
+	is( $node->safe_psql('postgres',
+			"SELECT string_agg(replace(instruction, substring(instruction from '\\d+'), 'N'), '|' ORDER BY place COLLATE \"C\") FROM walsizer_instructions()"
+		),
+		join('|',
+			qq(spec:\n  postgresql:\n    parameters:\n      max_wal_size: "NMB"),
+			qq(postgresql:\n  parameters:\n    max_wal_size: NMB),
+			"ALTER SYSTEM SET max_wal_size = 'NMB'; SELECT pg_reload_conf();",
+			"max_wal_size = 'NMB'"),
+		"$name: instructions: YAML for CloudNativePG and Patroni, SQL, postgresql.conf");
+	return;
+}
+
 # Each case: how to make trouble and how to end it, both while the server runs
 # unless there are options for it.
 sub auto_conf_file { return $_[0]->data_dir . '/postgresql.auto.conf' }
@@ -173,6 +196,7 @@ foreach my $case (@cases)
 	wait_for($node, "checkpoints_forced > 0 AND demand > 4 * 1048576");
 	like(evaluate($node), qr/^raise: .*\Q$case->{outcome})\E$/, "$name: tried again")
 	  for 1 .. 3;
+	instructions_fit($node, $name);
 	my @events = history($node);
 	is(scalar(@events), 1, "$name: recorded once");
 	is($events[0]{outcome}, $case->{outcome}, "$name: with its outcome");
