@@ -36,8 +36,6 @@ sub crash
 	my ($node) = @_;
 	my ($estimate, $line);
 
-	$node->safe_psql('postgres', 'CHECKPOINT');
-	$node->safe_psql('postgres', "UPDATE load SET v = v + n") for 1 .. 2;
 	evaluate($node);
 	$estimate = $node->safe_psql('postgres',
 		'SELECT extract(epoch FROM recovery_time_now) FROM walsizer_status');
@@ -50,6 +48,15 @@ sub crash
 	return ($estimate, $1);
 }
 
+sub load_and_crash
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	$node->safe_psql('postgres', "UPDATE load SET v = v + n") for 1 .. 2;
+	return crash($node);
+}
+
 $status = status($node);
 is($status->{replay_rate_source}, 'assumed', 'before the first recovery the rate is assumed');
 is($status->{replay_rate}, 40 * MB, 'to be 40 MB/s');
@@ -57,7 +64,7 @@ is($node->safe_psql('postgres',
 		"SELECT recovery_time_worst = make_interval(secs => 2048 / 40.0) FROM walsizer_status"),
 	't', 'at worst max_wal_size is to be replayed');
 
-my ($estimate, $took) = crash($node);
+my ($estimate, $took) = load_and_crash($node);
 note("assumed: $estimate s, took $took s");
 $status = status($node);
 is($status->{replay_rate_source}, 'measured', 'after a recovery the rate is measured');
@@ -66,7 +73,7 @@ cmp_ok($rate, '!=', 40 * MB, 'and another');
 is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type ~ 'recovery'"),
 	0, 'the worker that measures has ended');
 
-($estimate, $took) = crash($node);
+($estimate, $took) = load_and_crash($node);
 note(sprintf('measured at %.1f MB/s: %.2f s, took %.2f s', $rate / MB, $estimate, $took));
 cmp_ok($estimate, '>', $took / 3, 'the estimate before a crash is what recovery takes');
 cmp_ok($estimate, '<', $took * 3, 'within a factor of three');
@@ -87,6 +94,47 @@ kill 'KILL', $node->{_pid};
 start_after_kill($node);
 wait_for_worker($node);
 is(status($node)->{replay_rate}, $rate, 'nor is a crash with nothing to replay');
+
+# ---- with a bound of two seconds, a crash at the worst moment takes about that
+
+# The size that was there was an administrator's, and is left alone for a
+# checkpoint_timeout: the first start notices the change, the second has
+# forgotten when that was.
+$node->append_conf('postgresql.conf', <<'END');
+walsizer.enable = on
+walsizer.max_recovery_time = 2s
+max_wal_size = 32MB
+END
+for (1 .. 2)
+{
+	$node->restart;
+	wait_for_worker($node);
+}
+
+# Load until the bound binds and there is much to replay.  In statements that
+# are short, because a running one keeps the size with which it began.
+my $worst = 0;
+for my $n (1 .. 1000)
+{
+	my ($now, $most, $limited) = split /\|/,
+	  $node->safe_psql('postgres',
+		"UPDATE load SET v = v + 1 WHERE n % 20 = $n % 20; "
+		  . 'SELECT extract(epoch FROM recovery_time_now), '
+		  . "extract(epoch FROM recovery_time_worst), coalesce(limited_by, '') FROM walsizer_status");
+
+	$worst = $now / $most;
+	last if $limited eq 'recovery' && $worst > 0.65;
+}
+$status = status($node);
+note(sprintf('bound of 2 s: %d MB', $status->{max_wal_size} / MB));
+is($status->{limited_by}, 'recovery', 'bound: keeps walsizer from raising');
+cmp_ok($status->{own_size}, '>', 32 * MB, 'bound: though it has raised');
+cmp_ok($status->{own_size}, '<=', $status->{recovery_limit}, 'bound: as far as that goes');
+cmp_ok($worst, '>', 0.65, 'bound: there is nearly as much to replay as it lets be');
+($estimate, $took) = crash($node);
+note(sprintf('bound of 2 s: %.2f s estimated, took %.2f s', $estimate, $took));
+cmp_ok($took, '<', 2 * 3, 'bound: recovery takes about the time that was allowed');
+cmp_ok($took, '>', 0.65 * 2 / 3, 'bound: which was made use of');
 
 # The administrator's own figure counts more.
 set_conf($node, 'walsizer.replay_rate = 5MB');
