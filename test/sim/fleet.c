@@ -63,8 +63,7 @@ typedef struct Plan
 	double		restart_every;
 	double		days;
 
-	double		burst_until;	/* now, and when the next piece begins */
-	double		piece_at;
+	double		burst_until;
 } Plan;
 
 static bool
@@ -178,21 +177,32 @@ mark_at(const Plan *plan, int64_t number, double at)
 	return SIM_NOTHING;
 }
 
-static bool
-next_piece(SimLoad *load, double unused, SimPiece *piece)
+/* All pieces of the month: they are needed for each policy. */
+static void
+make_pieces(SimLoad *load, Plan *plan)
 {
-	Plan	   *plan = (Plan *) load->data;
-	double		at = (double) load->number * PIECE;
+	load->num_pieces = (int64_t) (plan->days * DAY / PIECE);
+	load->pieces = malloc((size_t) load->num_pieces * sizeof(SimPiece));
+	if (load->pieces == NULL)
+		abort();
+	sim_load_rewind(load);
+	for (int64_t i = 0; i < load->num_pieces; i++)
+	{
+		double		at = (double) i * PIECE;
 
-	(void) unused;
-	if (load->number == 0)
-		plan->burst_until = 0;
-	if (at >= plan->days * DAY)
+		load->pieces[i].ms = PIECE * 1000;
+		load->pieces[i].bytes = rate_at(load, plan, at) * PIECE;
+		load->pieces[i].mark = mark_at(plan, i, at);
+	}
+}
+
+static bool
+next_piece(SimLoad *load, double at, SimPiece *piece)
+{
+	(void) at;
+	if (load->number >= load->num_pieces)
 		return false;
-	piece->ms = PIECE * 1000;
-	piece->bytes = rate_at(load, plan, at) * PIECE;
-	piece->mark = mark_at(plan, load->number, at);
-	load->number++;
+	*piece = load->pieces[load->number++];
 	return true;
 }
 
@@ -208,17 +218,18 @@ one_of(SimRandom *r, const int64_t *values, const double *chances)
 
 /* The settings are mostly the defaults, as servers have them. */
 static void
-make_server(SimLoad *load, Plan *plan, uint64_t seed, double days)
+make_server(SimLoad *load, uint64_t seed, double days)
 {
 	static const int64_t timeouts[] = {300, 600, 900, 1800};
 	static const double timeout_chances[] = {0.6, 0.1, 0.2, 1};
 	static const int64_t sizes[] = {1024, 2048, 4096, 8192, 16384};
 	static const double size_chances[] = {0.7, 0.1, 0.1, 0.05, 1};
 	SimRandom	r = {seed * 7919 + 1};
+	Plan		plan;
 
 	memset(load, 0, sizeof(*load));
 	snprintf(load->name, sizeof(load->name), "%llu", (unsigned long long) seed);
-	make_plan(plan, &r, days);
+	make_plan(&plan, &r, days);
 	load->settings.timeout = one_of(&r, timeouts, timeout_chances) * 1000;
 	load->settings.max_wal_size = one_of(&r, sizes, size_chances);
 	load->settings.segment_size = (chance(&r, 0.95) ? 16 : 64) * WALSIZER_MB;
@@ -229,7 +240,7 @@ make_server(SimLoad *load, Plan *plan, uint64_t seed, double days)
 	load->duration = days * DAY * 1000;
 	load->seed = seed;
 	load->next = next_piece;
-	load->data = plan;
+	make_pieces(load, &plan);
 }
 
 static void
@@ -249,17 +260,17 @@ run_server(uint64_t seed, double days, const SimOptions *options, bool only_wals
 {
 	static const SimPolicy policies[] = {SIM_WALSIZER, SIM_CLASSIC, SIM_SHRINKING, SIM_STATIC};
 	SimLoad		load;
-	Plan		plan;
 	int64_t		oracle;
 	SimResult	r;
 
-	make_server(&load, &plan, seed, days);
+	make_server(&load, seed, days);
 	oracle = sim_oracle(&load, options);
 	for (int i = 0; i < (only_walsizer ? 1 : 4); i++)
 	{
 		sim_run(&load, policies[i], load.settings.max_wal_size, options, &r);
 		print_line(&load, sim_policy_name(policies[i]), oracle, &r);
 	}
+	free(load.pieces);
 	fflush(stdout);
 }
 
