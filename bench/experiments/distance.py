@@ -15,7 +15,7 @@ MOST = 1.15  # x the WAL of the best static size
 
 def measure(bench):
     scale = bench.pick(20, 50, 50)
-    transactions = RATE * bench.seconds(20, 70, 600)
+    transactions = RATE * bench.seconds(16, 70, 600)
     timeout = bench.pick(30, 60, 300)
     runs = []
     for number in range(bench.pick(1, 1, 3) * bench.repeat):
@@ -27,7 +27,8 @@ def measure(bench):
             runs.append({"name": name, "static": subject.library is None, "run": number + 1,
                          **fixed.measure(bench, subject, settings, scale, transactions,
                                           RATE)})
-    return {"scale": scale, "transactions": transactions, "rate": RATE, "timeout": timeout, "runs": runs}
+    return {"scale": scale, "transactions": transactions, "rate": RATE,
+            "timeout": timeout, "runs": runs}
 
 
 def label(name):
@@ -36,7 +37,8 @@ def label(name):
 
 def tables(data):
     yield (f"pgbench TPC-B, scale {data['scale']}, {data['transactions']} transactions "
-           f"at {data['rate']} a second, {fixed.CLIENTS} clients, checkpoint_timeout = {data['timeout']} s.",
+           f"at {data['rate']} a second, {fixed.CLIENTS} clients, "
+           f"checkpoint_timeout = {data['timeout']} s.",
            ["setting", *fixed.HEADING],
            [[label(run["name"]), *fixed.cells(run)] for run in data["runs"]])
 
@@ -72,7 +74,8 @@ def draw(figure, theme, data):
         checkpoints = statistics.median(len(run["checkpoints"]) for run in runs)
         images = statistics.median(run["fpi"] for run in runs)
         axis.text(middle, place, f"   {middle:.0f} MB, {images / 1000:.0f}k page images, "
-                  f"{checkpoints:.0f} checkpoint{'' if checkpoints == 1 else 's'}", va="center", color=theme.text)
+                  f"{checkpoints:.0f} checkpoint{'' if checkpoints == 1 else 's'}",
+                  va="center", color=theme.text)
     axis.set_yticks(range(len(names(data))), [label(name) for name in names(data)])
     axis.invert_yaxis()
     axis.grid(False, axis="y")

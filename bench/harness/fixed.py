@@ -72,7 +72,7 @@ HEADING = ["run", "WAL, MB", "kB / transaction", "page images", "checkpoints: fo
 def cells(run):
     between = gap(run)
     images = f"{run['fpi']}" + (f" ({run['fpi_mb']:.0f} MB)" if run["fpi_mb"] is not None else "")
-    return [run["run"], f"{run['wal_mb']:.0f}", f"{1024 * run['wal_mb'] / run['transactions']:.1f}",
-            images, count(run, "forced"), count(run, "timed"),
+    return [run["run"], f"{run['wal_mb']:.0f}",
+            f"{1024 * run['wal_mb'] / run['transactions']:.1f}", images, count(run, "forced"), count(run, "timed"),
             f"{between:.1f}" if between else "-", size(run),
             f"{run['transactions'] / run['seconds']:.0f}"]
