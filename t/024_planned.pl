@@ -1,6 +1,7 @@
 
 # Planned loads, and what a larger size would not help against: a statement
-# with its old value, WAL that a slot holds back.
+# with its old value, WAL that a slot holds back, a checkpoint that takes longer
+# than checkpoint_timeout.
 
 use strict;
 use warnings;
@@ -27,6 +28,20 @@ sub write_in_one_statement
 		  . "END LOOP; END \$\$");
 	return;
 }
+
+# ---- a checkpoint takes longer than checkpoint_timeout
+
+# As if its files could not be synced: the checkpointer stops in the middle.  It is
+# looked at again when the rest is done.
+my $slow = make_node('slow', conf => "walsizer.predict = off\nmax_wal_size = 64MB\n");
+$slow->safe_psql('postgres', 'CREATE TABLE t AS SELECT n FROM generate_series(1, 200000) n');
+force_checkpoints($slow, capacity_mb(64, 1, 0.9));
+is(status($slow)->{remark}, undef, 'a checkpoint takes its time: which is no news');
+my $checkpointer = $slow->safe_psql('postgres',
+	"SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
+kill 'STOP', $checkpointer or die $!;
+is(log_count($slow, qr/checkpoint starting: wal/) - log_count($slow, qr/checkpoint complete: .*/),
+	1, 'and is not complete');
 
 # ---- a planned load
 
@@ -119,6 +134,16 @@ $node->safe_psql('postgres',
 	"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'long'");
 eval { $long->finish };
 $node->stop;
+
+# ---- the checkpoint of the beginning
+
+wait_for($slow, "remark LIKE 'a checkpoint takes longer than checkpoint_timeout%'");
+pass('a checkpoint takes longer than checkpoint_timeout: the status says so');
+kill 'CONT', $checkpointer or die $!;
+$slow->safe_psql('postgres', 'CHECKPOINT');
+wait_for($slow, 'remark IS NULL');
+pass('and does not when it is over');
+$slow->stop;
 
 # ---- a slot holds WAL back
 
