@@ -300,12 +300,14 @@ def test_failover(old, load):
     load = start_load(new)
     TAP.note(f"failover from {old.name} to {new.name}")
     TAP.at_least(new.size(), NEEDED, "failover: the new leader begins with a fitting size")
-    watch(new, INTERVAL + 2, "failover")
+    watch(new, 2 * INTERVAL + 2, "failover")
     old.start()
     wait_for("the old leader follows", lambda: replicas(2))
     TAP.note(f"{old.name} is back")
     wait_for("walsizer watches there", lambda: old.status().get("role") == "standby")
     TAP.at_least(old.size(), NEEDED, "failover: the old leader follows, with a fitting size")
+    TAP.equal(old.status()["own_size"], old.size() * MB,
+              "failover: and knows that the value is walsizer's")
     return new, load
 
 
