@@ -14,6 +14,7 @@ SCALE = 20
 WRITES = 1000  # per second, the limit of the storage
 RATE = 400     # transactions per second; what it falls behind counts as latency
 THRESHOLDS = [100, 200, 300, 400, 500]  # ms
+AHEAD = 3      # seconds by which a target is set before the clock's checkpoint
 START = 5      # seconds from the start of a server to that of the load
 
 
@@ -38,8 +39,8 @@ def measure(bench):
 
 def one(bench, subject, size, targets, timeout, turn):
     """One server under one load.  In each turn, of one checkpoint_timeout, another
-    target, from the moment in which the clock starts a checkpoint; the first turn, in
-    which it starts none, does not count."""
+    target, from just before the clock starts a checkpoint; the first turn, in which it
+    starts none, does not count."""
     settings = {"max_wal_size": size, "checkpoint_timeout": f"{timeout}s",
                 "shared_buffers": "1GB"}
     with bench.server(subject, settings, SCALE, bench.storage.place) as server:
@@ -48,12 +49,12 @@ def one(bench, subject, size, targets, timeout, turn):
         bench.storage.limit(WRITES)
         try:
             time.sleep(max(0, started + START - time.time()))
-            seconds = turn * (len(targets) + 1) - START + 2
+            seconds = turn * (len(targets) + 1) - START
             boundaries = []
             with tps.Pgbench(server, f"--client={CLIENTS}", "--jobs=2", f"--time={seconds}",
                              f"--rate={RATE}", "--protocol=prepared", *tps.LOGGED) as pgbench:
                 for number, target in enumerate(targets):
-                    due = started + (number + 1) * turn - 1
+                    due = started + (number + 1) * turn - AHEAD
                     time.sleep(max(0, due - time.time()))
                     server.psql(f"ALTER SYSTEM SET checkpoint_completion_target = {target}")
                     server.psql("SELECT pg_reload_conf()")
