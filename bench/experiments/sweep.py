@@ -18,7 +18,7 @@ TABLES = 4  # sysbench's
 
 def sizes(bench):
     """MB; experiment crash uses the same."""
-    return bench.pick([64, 512, 4096], [64, 128, 256, 512, 1024, 4096],
+    return bench.pick([64, 512, 4096], [64, 256, 512, 1024, 4096],
                       [64, 128, 256, 512, 1024, 2048, 4096, 8192])
 
 
@@ -78,7 +78,7 @@ class Seconds:
 
 
 def measure(bench):
-    data = {"timeout": TIMEOUT, "clients": CLIENTS, "seconds": bench.seconds(10, 60, 300),
+    data = {"timeout": TIMEOUT, "clients": CLIENTS, "seconds": bench.seconds(10, 45, 300),
             "loads": {}}
     for load in (Pgbench(bench), Sysbench(bench)):
         runs = data["loads"][load.name] = []
