@@ -19,9 +19,11 @@ from harness.limits import Limit, at_least, at_most
 
 SCALE = 20  # of pgbench's tables
 LOAD = ["--client=4", "--jobs=2", "--protocol=prepared", "--builtin=simple-update"]
-# nothing is to be sized while the cost is measured; commits do not wait for the
-# disk, so that the processor is what there is too little of
-UNSIZED = {"checkpoint_timeout": "1h", "max_wal_size": "16GB", "synchronous_commit": "off"}
+# nothing is to be sized while the cost is measured; nothing waits for the disk, so
+# that the processor is what there is too little of, and that a wait cannot end
+# while the server is frozen
+UNSIZED = {"checkpoint_timeout": "1h", "max_wal_size": "16GB", "fsync": "off",
+           "wal_init_zero": "off"}
 CROWD = 500  # connections
 SOME = 20
 BOOST = 2048  # MB, the first of the sizes asked for
@@ -135,6 +137,7 @@ def speed(bench, subject):
         server.__exit__()
         memory_file.fill(server)
         server.__enter__()
+        servers.settle()  # the worker reads it when it starts
         filled = int(server.value("SELECT count(*) FROM walsizer_history"))
         if filled != memory_file.EVENTS:
             raise servers.Failure(f"{filled} rows of history instead of {memory_file.EVENTS}")
