@@ -42,8 +42,8 @@ def read_options():
     parser = argparse.ArgumentParser(
         prog="bench/run", description="Runs an experiment on real servers.",
         epilog="--output DIR is where the results go (default: bench/output).")
-    parser.add_argument("experiment", choices=[*OWN_MAIN, *experiment.NAMES, "all"],
-                        help="all: all but loads and recovery")
+    parser.add_argument("experiment", choices=[*OWN_MAIN, *experiment.APART, *experiment.NAMES, "all"],
+                        help="all: all but loads, recovery and failover")
     parser.add_argument("--quick", dest="mode", action="store_const", const="quick",
                         help="short: to see that it works, and roughly what comes out")
     parser.add_argument("--full", dest="mode", action="store_const", const="full",

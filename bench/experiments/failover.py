@@ -1,0 +1,151 @@
+"""Checkpoints forced by WAL volume in two intervals after a promotion
+
+A primary under pgbench, and a standby that was copied before the load began.  When
+the standby has been sized for what the primary writes, the primary is killed
+(every second time: stopped), the standby promoted, and the same load goes on there.
+Beside it, once, the same with two servers that nobody sizes."""
+
+import contextlib
+import pathlib
+import time
+
+from experiments import recovery
+from harness import experiment, model, server as servers, tps, watch
+from harness.limits import Limit
+
+INTERVAL = 30  # checkpoint_timeout, s
+INTERVALS = 2  # after the promotion
+START = "64MB"
+SCALE = 20
+RATE = 300     # transactions a second: the same load on both servers
+SIZED = 300    # s, at most, until the standby is sized
+SLACK = 2      # s: the clock of checkpoints counts whole seconds
+
+
+def measure(bench):
+    data = {"interval": INTERVAL, "intervals": INTERVALS, "rate": RATE, "start": START, "runs": []}
+    promotions = bench.pick(1, 10, 10) * bench.repeat
+    of = [(subject, number) for number in range(promotions) for subject in bench.subjects]
+    of.append((bench.plain, 0))
+    for subject, number in of:
+        bench.say(f"{subject.name}, promotion {number + 1}")
+        data["runs"].append({"subject": subject.name, **one(bench, subject, number)})
+    return data
+
+
+def one(bench, subject, number):
+    settings = {"max_wal_size": START, "checkpoint_timeout": f"{INTERVAL}s",
+                "wal_keep_size": "2GB"}
+    for name in ("primary", "standby"):
+        pathlib.Path(name).mkdir(exist_ok=True)
+    with contextlib.ExitStack() as stack:
+        primary = stack.enter_context(bench.server(subject, settings, SCALE, "primary"))
+        standby = stack.enter_context(running(bench, copy(bench, primary), "standby"))
+        with tps.Pgbench(primary, *load()):
+            before = wait_until_sized(subject, primary, standby)
+            size = megabytes(standby)
+            kind = take_down(primary, number)
+            # it is to be stopped in order, though nobody uses it any more
+            stack.callback(recovery.start_again, primary)
+        promoted = time.time()
+        standby.psql("SELECT pg_promote()")
+        lsn = int(standby.value("SELECT pg_current_wal_lsn() - '0/0'"))
+        with tps.Pgbench(standby, *load()) as pgbench:
+            began = time.time()
+            time.sleep(INTERVALS * INTERVAL + SLACK)
+            done = sum(row[1] for row in pgbench.rows) / max(1, len(pgbench.rows))
+        seconds = time.time() - began
+        written = int(standby.value("SELECT pg_current_wal_lsn() - '0/0'")) - lsn
+        checkpoints, changes = watch.read_log(standby.log, promoted)
+    return {"kind": kind, "size": size, "forced_before": before, "tps": round(done),
+            "forced": count(checkpoints, "forced"), "timed": count(checkpoints, "timed"),
+            "other": count(checkpoints, "other"), "changes": changes,
+            "wal_mb": written // model.MB, "seconds": round(seconds, 1)}
+
+
+def load():
+    return ["--client=4", "--jobs=2", "--protocol=prepared", f"--rate={RATE}", "--time=3600"]
+
+
+def copy(bench, primary):
+    """A standby of the primary, not started."""
+    standby = servers.Server(bench.installation, "standby", {})
+    servers.remove(standby.data)
+    standby.log.unlink(missing_ok=True)
+    servers.run("copying the primary", [
+        *primary.client("pg_basebackup"), f"--pgdata={standby.data}", "--checkpoint=fast",
+        "--wal-method=stream", "--write-recovery-conf", "--no-sync"])
+    with open(standby.data / "postgresql.conf", "a", encoding="utf-8") as conf:
+        conf.write(f"unix_socket_directories = '{standby.work}'\n")
+    return standby
+
+
+@contextlib.contextmanager
+def running(bench, server, name):
+    with server:
+        try:
+            yield server
+        finally:
+            if bench.options.keep_logs:
+                experiment.keep_log(server, f"{bench.name}.{name}")
+
+
+def megabytes(server):
+    return int(server.value("SELECT pg_size_bytes(current_setting('max_wal_size')) / 1048576"))
+
+
+def wait_until_sized(subject, primary, standby):
+    """Until the standby is sized, and the primary had an interval without a forced
+    checkpoint; for so long where nothing sizes them.  Returns the number of
+    checkpoints forced on the primary in its last interval."""
+    began = time.time()
+    while True:
+        time.sleep(1)
+        now = time.time()
+        forced = count(watch.read_log(primary.log, now - INTERVAL)[0], "forced")
+        if subject.library is None and now - began > 3 * INTERVAL:
+            return forced
+        if (subject.library is not None and now - began > 2 * INTERVAL and forced == 0 and
+                f"{megabytes(standby)}MB" != START):
+            return forced
+        if now - began > SIZED:
+            if subject.library == "walsizer":
+                raise servers.Failure(f"the standby was not sized within {SIZED} s")
+            return forced
+
+
+def take_down(primary, number):
+    """A failover, or a switchover."""
+    if number % 2 == 0:
+        recovery.kill(primary)
+        return "failover"
+    servers.run("stopping the primary", [
+        primary.bin / "pg_ctl", "stop", "--wait", "--silent", "--mode=fast",
+        f"--pgdata={primary.data}"])
+    return "switchover"
+
+
+def count(checkpoints, cause):
+    return sum(one.cause == cause for one in checkpoints)
+
+
+def tables(data):
+    heading = ["server", "promotion", "max_wal_size of the standby, MB",
+               "forced on the primary in its last interval",
+               f"forced in {data['intervals']} intervals after", "timed",
+               "WAL written, MB", "tps"]
+    return [("", heading, [
+        [run["subject"], run["kind"], run["size"], run["forced_before"], run["forced"],
+         run["timed"], run["wal_mb"], run["tps"]] for run in data["runs"]])]
+
+
+def limits(data):
+    runs = [run for run in data["runs"] if run["subject"] == "walsizer"]
+    if not runs:
+        return []
+    good = sum(run["forced"] == 0 for run in runs)
+    return [Limit(f"promotions without a forced checkpoint in {data['intervals']} intervals",
+                  f"{good} of {len(runs)}", good == len(runs))]
+
+
+PLOTS = {}
