@@ -343,6 +343,8 @@ a_note_on_an_alter_system_is_believed_whole(void **unused)
 	(void) unused;
 	d->sample.note.found_by_alter_system = true;
 	driver_step(d, 0, 0);
+	assert_int_equal(d->state.own, 3000);
+	assert_int_equal(d->state.found, 1024);
 	assert_true(d->state.found_by_alter_system);
 }
 
