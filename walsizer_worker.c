@@ -496,6 +496,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
+	pqsignal(SIGINT, PG_SIG_IGN);	/* there is no statement to cancel */
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 

@@ -38,6 +38,14 @@ wait_for($node, "own_size = $raised * 1048576");
 
 # ---- the worker
 
+# It has no query to cancel.
+$pid    = worker_pid($node);
+$offset = log_offset($node);
+is($node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)"), 't', 'the worker is canceled');
+wait_for_sample($node);
+is(worker_pid($node), $pid, 'which is nothing to it');
+is(log_count($node, qr/(FATAL|ERROR):/, $offset), 0, 'nor to the log');
+
 # Its memory goes on, with what was learned up to that moment.
 # (Demand becomes memory within a fraction of checkpoint_timeout.)
 wait_for($node, '(SELECT max(demand) FROM walsizer_demand) >= 8 * 1048576');
