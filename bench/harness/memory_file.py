@@ -13,8 +13,9 @@ def fill(server):
     """A full history and a peak for each hour of a month.  The server must be
     stopped, and walsizer must have saved its memory when it was."""
     path = server.data / "pg_stat" / "walsizer.state"
-    heading = path.read_text(encoding="utf-8").splitlines()[:5]
-    text = "\n".join([*heading, *peaks(), *events()]) + "\n"
+    kept = [line for line in path.read_text(encoding="utf-8").splitlines()
+            if line.split()[0] not in ("numbered", "peak", "event", "end")]
+    text = "\n".join([*kept, f"numbered {EVENTS}", *peaks(), *events()]) + "\n"
     lines = text.count("\n")
     path.write_text(f"{text}end {lines} {checksum(text.encode()):x}\n", encoding="utf-8")
 

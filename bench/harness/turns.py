@@ -29,26 +29,26 @@ class Loaded:
              "--no-vacuum", f"--time={seconds}", *options, "postgres"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.ended = os.pidfd_open(self.pgbench.pid)
-        self.signal(signal.SIGSTOP)
+        self.processes = []
+        self.freeze()
 
-    def signal(self, number):
-        """The postmaster first: nobody is born while the others are counted."""
-        os.kill(self.postmaster, number)
-        for pid in [*children(self.postmaster), self.pgbench.pid]:
-            try:
-                os.kill(pid, number)
-            except ProcessLookupError:
-                pass  # it has just ended
+    def freeze(self):
+        """All at once those that are known, for that is where the turn ends; then
+        who was born in it.  The postmaster is the first: nobody is born later."""
+        send(signal.SIGSTOP, self.processes)
+        known = set(self.processes)
+        self.processes = [self.postmaster, *children(self.postmaster), self.pgbench.pid]
+        send(signal.SIGSTOP, [pid for pid in self.processes if pid not in known])
 
     def turn(self):
         """False when pgbench has ended."""
         began = time.monotonic()
-        self.signal(signal.SIGCONT)
+        send(signal.SIGCONT, self.processes)
         ended, _, _ = select.select([self.ended], [], [], TURN)
         self.active += time.monotonic() - began
         if ended:
             return False
-        self.signal(signal.SIGSTOP)
+        self.freeze()
         return True
 
     def tps(self):
@@ -59,11 +59,19 @@ class Loaded:
 
     def close(self):
         """Whatever happened, the server is to go on."""
-        self.signal(signal.SIGCONT)
+        send(signal.SIGCONT, [self.postmaster, *children(self.postmaster), self.pgbench.pid])
         if self.pgbench.returncode is None:
             self.pgbench.terminate()
             self.pgbench.communicate()
         os.close(self.ended)
+
+
+def send(number, processes):
+    for pid in processes:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass  # it has just ended
 
 
 def children(parent):
