@@ -59,6 +59,12 @@ is($status->{max_wal_size}, $event->{new_size}, 'status: value in force');
 is($status->{found_size}, 4 * MB, 'status: value found');
 is($status->{own_size}, $event->{new_size}, 'status: own value');
 is($status->{capacity}, MB * capacity_mb($event->{new_mb}, 1, 0.9), 'status: capacity');
+# Half of what is free for this user; what is kept for root is not.  Others may
+# write meanwhile.
+my ($df) = run_command([ 'df', '--block-size=1', '--output=avail', $node->data_dir ]);
+my ($free) = $df =~ /(\d+)\s*\z/;
+cmp_ok(abs(2 * $status->{disk_limit} - $free), '<', 0.05 * $free + 200 * MB,
+	'status: bound by the disk');
 is(setting_mb($node), $event->{new_mb}, 'the server knows it');
 like(auto_conf($node), qr/^max_wal_size = '$event->{new_mb}MB'$/m,
 	'and it will after a restart');
