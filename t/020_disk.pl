@@ -191,6 +191,27 @@ wait_for($node, 'disk_limit > 500 * 1048576');
 pass('room that is given back lifts the bound');
 $node->stop;
 
+# ---- the disk is looked at before each raise
+
+# And else only every 100 seconds here: what fills the volume meanwhile counts.
+$volume = small_volume(1, 300);
+$node = make_node('late', start => 0,
+	conf => "walsizer.sample_interval = 10s\ncheckpoint_timeout = 30min\n");
+move_wal($node, $volume);
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
+wait_for($node, 'disk_limit >= 140 * 1048576');
+write_ballast($volume, 260);
+my $load = start_load($node, 2);
+wait_for($node, 'own_size IS NOT NULL');
+stop_load($load);
+$event = last_event($node);
+is($event->{reason}, 'a checkpoint was about to be forced by WAL volume', 'before a raise: by a sample');
+cmp_ok($event->{wanted_mb}, '>', 20, 'before a raise: more is wanted than there is now');
+cmp_ok($event->{new_mb}, '<=', 20, 'before a raise: the volume is looked at');
+is($event->{bound}, 'disk', 'before a raise: and bounds it');
+$node->stop;
+
 # ---- WAL that is held back is none of max_wal_size's
 
 # Side by side: what a checkpoint leaves is taken for held back only when it has
