@@ -29,11 +29,6 @@
 #define WALSIZER_MODULE_MAGIC	PG_MODULE_MAGIC
 #endif
 
-/* 19: handlers have another type, and so has this */
-#ifndef PG_SIG_IGN
-#define PG_SIG_IGN	SIG_IGN
-#endif
-
 /*
  * The checkpointer's counters.  17 renamed the fields; before it, restart-
  * points were counted in the same ones, and the time of the last reset was

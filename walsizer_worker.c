@@ -487,6 +487,12 @@ handle_interrupts(void)
 	}
 }
 
+/* There is no statement to cancel. */
+static void
+ignore_cancel(SIGNAL_ARGS)
+{
+}
+
 /* Entry point of the background worker. */
 void
 walsizer_main(Datum main_arg pg_attribute_unused())
@@ -496,7 +502,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
-	pqsignal(SIGINT, PG_SIG_IGN);	/* there is no statement to cancel */
+	pqsignal(SIGINT, ignore_cancel);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 
