@@ -80,7 +80,8 @@ def draw(figure, theme, data):
     axis.invert_yaxis()
     axis.grid(False, axis="y")
     axis.set_xlim(0, 1.65 * max(run["wal_mb"] for run in data["runs"]))
-    axis.set_xlabel("WAL written, MB (bar: median; mark: one run)")
+    many = max(run["run"] for run in data["runs"]) > 1
+    axis.set_xlabel("WAL written, MB" + (" (bar: median; mark: one run)" if many else ""))
     axis.set_ylabel("max_wal_size")
     axis.set_title(f"WAL of {data['transactions']} pgbench transactions, "
                    f"checkpoint_timeout = {data['timeout']} s")
