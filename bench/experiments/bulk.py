@@ -22,12 +22,13 @@ STATEMENTS = [
                            "INSERT INTO inserted SELECT * FROM copied"]),
     ("UPDATE", ["UPDATE copied SET abalance = abalance + 1"]),
 ]
-PHASES = ["pgbench -i"] + [name for name, _ in STATEMENTS]
+AFTER = "afterwards"
+PHASES = ["pgbench -i"] + [name for name, _ in STATEMENTS] + [AFTER]
 
 
 def measure(bench):
     scale = bench.pick(20, 50, 100)
-    timeout = bench.pick(60, 120, 300)
+    timeout = bench.pick(30, 120, 300)
     runs = []
     for number in range(bench.pick(1, 1, 3) * bench.repeat):
         for subject in [bench.plain, *bench.subjects]:
@@ -48,6 +49,8 @@ def one(bench, subject, scale, timeout):
         with tps.Pgbench(server, "--select-only", f"--client={READERS}", f"--rate={READS}",
                          "--time=3600", "--protocol=prepared", *tps.LOGGED):
             load(server, scale, phases)
+            # one that is requested while another is running comes when that ends
+            phase(phases, AFTER, lambda: wait_for_checkpoint(server, timeout))
             time.sleep(2)  # pgbench writes its log with a delay
         series.stop()
         checkpoints, changes = watch.read_log(server.log, phases[0]["began"])
@@ -55,17 +58,18 @@ def one(bench, subject, scale, timeout):
                    if subject.library == "walsizer" else [])
     latencies = tps.latencies()
     began = phases[0]["began"]
-    for phase in phases:
-        inside = [ms for at, ms in latencies if phase["began"] <= at <= phase["ended"]]
-        phase.update(summary(inside))
-        phase["wal_mb"] = ((series.lsn_at(phase["ended"]) or series.rows[-1][1])
-                           - (series.lsn_at(phase["began"]) or series.rows[0][1])) / model.MB
+    edges = [part["began"] for part in phases] + [phases[-1]["ended"]]
+    for number, part in enumerate(phases):
+        inside = [ms for at, ms in latencies if part["began"] <= at <= part["ended"]]
+        part.update(summary(inside))
+        part["wal_mb"] = ((series.lsn_at(part["ended"]) or series.rows[-1][1])
+                          - (series.lsn_at(part["began"]) or series.rows[0][1])) / model.MB
         for cause in ("forced", "timed"):
-            phase[cause] = sum(c.cause == cause and phase["began"] <= c.at <= phase["ended"]
-                               for c in checkpoints)
-        phase["began"], phase["ended"] = (round(phase[when] - began, 2)
-                                          for when in ("began", "ended"))
-    ended = began + phases[-1]["ended"]
+            part[cause] = sum(c.cause == cause and edges[number] <= c.at < edges[number + 1]
+                              for c in checkpoints)
+        part["began"], part["ended"] = (round(part[when] - began, 2)
+                                        for when in ("began", "ended"))
+    ended = began + phases[-1]["began"]
     return {"phases": phases, "all": summary([ms for at, ms in latencies if began <= at <= ended]),
             "checkpoints": [{**vars(c), "at": round(c.at - began, 2)} for c in checkpoints],
             "changes": [(round(at - began, 2), mb) for at, mb in changes],
@@ -74,20 +78,33 @@ def one(bench, subject, scale, timeout):
             "history": history, "settings": server.settings}
 
 
-def load(server, scale, phases):
-    def phase(name, function):
-        began = time.time()
-        function()
-        phases.append({"name": name, "began": began, "ended": time.time()})
+def phase(phases, name, function):
+    began = time.time()
+    function()
+    phases.append({"name": name, "began": began, "ended": time.time()})
 
-    phase("pgbench -i", lambda: server.pgbench("--initialize", "--quiet", f"--scale={scale}",
-                                               database="bulk"))
+
+def load(server, scale, phases):
+    phase(phases, "pgbench -i", lambda: server.pgbench("--initialize", "--quiet",
+                                                       f"--scale={scale}", database="bulk"))
     file = server.work / "copied"
     server.psql(f"COPY pgbench_accounts TO '{file}'", "bulk")
     for name, statements in STATEMENTS:
-        phase(name, lambda: [server.psql(statement.format(file=file), "bulk")
-                             for statement in statements])  # pylint: disable=cell-var-from-loop
+        # pylint: disable-next=cell-var-from-loop
+        phase(phases, name, lambda: [server.psql(statement.format(file=file), "bulk")
+                                     for statement in statements])
     file.unlink()
+
+
+def wait_for_checkpoint(server, timeout):
+    """Until the one that is running has ended, and its successor could begin."""
+    end = time.monotonic() + 1.5 * timeout
+    while time.monotonic() < end:
+        checkpoints, _ = watch.read_log(server.log, 0)
+        if not checkpoints or checkpoints[-1].total is not None:
+            break
+        time.sleep(0.5)
+    time.sleep(2)
 
 
 def summary(milliseconds):
@@ -100,7 +117,7 @@ def summary(milliseconds):
 #
 
 def total(run, what):
-    return sum(phase[what] for phase in run["phases"])
+    return sum(part[what] for part in run["phases"])
 
 
 def tables(data):
@@ -109,14 +126,14 @@ def tables(data):
                                  "reads: median, ms", "95 %", "99 %", "max_wal_size"],
            [[run["name"], run["run"], total(run, "forced"), total(run, "timed"),
              f"{total(run, 'wal_mb'):.0f}",
-             f"{sum(p['ended'] - p['began'] for p in run['phases']):.0f}",
+             f"{sum(p['ended'] - p['began'] for p in run['phases'] if p['name'] != AFTER):.0f}",
              *milliseconds(run["all"]), f"{run['start_mb']} -> {run['final_mb']} MB"]
             for run in data["runs"]])
     yield ("Phase by phase.", ["preloaded", "run", "phase", "forced", "WAL, MB", "seconds",
                                "reads: median, ms", "95 %", "99 %"],
-           [[run["name"], run["run"], phase["name"], phase["forced"], f"{phase['wal_mb']:.0f}",
-             f"{phase['ended'] - phase['began']:.0f}", *milliseconds(phase)]
-            for run in data["runs"] for phase in run["phases"]])
+           [[run["name"], run["run"], part["name"], part["forced"], f"{part['wal_mb']:.0f}",
+             f"{part['ended'] - part['began']:.0f}", *milliseconds(part)]
+            for run in data["runs"] for part in run["phases"]])
 
 
 def milliseconds(of):
@@ -142,7 +159,7 @@ def draw(figure, theme, data):
     width = 0.8 / len(first)
     for number, run in enumerate(first):
         places = [place + (number - (len(first) - 1) / 2) * width for place in range(len(PHASES))]
-        values = [phase["forced"] for phase in run["phases"]]
+        values = [part["forced"] for part in run["phases"]]
         kind = "small" if run["name"] == "plain" else run["name"]
         label = START if run["name"] == "plain" else f"{run['name']}, from {START}"
         bars = axis.bar(places, values, width * 0.92, color=theme.colour(kind),
