@@ -1,4 +1,4 @@
-"""Two servers under load that take turns several times a second.
+"""Two servers under load that take turns many times a second.
 
 Whatever else the machine does, and a virtual one does much that nobody sees,
 meets both of them alike.  The one whose turn it is not is frozen with all its
@@ -6,6 +6,7 @@ processes, so that what it does in the background is paid for in its own time.""
 
 import os
 import pathlib
+import random
 import re
 import select
 import signal
@@ -14,7 +15,10 @@ import time
 
 from harness import server as servers
 
-TURN = 0.1  # seconds
+# Seconds.  The processor of a virtual machine may be taken away for as long, and at
+# regular intervals: turns are shorter, and not regular.
+SHORTEST, LONGEST = 0.01, 0.03
+LOOK = 20  # turns between two looks for new processes; in the first ones each
 
 
 class Loaded:
@@ -23,6 +27,7 @@ class Loaded:
     def __init__(self, server, seconds, options):
         self.postmaster = int((server.data / "postmaster.pid").read_text().split()[0])
         self.active = 0.0
+        self.turns = 0
         # pylint: disable=consider-using-with
         self.pgbench = subprocess.Popen(
             [str(server.bin / "pgbench"), f"--host={server.work}", "--username=postgres",
@@ -36,6 +41,9 @@ class Loaded:
         """All at once those that are known, for that is where the turn ends; then
         who was born in it.  The postmaster is the first: nobody is born later."""
         send(signal.SIGSTOP, self.processes)
+        self.turns += 1
+        if self.turns > LOOK and self.turns % LOOK != 0:
+            return
         known = set(self.processes)
         self.processes = [self.postmaster, *children(self.postmaster), self.pgbench.pid]
         send(signal.SIGSTOP, [pid for pid in self.processes if pid not in known])
@@ -44,7 +52,8 @@ class Loaded:
         """False when pgbench has ended."""
         began = time.monotonic()
         send(signal.SIGCONT, self.processes)
-        ended, _, _ = select.select([self.ended], [], [], TURN)
+        ended, _, _ = select.select([self.ended], [], [],
+                                    random.uniform(SHORTEST, LONGEST))
         self.active += time.monotonic() - began
         if ended:
             return False
