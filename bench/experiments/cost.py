@@ -18,7 +18,10 @@ from harness import memory_file, server as servers, tps, turns, watch
 from harness.limits import Limit, at_least, at_most
 
 SCALE = 10  # of pgbench's tables, which are to stay in memory
-LOAD = ["--client=4", "--jobs=2", "--protocol=prepared", "--builtin=simple-update"]
+# so many clients that the processor is never idle: with a few, which of them shares
+# it with whom decides, for as long as a run lasts
+LOAD = ["--client=16", "--jobs=2", "--protocol=prepared", "--builtin=simple-update"]
+SECONDS = 1  # of a run; many short ones differ less than few long ones
 # Nothing is to be sized while the cost is measured, and the processor is to be what
 # there is too little of: nothing waits for the disk, also because a wait would go
 # on while the server is frozen, and no autovacuum comes in somebody's turn.
@@ -60,7 +63,7 @@ class Pair:
 
 
 def pairs(bench, subject, shares):
-    number = bench.pick(10, 12, 20)
+    number = bench.pick(20, 40, 200)
     runs = [list(runs_of(bench, [subject, bench.plain], number, shares)),
             list(runs_of(bench, [bench.plain, subject], number, shares))]
     for first, second in zip(*runs):
@@ -69,7 +72,6 @@ def pairs(bench, subject, shares):
 
 def runs_of(bench, who, number, shares):
     """Transactions per second without and with the library, so many times."""
-    seconds = bench.pick(2, 4, 10)
     with contextlib.ExitStack() as stack:
         both = {one: stack.enter_context(server_in(bench, place, one, UNSIZED, SCALE))
                 for place, one in zip(("first", "second"), who)}
@@ -79,7 +81,7 @@ def runs_of(bench, who, number, shares):
         for turn in range(number):
             order = who if turn % 2 == 0 else who[::-1]
             rates = dict(zip(order, turns.tps_of_both(*(both[one] for one in order),
-                                                      seconds, LOAD)))
+                                                      SECONDS, LOAD)))
             plain, = [rate for one, rate in rates.items() if not one.library]
             loaded, = [rate for one, rate in rates.items() if one.library]
             print(f"  {plain:.0f} tps without, {loaded:.0f} with: {loaded / plain:.4f}",
