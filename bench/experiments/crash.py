@@ -93,6 +93,8 @@ def draw(figure, theme, data):
               label="walsizer's estimate just before")
     axes.set_xlabel("WAL replayed, MB")
     axes.set_ylabel("seconds")
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
     axes.legend()
 
 
