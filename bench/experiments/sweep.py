@@ -82,8 +82,9 @@ def measure(bench):
             "loads": {}}
     for load in (Pgbench(bench), Sysbench(bench)):
         runs = data["loads"][load.name] = []
-        for _ in range(bench.repeat):
-            for size in sizes(bench):
+        for number in range(bench.repeat):
+            # there and back: what the machine does meanwhile is not to look like size
+            for size in sizes(bench)[::-1 if number % 2 else 1]:
                 bench.say(f"{load.name} at {size} MB")
                 runs.append(run(bench, load, bench.plain, size, data["seconds"]))
             for subject in bench.subjects:
@@ -166,9 +167,9 @@ def draw_load(axes, theme, runs):
     colour = theme.colour("plain")
     at = [one["from"] for one in static]
     axes.errorbar(at, [one["tps"]["mean"] for one in static],
-                  [one["tps"]["deviation"] for one in static], fmt="o-", color=colour,
+                  [one["tps"]["deviation"] for one in static], fmt="o", color=colour,
                   capsize=3, label="static size: mean, standard deviation")
-    axes.plot(at, [one["tps"]["lowest"] for one in static], "v:", color=theme.colour("small"),
+    axes.plot(at, [one["tps"]["lowest"] for one in static], "v", color=theme.colour("small"),
               label="lowest 1 % of the seconds")
     for one in runs:
         if one["preloaded"] != "plain":
