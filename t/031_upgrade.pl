@@ -91,8 +91,12 @@ END
 }
 
 # The functions that return rows, declared as by another version: with columns
-# more, as after ALTER EXTENSION UPDATE without a restart, and with fewer.
+# more, as after ALTER EXTENSION UPDATE without a restart, and with fewer.  What
+# has no row has nothing to say about columns: see that each has one.
 $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
+write_wal($node, 8);
+wait_for($node,
+	'EXISTS (SELECT FROM walsizer_history) AND EXISTS (SELECT FROM walsizer_demand)');
 foreach my $function (qw(walsizer_status walsizer_history walsizer_demand
 	walsizer_advice walsizer_companions walsizer_instructions))
 {
