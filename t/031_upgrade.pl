@@ -95,8 +95,9 @@ END
 # has no row has nothing to say about columns: see that each has one.
 $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 write_wal($node, 8);
-wait_for($node,
-	'EXISTS (SELECT FROM walsizer_history) AND EXISTS (SELECT FROM walsizer_demand)');
+set_conf($node, 'log_checkpoints = off');
+wait_for($node, 'EXISTS (SELECT FROM walsizer_history) AND EXISTS (SELECT FROM walsizer_demand) '
+	  . 'AND EXISTS (SELECT FROM walsizer_companions())');
 foreach my $function (qw(walsizer_status walsizer_history walsizer_demand
 	walsizer_advice walsizer_companions walsizer_instructions))
 {
