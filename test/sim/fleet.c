@@ -196,16 +196,6 @@ make_pieces(SimLoad *load, Plan *plan)
 	}
 }
 
-static bool
-next_piece(SimLoad *load, double at, SimPiece *piece)
-{
-	(void) at;
-	if (load->number >= load->num_pieces)
-		return false;
-	*piece = load->pieces[load->number++];
-	return true;
-}
-
 static int64_t
 one_of(SimRandom *r, const int64_t *values, const double *chances)
 {
@@ -239,7 +229,7 @@ make_server(SimLoad *load, uint64_t seed, double days)
 	load->image_bytes = sim_uniform(&r, 3000, 8000);
 	load->duration = days * DAY * 1000;
 	load->seed = seed;
-	load->next = next_piece;
+	load->next = sim_next_kept_piece;
 	make_pieces(load, &plan);
 }
 

@@ -141,12 +141,13 @@ struct SimLoad
 
 	const void *data;			/* whatever next() wants */
 
-	/* of a trace */
+	/* of a trace, or of a server of a fleet */
 	SimPiece   *pieces;
 	int64_t		num_pieces;
 };
 
 extern void sim_load_rewind(SimLoad *load);
+extern bool sim_next_kept_piece(SimLoad *load, double at, SimPiece *piece);
 extern bool sim_load_find(SimLoad *load, const char *name, uint64_t seed);
 extern const char *sim_load_name(int i);	/* NULL: no more */
 extern bool sim_load_counts(int i); /* does the default table show it? */

@@ -60,8 +60,9 @@ mark_of(const char *word, SimMark *mark)
 	return false;
 }
 
-static bool
-next_piece(SimLoad *load, double at, SimPiece *piece)
+/* For SimLoad.next: the pieces that are kept in the load, one after the other. */
+bool
+sim_next_kept_piece(SimLoad *load, double at, SimPiece *piece)
 {
 	(void) at;
 	if (load->number >= load->num_pieces)
@@ -118,7 +119,7 @@ sim_load_read(SimLoad *load, const char *path)
 	load->settings = (WalsizerSettings) {16 * WALSIZER_MB, 1024, 0.9, 300000};
 	load->touch_bytes = 200;
 	load->image_bytes = 6000;
-	load->next = next_piece;
+	load->next = sim_next_kept_piece;
 	while (fgets(line, sizeof(line), file) != NULL)
 	{
 		number++;
