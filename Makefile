@@ -5,7 +5,11 @@ OBJS = \
 	walsizer.o \
 	walsizer_advice.o \
 	walsizer_apply.o \
+	walsizer_bounds.o \
+	walsizer_change.o \
+	walsizer_companions.o \
 	walsizer_demand.o \
+	walsizer_files.o \
 	walsizer_funcs.o \
 	walsizer_memory.o \
 	walsizer_model.o \

@@ -73,7 +73,7 @@ define_settings(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("walsizer.min",
 							"Sets the smallest value to which walsizer lowers max_wal_size.",
-							"Zero means the value that walsizer found.",
+							"The value that walsizer found is never gone below.",
 							&walsizer_min_mb,
 							0, 0, MAX_KILOBYTES,
 							PGC_SIGHUP, GUC_UNIT_MB,
@@ -122,7 +122,7 @@ define_settings(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("walsizer.replay_rate",
 							"Sets the WAL that this server replays per second in a recovery.",
-							"Zero means the rate measured at the last crash recovery, or 40MB until there was one.",
+							"Zero means the rate measured at the last crash recovery with which the server started, or 40MB until there was one.",
 							&walsizer_replay_rate,
 							0, 0, 1024 * 1024,
 							PGC_SIGHUP, GUC_UNIT_MB,
@@ -142,7 +142,7 @@ define_settings(void)
 
 /*
  * The settings as the policy wants them, in its units.  replay_rate is the one
- * measured (bytes per second), or 0, for use where none is set.
+ * measured (bytes per second), or 0, for use where none is set; at least one byte.
  */
 WalsizerConfig
 walsizer_config(double measured_replay_rate)
@@ -162,7 +162,7 @@ walsizer_config(double measured_replay_rate)
 	if (walsizer_replay_rate > 0)
 		config.replay_rate = (double) walsizer_replay_rate * WALSIZER_MB;
 	else if (measured_replay_rate > 0)
-		config.replay_rate = measured_replay_rate;
+		config.replay_rate = Max(measured_replay_rate, 1.0);	/* times are to fit */
 	else
 		config.replay_rate = WALSIZER_REPLAY_RATE_UNKNOWN;
 	return config;

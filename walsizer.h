@@ -33,10 +33,30 @@ typedef struct WalsizerApplied
 	char		message[WALSIZER_MESSAGE_SIZE]; /* empty if all is well */
 } WalsizerApplied;
 
+/* The answer to all requests up to a ticket that were not answered before. */
+typedef struct WalsizerAnswer
+{
+	uint64		ticket;
+	WalsizerDecision decision;
+	WalsizerApplied applied;	/* what came of the decision */
+	WalsizerApplied reverted;	/* and of walsizer_revert() */
+} WalsizerAnswer;
+
+/* postgresql.auto.conf does not set max_wal_size; or to nothing that makes sense. */
+#define WALSIZER_NO_LINE			0
+#define WALSIZER_BAD_LINE			(-1)
+
+/* So many answers are kept, for those who wake up late. */
+#define WALSIZER_ANSWER_SLOTS		8
+
+/* Nobody plans a load for longer. */
+#define WALSIZER_BOOST_MOST_DAYS	31
+
 /*
  * Shared memory.  "lock" protects all of it except the condition variable,
- * which protects itself.  Only the worker writes, apart from the requests;
- * readers copy out under the shared lock.  The lock is never held over I/O.
+ * which protects itself.  Only the worker writes, so that it reads without the
+ * lock; apart from the requests, and from "replay", which is the recovery
+ * watcher's.  Others copy out under the shared lock.  It is never held over I/O.
  */
 typedef struct WalsizerShared
 {
@@ -54,6 +74,16 @@ typedef struct WalsizerShared
 	TimestampTz sampled_at;		/* 0: never */
 	TimestampTz started_at;		/* when the counts in state began */
 
+	/*
+	 * What the files say of max_wal_size (MB), as of which reload: without
+	 * postgresql.auto.conf (0: not known yet), whether that could be put into
+	 * force, and what postgresql.auto.conf itself says
+	 */
+	int64		configured;
+	bool		configured_valid;
+	int64		auto_conf;		/* WALSIZER_NO_LINE, WALSIZER_BAD_LINE */
+	TimestampTz files_reloaded;
+
 	/* the planned load: its size (MB, 0: none), and until when */
 	int64		boost;
 	TimestampTz boost_until;
@@ -68,17 +98,16 @@ typedef struct WalsizerShared
 
 	/* what has been said already, so that it is not said again */
 	int64		dry_run_size;	/* MB, what the last dry run came to */
-	WalsizerBound warned_bound;
-	int64		warned_limit;	/* MB */
+	int64		warned_limit[WALSIZER_BOUNDS];	/* MB; 0: not warned of this
+												 * bound */
 
-	/* requests: tickets count up, one answer serves all up to its ticket */
+	/* requests: tickets count up */
 	int			asked;			/* WALSIZER_ASK_* */
 	int64		asked_boost;	/* what the boost is to become */
 	TimestampTz asked_boost_until;
 	uint64		asked_ticket;
-	uint64		answered_ticket;
-	WalsizerApplied answer;
-	WalsizerDecision answer_decision;
+	WalsizerAnswer answers[WALSIZER_ANSWER_SLOTS];	/* the last ones: a ring */
+	int			next_answer;
 	ConditionVariable answered;
 
 	/* the history: a ring, slot (number - 1) % slots */
@@ -112,10 +141,15 @@ extern WalsizerConfig walsizer_config(double measured_replay_rate);
 extern PGDLLEXPORT void walsizer_main(Datum main_arg);
 extern void walsizer_register_worker(void);
 
+/* walsizer_change.c */
+extern void walsizer_change_setting(const WalsizerDecision *decision,
+									const WalsizerSample *sample, WalsizerApplied *applied);
+extern void walsizer_give_back(const WalsizerDecision *decision,
+							   const WalsizerSample *sample, WalsizerApplied *applied);
+
 /* walsizer_record.c */
 extern WalsizerEvent walsizer_make_event(const WalsizerDecision *decision,
 										 const WalsizerSample *sample, int64 old_size);
-extern void walsizer_record(const WalsizerEvent *event);
 extern void walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
 									const WalsizerFigures *figures);
 extern void walsizer_record_external(const WalsizerDecision *decision,
@@ -127,13 +161,21 @@ extern void walsizer_warn_of_bound(const WalsizerDecision *decision, bool standb
 /* walsizer_sample.c */
 extern void walsizer_take_sample(WalsizerSample *sample, bool first);
 extern void walsizer_take_disk(WalsizerSample *sample);
-extern void walsizer_read_files(void);
 extern int64 walsizer_monotonic_ms(void);
+
+/* walsizer_files.c */
+extern bool walsizer_stands_in_auto_conf(void);
+extern void walsizer_read_files(void);
+extern void walsizer_read_files_late(void);
+extern void walsizer_note_line(void);
+extern bool walsizer_change_is_pending(void);
 
 /* walsizer_apply.c */
 extern void walsizer_apply_set(int64 mb, const char *note, WalsizerApplied *applied);
 extern void walsizer_apply_reset(WalsizerApplied *applied);
+extern void walsizer_reread_configuration(void);
 extern const char *walsizer_apply_obstacle(WalsizerOutcome *outcome);
+extern const char *walsizer_apply_obstacle_now(WalsizerOutcome *outcome);
 
 /* walsizer_recovery.c */
 extern PGDLLEXPORT void walsizer_recovery_main(Datum main_arg);

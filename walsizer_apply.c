@@ -21,14 +21,11 @@
 
 #include "access/xact.h"
 #include "access/xlog.h"
-#include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "nodes/makefuncs.h"
 #include "nodes/parsenodes.h"
 #include "postmaster/interrupt.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
-#include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "walsizer.h"
@@ -40,13 +37,17 @@
 /* The setting that tells whose the value beside it is. */
 #define NOTE				"walsizer.last_written"
 
+/* A message that is cut ends before the character that was cut, in any encoding. */
 static void
 set_message(WalsizerApplied *applied, const char *message)
 {
-	int			length = pg_mbcliplen(message, (int) strlen(message),
-									  sizeof(applied->message) - 1);
+	size_t		length = strlcpy(applied->message, message, sizeof(applied->message));
 
-	memcpy(applied->message, message, (size_t) length);
+	if (length < sizeof(applied->message))
+		return;
+	length = sizeof(applied->message) - 1;
+	while (length > 0 && IS_HIGHBIT_SET(applied->message[length - 1]))
+		length--;
 	applied->message[length] = '\0';
 }
 
@@ -77,6 +78,21 @@ walsizer_apply_obstacle(WalsizerOutcome *outcome)
 	}
 	*outcome = WALSIZER_NOTED;
 	return NULL;
+}
+
+/*
+ * The same, for the worker that is about to write: an ALTER SYSTEM that was not
+ * reloaded yet is not to be overwritten.
+ */
+const char *
+walsizer_apply_obstacle_now(WalsizerOutcome *outcome)
+{
+	const char *obstacle = walsizer_apply_obstacle(outcome);
+
+	if (obstacle != NULL || !walsizer_change_is_pending())
+		return obstacle;
+	*outcome = WALSIZER_OVERRIDDEN;
+	return "a change of max_wal_size in \"" PG_AUTOCONF_FILENAME "\" awaits a reload";
 }
 
 /* ALTER SYSTEM SET of that setting, or RESET if value is NULL. */
@@ -147,13 +163,16 @@ static bool
 write_value_and_note(int64 mb, const char *note, WalsizerApplied *applied)
 {
 	const char *value = mb > 0 ? psprintf(INT64_FORMAT "MB", mb) : NULL;
+	bool		written;
 
-	if (note != NULL)
-		return write_setting(NOTE, note, applied) &&
-			write_setting("max_wal_size", value, applied);
-	if (!write_setting("max_wal_size", value, applied))
+	if (note != NULL && !write_setting(NOTE, note, applied))
 		return false;
-	if (walsizer_last_written[0] != '\0')
+	written = write_setting("max_wal_size", value, applied);
+	/* whatever the answer: an error may come when the file is there already */
+	walsizer_note_line();
+	if (!written)
+		return false;
+	if (note == NULL && walsizer_last_written[0] != '\0')
 	{
 		WalsizerApplied ignored;
 
@@ -162,11 +181,16 @@ write_value_and_note(int64 mb, const char *note, WalsizerApplied *applied)
 	return true;
 }
 
-static void
-reread_configuration(void)
+/* This process was told to reread the configuration: do so. */
+void
+walsizer_reread_configuration(void)
 {
+	TimestampTz reloaded_before = PgReloadTime;
+
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
+	if (PgReloadTime != reloaded_before)	/* it was not refused */
+		walsizer_read_files();
 }
 
 /*
@@ -179,7 +203,7 @@ reload(void)
 	int64		deadline = walsizer_monotonic_ms() + RELOAD_WAIT_MS;
 
 	if (ConfigReloadPending)
-		reread_configuration();
+		walsizer_reread_configuration();
 	if (kill(PostmasterPid, SIGHUP) != 0)
 		return false;
 
@@ -188,13 +212,19 @@ reload(void)
 		int64		left = deadline - walsizer_monotonic_ms();
 
 		if (left <= 0)
+		{
+			SetLatch(MyLatch);
 			return false;
+		}
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 (long) left, walsizer_wait_event());
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
-	reread_configuration();
+	walsizer_reread_configuration();
+
+	/* whatever else the latch was set for is still to be done */
+	SetLatch(MyLatch);
 	return true;
 }
 
@@ -203,7 +233,7 @@ static void
 apply(int64 mb, const char *note, WalsizerApplied *applied)
 {
 	TimestampTz reloaded_before = PgReloadTime;
-	const char *obstacle = walsizer_apply_obstacle(&applied->outcome);
+	const char *obstacle = walsizer_apply_obstacle_now(&applied->outcome);
 
 	applied->message[0] = '\0';
 	applied->in_force = max_wal_size_mb;
@@ -218,6 +248,8 @@ apply(int64 mb, const char *note, WalsizerApplied *applied)
 		return;
 	if (!reload())
 	{
+		/* it is in the file, and comes into force when the server gets to it */
+		applied->outcome = WALSIZER_REFUSED;
 		set_message(applied, "the server has not reloaded its configuration");
 		return;
 	}
@@ -233,8 +265,7 @@ apply(int64 mb, const char *note, WalsizerApplied *applied)
 	else
 	{
 		applied->outcome = WALSIZER_OVERRIDDEN;
-		set_message(applied, "another setting of max_wal_size outranks the one in \""
-					PG_AUTOCONF_FILENAME "\"");
+		set_message(applied, "somebody else changed max_wal_size at the same moment");
 	}
 }
 

@@ -49,6 +49,18 @@ walsizer_remember(WalsizerState *state, int64_t hour, int64_t demand, int64_t ti
 	state->learned_hour = 0;
 }
 
+/* What is remembered of an hour; NULL if that is nothing.  Takes any number. */
+const WalsizerPeak *
+walsizer_peak_of(const WalsizerState *state, int64_t hour)
+{
+	const WalsizerPeak *peak;
+
+	if (hour <= 0)
+		return NULL;
+	peak = &state->peaks[hour % WALSIZER_PEAK_SLOTS];
+	return peak->hour == hour ? peak : NULL;
+}
+
 /*
  * The largest remembered demand (bytes per timeout, ms) of the lookback hours
  * before this one, and of this one.  0 if nothing is remembered.
@@ -65,7 +77,7 @@ walsizer_learned_demand(const WalsizerState *state, int64_t hour,
 
 		if (walsizer_is_remembered(peak, hour, lookback))
 			learned = walsizer_max(learned, walsizer_scale_demand(peak->demand,
-														   peak->timeout, timeout));
+																  peak->timeout, timeout));
 	}
 	return learned;
 }
@@ -107,14 +119,15 @@ drop_oldest_mark(WalsizerState *state)
 {
 	WalsizerMark *mark = mark_at(state, 0);
 
-	walsizer_remember(state, mark->hour, mark->demand, state->last_settings.timeout);
+	walsizer_remember(state, mark->hour, mark->demand, mark->timeout);
 	state->first_mark = (state->first_mark + 1) % WALSIZER_WINDOW_SLOTS;
 	state->num_marks--;
 }
 
 /*
  * Begin a new step of the window at this position (time in ms), at the price of
- * the oldest if need be.  It takes the largest demand since the last one.
+ * the oldest if need be.  It takes the largest demand since the last one, which
+ * was measured with the timeout of the last sample.
  */
 void
 walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn, int64_t hour)
@@ -125,6 +138,7 @@ walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn, int64_t hour)
 	mark.lsn = lsn;
 	mark.hour = hour;
 	mark.demand = state->step_demand;
+	mark.timeout = state->last_settings.timeout;
 	mark.forced = walsizer_forced_total(state);
 	mark.stale = state->checkpoints[WALSIZER_CAUSE_STALE];
 	mark.requested = state->requested_total;
@@ -164,7 +178,7 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 	}
 	if (oldest->ms < start && next_ms > oldest->ms)
 		skipped = walsizer_to_bytes((double) walsizer_distance(oldest->lsn, next_lsn) *
-						   ((double) (start - oldest->ms) / (double) (next_ms - oldest->ms)));
+									((double) (start - oldest->ms) / (double) (next_ms - oldest->ms)));
 
 	figures->demand = walsizer_max(0, walsizer_distance(oldest->lsn, sample->write_lsn) - skipped);
 	figures->window = walsizer_min(sample->now - oldest->ms, sample->settings.timeout);
@@ -181,8 +195,8 @@ walsizer_note_window(WalsizerState *state, const WalsizerSample *sample, Walsize
 
 	measure_window(state, sample, figures);
 	if (sample->standby)
-		figures->demand = state->primary_demand;
-	if (sample->now >= state->planned_until)
+		figures->demand = state->primary_demand;	/* counted when it was new */
+	else if (sample->now >= state->planned_until)
 		state->step_demand = walsizer_max(state->step_demand, figures->demand);
 	if (state->num_marks > 0 &&
 		sample->now - mark_at(state, state->num_marks - 1)->ms < step)
@@ -199,9 +213,11 @@ walsizer_recent_peak(const WalsizerState *state)
 
 	for (int i = 0; i < state->num_marks; i++)
 	{
-		int			slot = (state->first_mark + i) % WALSIZER_WINDOW_SLOTS;
+		const WalsizerMark *mark =
+			&state->marks[(state->first_mark + i) % WALSIZER_WINDOW_SLOTS];
 
-		peak = walsizer_max(peak, state->marks[slot].demand);
+		peak = walsizer_max(peak, walsizer_scale_demand(mark->demand, mark->timeout,
+														state->last_settings.timeout));
 	}
 	return peak;
 }
@@ -247,6 +263,9 @@ walsizer_settle(WalsizerState *state)
 {
 	while (state->num_marks > 0)
 		drop_oldest_mark(state);
+	walsizer_remember(state, state->last_hour, state->step_demand,
+					  state->last_settings.timeout);
+	state->step_demand = 0;
 }
 
 /*
@@ -264,6 +283,7 @@ walsizer_forget(WalsizerState *state)
 	state->learned_hour = 0;
 	state->num_marks = 0;
 	state->step_demand = 0;
+	state->primary_demand = 0;
 	state->changed_at = state->last_ms;
 	state->keep_until = 0;
 }

@@ -20,7 +20,6 @@
 #include "storage/latch.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
-#include "utils/tuplestore.h"
 
 #include "walsizer.h"
 #include "walsizer_compat.h"
@@ -28,9 +27,6 @@
 
 /* How long a function waits for the worker; a reload may take ten of them. */
 #define ANSWER_WAIT_MS		30000
-
-/* Nobody plans a load for longer. */
-#define BOOST_MOST_DAYS		31
 
 PG_FUNCTION_INFO_V1(walsizer_status);
 PG_FUNCTION_INFO_V1(walsizer_history);
@@ -47,9 +43,19 @@ PG_FUNCTION_INFO_V1(walsizer_boost_end);
  *-------------------------------------------------------------------------
  */
 
-/* Put a request; returns its ticket, and the worker that is to answer. */
+/* The planned load that is asked for: size (MB, 0: none), and until when. */
+typedef struct BoostPlan
+{
+	int64		size;
+	TimestampTz until;
+} BoostPlan;
+
+/*
+ * Put a request (WALSIZER_ASK_*; plan is NULL unless it is for a planned load).
+ * Returns its ticket, and the worker that is to answer.
+ */
 static uint64
-put_request(int what, int *worker_pid)
+put_request(int what, const BoostPlan *plan, int *worker_pid)
 {
 	PGPROC	   *worker;
 	uint64		ticket;
@@ -66,54 +72,72 @@ put_request(int what, int *worker_pid)
 				 errhint("After an error it is started again within 10 seconds. If it never starts, see the server log, and make sure that \"max_worker_processes\" leaves room for it.")));
 	}
 	walsizer_shared->asked |= what;
+	if (plan != NULL)
+	{
+		walsizer_shared->asked_boost = plan->size;
+		walsizer_shared->asked_boost_until = plan->until;
+	}
 	ticket = ++walsizer_shared->asked_ticket;
 	SetLatch(&worker->procLatch);
 	LWLockRelease(walsizer_shared->lock);
 	return ticket;
 }
 
-/* Has the request been answered?  Raises an error if it never will be. */
+/*
+ * The answer to a request, if there is one: the first of those given since.
+ * Raises an error if there never will be.
+ */
 static bool
-is_answered(uint64 ticket, int worker_pid, WalsizerApplied *applied,
-			WalsizerDecision *decision)
+find_answer(uint64 ticket, int worker_pid, WalsizerAnswer *answer)
 {
-	bool		answered;
+	const WalsizerAnswer *found = NULL;
 	bool		gone;
 
 	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
-	answered = walsizer_shared->answered_ticket >= ticket;
+	for (int i = 0; i < WALSIZER_ANSWER_SLOTS; i++)
+	{
+		const WalsizerAnswer *one = &walsizer_shared->answers[i];
+
+		if (one->ticket >= ticket && (found == NULL || one->ticket < found->ticket))
+			found = one;
+	}
+	if (found != NULL)
+		*answer = *found;
 	gone = walsizer_shared->worker_pid != worker_pid;
-	*applied = walsizer_shared->answer;
-	*decision = walsizer_shared->answer_decision;
 	LWLockRelease(walsizer_shared->lock);
 
-	if (!answered && gone)
+	if (found == NULL && gone)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the walsizer worker ended before it answered"),
 				 errhint("See the server log for the reason, and repeat the command.")));
-	return answered;
+	return found != NULL;
 }
 
-/* Ask the worker for something (WALSIZER_ASK_*) and wait for its answer. */
-static void
-ask_worker(int what, WalsizerApplied *applied, WalsizerDecision *decision)
+/*
+ * Ask the worker for something and wait for its answer.  Raises an error if
+ * there is no worker, or no answer in time; then what was asked for may still be
+ * done.
+ */
+static WalsizerAnswer
+ask_worker(int what, const BoostPlan *plan)
 {
 	int64		deadline = walsizer_monotonic_ms() + ANSWER_WAIT_MS;
+	WalsizerAnswer answer;
 	int			worker_pid;
 	uint64		ticket;
 
 	walsizer_check_preloaded();
-	ticket = put_request(what, &worker_pid);
+	ticket = put_request(what, plan, &worker_pid);
 
 	ConditionVariablePrepareToSleep(&walsizer_shared->answered);
-	while (!is_answered(ticket, worker_pid, applied, decision))
+	while (!find_answer(ticket, worker_pid, &answer))
 	{
 		int64		left = deadline - walsizer_monotonic_ms();
 
 		if (left <= 0)
 			ereport(ERROR,
-					(errcode(ERRCODE_QUERY_CANCELED),
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 					 errmsg("the walsizer worker has not answered within %d seconds",
 							ANSWER_WAIT_MS / 1000),
 					 errhint("See the server log and the view walsizer_status.")));
@@ -121,6 +145,7 @@ ask_worker(int what, WalsizerApplied *applied, WalsizerDecision *decision)
 										   walsizer_wait_event());
 	}
 	ConditionVariableCancelSleep();
+	return answer;
 }
 
 /*-------------------------------------------------------------------------
@@ -139,7 +164,7 @@ put_sizes(WalsizerRow *row, const WalsizerShared *shared)
 	walsizer_put_size(row, shared->state.own);
 	walsizer_put_size(row, figures->wanted);
 	walsizer_put_size(row, figures->limit);
-	walsizer_put_bound(row, figures->wanted > figures->limit ? figures->limit_by : WALSIZER_UNBOUND);
+	walsizer_put_bound(row, walsizer_limited_by(figures));
 	walsizer_put_size(row, figures->disk_limit);
 	walsizer_put_size(row, figures->recovery_limit);
 }
@@ -152,8 +177,8 @@ put_replay_time(WalsizerRow *row, int64 bytes, double rate)
 }
 
 /*
- * Recovery: at worst about max_wal_size of WAL is replayed (see find_limit() in
- * walsizer_policy.c), and now what was written since the last completed
+ * Recovery: at worst about max_wal_size of WAL is replayed (see
+ * walsizer_find_limit()), and now what was written since the last completed
  * checkpoint was begun.
  */
 static void
@@ -182,7 +207,7 @@ put_measurements(WalsizerRow *row, const WalsizerShared *shared)
 	walsizer_put_int64(row, figures->learned);
 	walsizer_put_int64(row, figures->rate);
 	walsizer_put_int64(row, sample->write_lsn > sample->redo_lsn ?
-			  (int64) (sample->write_lsn - sample->redo_lsn) : 0);
+					   (int64) (sample->write_lsn - sample->redo_lsn) : 0);
 	walsizer_put_int64(row, figures->capacity);
 	walsizer_put_interval(row, figures->until_forced);
 	walsizer_put_interval(row, figures->until_timed);
@@ -199,16 +224,16 @@ Datum
 walsizer_status(PG_FUNCTION_ARGS)
 {
 	WalsizerShared *shared = walsizer_copy_shared();
-	WalsizerRow			row = {0};
+	WalsizerRow row = {0};
 	TupleDesc	desc;
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
 
 	walsizer_put_text(&row, walsizer_state_name(shared));
-	walsizer_put_role(&row, shared->sample.standby);
 	if (shared->sampled_at != 0)
 	{
+		walsizer_put_role(&row, shared->sample.standby);
 		put_sizes(&row, shared);
 		put_measurements(&row, shared);
 		put_recovery(&row, shared);
@@ -223,8 +248,8 @@ walsizer_status(PG_FUNCTION_ARGS)
 			walsizer_put_null(&row);
 	}
 	walsizer_put_text(&row, shared->trouble.outcome == WALSIZER_NOTED ? NULL :
-			 walsizer_outcome_name(shared->trouble.outcome));
-	walsizer_put_text(&row, shared->trouble.message);
+					  walsizer_outcome_name(shared->trouble.outcome));
+	walsizer_put_text(&row, walsizer_printable(shared->trouble.message));
 	walsizer_put_time(&row, shared->trouble_at);
 	walsizer_put_size(&row, shared->boost);
 	walsizer_put_time(&row, shared->boost != 0 ? shared->boost_until : 0);
@@ -255,7 +280,7 @@ put_event(WalsizerRow *row, const WalsizerEvent *event)
 	walsizer_put_size(row, event->new_size);
 	walsizer_put_bound(row, event->bound);
 	walsizer_put_text(row, walsizer_outcome_name(event->outcome));
-	walsizer_put_text(row, event->message);
+	walsizer_put_text(row, walsizer_printable(event->message));
 	walsizer_put_int64(row, event->demand);
 	walsizer_put_int64(row, event->rate);
 	walsizer_put_int64(row, event->forced);
@@ -288,7 +313,7 @@ walsizer_history(PG_FUNCTION_ARGS)
 
 	for (int i = 0; i < number; i++)
 	{
-		WalsizerRow			row = {0};
+		WalsizerRow row = {0};
 
 		put_event(&row, &events[i]);
 		walsizer_store_row(fcinfo, &row);
@@ -296,7 +321,10 @@ walsizer_history(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/* The hourly peaks within the lookback, oldest first, this hour included. */
+/*
+ * The hourly peaks that count, oldest first.  Hours to come are among them where
+ * the clock was set back (see walsizer_is_remembered() in walsizer_model.h).
+ */
 Datum
 walsizer_demand(PG_FUNCTION_ARGS)
 {
@@ -309,20 +337,20 @@ walsizer_demand(PG_FUNCTION_ARGS)
 		return (Datum) 0;
 
 	walsizer_settle(&shared->state);
-	for (int64 hour = shared->sample.hour - config.lookback + 1;
-		 hour <= shared->sample.hour; hour++)
+	for (int64 hour = shared->sample.hour - config.lookback;
+		 hour <= shared->sample.hour + config.lookback; hour++)
 	{
-		const WalsizerPeak *peak = &shared->state.peaks[hour % WALSIZER_PEAK_SLOTS];
-		int64		demand = walsizer_scale_demand(peak->demand, peak->timeout,
-												   settings->timeout);
-		WalsizerRow			row = {0};
+		const WalsizerPeak *peak = walsizer_peak_of(&shared->state, hour);
+		WalsizerRow row = {0};
+		int64		demand;
 
-		if (peak->hour != hour)
+		if (peak == NULL)
 			continue;
+		demand = walsizer_scale_demand(peak->demand, peak->timeout, settings->timeout);
 		walsizer_put_time(&row, time_t_to_timestamptz((pg_time_t) hour * SECS_PER_HOUR));
 		walsizer_put_int64(&row, peak->demand);
 		walsizer_put_interval(&row, peak->timeout);
-		walsizer_put_size(&row, walsizer_size_for((int64) ((double) demand * config.headroom), settings));
+		walsizer_put_size(&row, walsizer_roomy_size(&config, settings, demand));
 		walsizer_store_row(fcinfo, &row);
 	}
 	return (Datum) 0;
@@ -356,7 +384,7 @@ walsizer_instructions(PG_FUNCTION_ARGS)
 
 	for (int i = 0; i < (int) lengthof(ways); i++)
 	{
-		WalsizerRow			row = {0};
+		WalsizerRow row = {0};
 
 		walsizer_put_text(&row, ways[i].place);
 		walsizer_put_text(&row, psprintf(ways[i].format, (long long) size));
@@ -372,14 +400,16 @@ walsizer_instructions(PG_FUNCTION_ARGS)
 
 /* A decision and what came of it, in words. */
 static Datum
-decision_text(const WalsizerDecision *decision, const WalsizerApplied *applied)
+answer_text(const WalsizerAnswer *answer)
 {
+	const WalsizerDecision *decision = &answer->decision;
 	char	   *text = psprintf("%s: %s", walsizer_action_name(decision->action),
 								walsizer_reason_name(decision->reason));
 
-	if (decision->action == WALSIZER_RAISE || decision->action == WALSIZER_LOWER)
+	if (decision->action == WALSIZER_RAISE || decision->action == WALSIZER_LOWER ||
+		decision->action == WALSIZER_REVERT)
 		text = psprintf("%s (%lld MB, %s)", text, (long long) decision->target,
-						walsizer_outcome_name(applied->outcome));
+						walsizer_outcome_name(answer->applied.outcome));
 	return CStringGetTextDatum(text);
 }
 
@@ -387,43 +417,39 @@ decision_text(const WalsizerDecision *decision, const WalsizerApplied *applied)
 Datum
 walsizer_evaluate(PG_FUNCTION_ARGS)
 {
-	WalsizerApplied applied;
-	WalsizerDecision decision;
+	WalsizerAnswer answer = ask_worker(WALSIZER_ASK_EVALUATE, NULL);
 
-	ask_worker(WALSIZER_ASK_EVALUATE, &applied, &decision);
-	PG_RETURN_DATUM(decision_text(&decision, &applied));
+	PG_RETURN_DATUM(answer_text(&answer));
 }
 
 /* Give back the value that walsizer found; the value in force then, in bytes. */
 Datum
 walsizer_revert(PG_FUNCTION_ARGS)
 {
-	WalsizerApplied applied;
-	WalsizerDecision decision;
+	WalsizerAnswer answer = ask_worker(WALSIZER_ASK_REVERT, NULL);
+	const WalsizerApplied *reverted = &answer.reverted;
 
-	ask_worker(WALSIZER_ASK_REVERT, &applied, &decision);
-	if (applied.outcome == WALSIZER_NOTED)
+	if (reverted->outcome == WALSIZER_NOTED)
 		ereport(NOTICE,
-				(errmsg("max_wal_size does not stem from walsizer, nothing to revert")));
-	else if (applied.outcome != WALSIZER_APPLIED)
+				(errmsg("max_wal_size was not set by walsizer"),
+				 errdetail("There is nothing to revert.")));
+	else if (reverted->outcome != WALSIZER_APPLIED)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("could not revert max_wal_size: %s", applied.message)));
+				 errmsg("could not revert max_wal_size: %s",
+						walsizer_printable(reverted->message))));
 	else if (walsizer_enable)
 		ereport(NOTICE,
 				(errmsg("walsizer will raise max_wal_size again when demand exceeds it"),
-				 errhint("Set walsizer.enable to off to keep the value.")));
-	PG_RETURN_INT64(applied.in_force * WALSIZER_MB);
+				 errhint("Turn walsizer.enable off to keep the value.")));
+	PG_RETURN_INT64(reverted->in_force * WALSIZER_MB);
 }
 
 /* Forget history and learned demand. */
 Datum
 walsizer_reset(PG_FUNCTION_ARGS)
 {
-	WalsizerApplied applied;
-	WalsizerDecision decision;
-
-	ask_worker(WALSIZER_ASK_RESET, &applied, &decision);
+	(void) ask_worker(WALSIZER_ASK_RESET, NULL);
 	PG_RETURN_VOID();
 }
 
@@ -431,23 +457,18 @@ walsizer_reset(PG_FUNCTION_ARGS)
 static Datum
 ask_boost(int64 mb, TimestampTz until)
 {
-	WalsizerApplied applied;
-	WalsizerDecision decision;
+	BoostPlan	plan = {mb, until};
+	WalsizerAnswer answer = ask_worker(WALSIZER_ASK_BOOST, &plan);
+	const WalsizerFigures *figures = &answer.decision.figures;
+	int64		whole = mb - mb % (wal_segment_size / WALSIZER_MB);
 
-	walsizer_check_preloaded();
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->asked_boost = mb;
-	walsizer_shared->asked_boost_until = until;
-	LWLockRelease(walsizer_shared->lock);
-	ask_worker(WALSIZER_ASK_BOOST, &applied, &decision);
-
-	if (mb > decision.figures.limit)
+	/* neither a bound nor what is in force is more precise than that */
+	if (whole > Max(figures->limit, figures->in_force))
 		ereport(WARNING,
 				(errmsg("the size asked for exceeds the limit of %lld MB (%s)",
-						(long long) decision.figures.limit,
-						walsizer_bound_name(decision.figures.limit_by)),
+						(long long) figures->limit, walsizer_bound_name(figures->limit_by)),
 				 errhint("See the view walsizer_advice.")));
-	return decision_text(&decision, &applied);
+	return answer_text(&answer);
 }
 
 /*
@@ -470,10 +491,12 @@ walsizer_boost(PG_FUNCTION_ARGS)
 				 errmsg("the size must be between %lld MB and %lld MB",
 						(long long) (least / WALSIZER_MB), (long long) MAX_KILOBYTES),
 				 errhint("Write it with its unit, as in '8GB'.")));
-	if (until <= now || until > now + BOOST_MOST_DAYS * USECS_PER_DAY)
+	/* a month may have a day of 25 hours */
+	if (until <= now || until > now + (WALSIZER_BOOST_MOST_DAYS + 1) * USECS_PER_DAY)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("the duration must be positive and at most %d days", BOOST_MOST_DAYS)));
+				 errmsg("the duration must be positive and at most %d days",
+						WALSIZER_BOOST_MOST_DAYS)));
 	if (!walsizer_enable)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

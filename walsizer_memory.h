@@ -35,7 +35,7 @@ typedef enum WalsizerOutcome
 	WALSIZER_DRY_RUN,			/* walsizer.dry_run = on */
 	WALSIZER_FORBIDDEN,			/* not tried: not allowed to write */
 	WALSIZER_OVERRIDDEN,		/* something outranks our value */
-	WALSIZER_REFUSED,			/* written; the reload was refused as a whole */
+	WALSIZER_REFUSED,			/* written; the reload was refused, or is late */
 	WALSIZER_FAILED,			/* ALTER SYSTEM raised an error */
 } WalsizerOutcome;
 #define WALSIZER_LAST_OUTCOME		WALSIZER_FAILED

@@ -6,8 +6,8 @@
  *
  * Nothing here decides.  walsizer_observe() turns one sample into figures and
  * keeps what later samples need; the rules that use them are in
- * walsizer_policy.c.  This file includes no server header and calls nothing
- * outside of itself.
+ * walsizer_policy.c, the window and the memory of peaks in walsizer_demand.c.
+ * This file includes no server header.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -26,6 +26,8 @@
  * nothing does any more.
  */
 #define STALE_INTERVALS		3
+
+#define HOUR_MS				(INT64_C(3600) * 1000)
 
 /* What a checkpoint itself and an idle server log is less than this. */
 #define NOTHING_WRITTEN		65536	/* bytes */
@@ -140,6 +142,22 @@ counter_progress(int64_t before, int64_t now, bool reset)
 }
 
 /*
+ * The clock on the wall was set: hours that have passed without us seeing them,
+ * or more than the lookback of hours to come, may take all peaks out of it.
+ * Nothing is taken back for that before there was time to learn anew, or to
+ * correct the clock.
+ */
+static void
+note_clock(WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		elapsed = sample->now - state->last_ms;
+	int64_t		jumped = sample->hour - state->last_hour;
+
+	if (jumped < 0 || jumped > elapsed / HOUR_MS + 1)
+		state->keep_until = sample->now + WALSIZER_KEEP_RAISE;
+}
+
+/*
  * The smallest capacity that some process may have acted upon.  A statement
  * keeps the max_wal_size with which it began, so after a raise the smaller
  * capacity lives on in it (server: PostgresMain rereads the configuration
@@ -151,6 +169,10 @@ note_settings(WalsizerState *state, const WalsizerSample *sample)
 	int64_t		before = walsizer_capacity(state->last_settings.max_wal_size,
 										   &state->last_settings);
 	int64_t		now = walsizer_capacity(sample->settings.max_wal_size, &sample->settings);
+
+	/* What was measured with the old timeout is kept apart. */
+	if (sample->settings.timeout != state->last_settings.timeout)
+		walsizer_add_mark(state, state->last_ms, state->last_lsn, state->last_hour);
 
 	if (now > before)
 	{
@@ -174,7 +196,7 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		segment = sample->settings.segment_size;
 	int64_t		moved = walsizer_distance(state->last_redo - state->last_redo % (uint64_t) segment,
-								 sample->redo_lsn);
+										  sample->redo_lsn);
 	int64_t		capacity = walsizer_capacity(sample->settings.max_wal_size,
 											 &sample->settings);
 	int64_t		before = walsizer_capacity(state->last_settings.max_wal_size,
@@ -322,6 +344,8 @@ note_primary(WalsizerState *state, const WalsizerSample *sample)
 			return;
 		state->primary_demand = walsizer_to_bytes((double) wal * ((double) timeout /
 																  (double) elapsed));
+		if (sample->now >= state->planned_until)
+			state->step_demand = walsizer_max(state->step_demand, state->primary_demand);
 	}
 	state->primary_redo = sample->primary_redo;
 	state->primary_time = sample->primary_time;
@@ -423,6 +447,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->settle_until = 0;
 	state->planned_until = 0;
 	state->tried = 0;
+	state->edit_tried = 0;
 	state->changed_at = sample->now;
 	state->keep_until = sample->now + WALSIZER_KEEP_RAISE;
 
@@ -459,6 +484,7 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 		prime(state, sample);
 	else
 	{
+		note_clock(state, sample);
 		note_settings(state, sample);
 		note_checkpoints(state, sample);
 	}
@@ -483,6 +509,7 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 							  1000.0 / (double) figures->rate);
 
 	state->last_ms = sample->now;
+	state->last_hour = sample->hour;
 	state->last_lsn = sample->write_lsn;
 	state->last_redo = sample->redo_lsn;
 	state->last_requested = sample->requested;

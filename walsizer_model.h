@@ -65,8 +65,8 @@ walsizer_forced_total(const WalsizerState *state)
 
 /*
  * Does this peak count, at this hour?  Hours to come are those of a wall clock
- * that was set back.  They count like the past: forgetting a demand is the one
- * mistake that costs something.
+ * that was set back.  They count like the past, as far as the lookback goes:
+ * forgetting a demand is the one mistake that costs something.
  */
 static inline bool
 walsizer_is_remembered(const WalsizerPeak *peak, int64_t hour, int64_t lookback)
@@ -74,6 +74,12 @@ walsizer_is_remembered(const WalsizerPeak *peak, int64_t hour, int64_t lookback)
 	return peak->hour > 0 &&
 		walsizer_max(hour - peak->hour, peak->hour - hour) <= lookback;
 }
+
+/* walsizer_bounds.c */
+extern int64_t walsizer_whole_segments(int64_t mb, const WalsizerSettings *settings);
+extern void walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
+								const WalsizerSample *sample, WalsizerFigures *figures);
+extern bool walsizer_worth_raising(const WalsizerFigures *figures, int64_t size);
 
 /* walsizer_demand.c */
 extern void walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn,

@@ -22,6 +22,7 @@ adopt(WalsizerState *state, const WalsizerSample *sample)
 	state->written = 0;
 	state->own = 0;
 	state->tried = 0;
+	state->returning = 0;
 	state->boost_return = 0;
 }
 
@@ -100,6 +101,11 @@ walsizer_note_owner(WalsizerState *state, const WalsizerSample *sample)
 	}
 	if (in_force == state->own)
 		return false;
+	if (state->returning != 0 && in_force == state->returning)
+	{
+		walsizer_given_back(state, in_force);
+		return false;
+	}
 	if (in_force == state->found && state->own == 0)
 	{
 		/* The value may have moved from one file to another. */
@@ -116,18 +122,20 @@ walsizer_note_owner(WalsizerState *state, const WalsizerSample *sample)
 
 /*
  * Has somebody edited the configuration file underneath our value, which keeps
- * the edit from taking effect?  Not if there is an ALTER SYSTEM of the
- * administrator's underneath: that would hide the edit just as well.
+ * the edit from taking effect?  So it remains until our value has given way.
+ *
+ * Not if there is an ALTER SYSTEM of the administrator's underneath: that would
+ * hide the edit just as well.
  */
 bool
 walsizer_note_edit(WalsizerState *state, const WalsizerSample *sample)
 {
-	bool		edited = sample->configured >= 0 && sample->configured != state->configured &&
-		state->own != 0 && !state->found_by_alter_system;
-
-	if (sample->configured >= 0)
-		state->configured = sample->configured;
-	return edited;
+	if (sample->configured < 0 || sample->configured == state->configured)
+		return false;
+	if (state->configured >= 0 && state->own != 0 && !state->found_by_alter_system)
+		return true;
+	state->configured = sample->configured;
+	return false;
 }
 
 /* Our value stands alone: raised by us, and nobody touched it since. */
@@ -142,6 +150,17 @@ void
 walsizer_wrote(WalsizerState *state, int64_t max_wal_size_mb)
 {
 	state->written = max_wal_size_mb;
+	state->returning = 0;
+}
+
+/*
+ * Our line is gone, but not our value: this one (MB) comes into force with the
+ * next reload that the server does not refuse.
+ */
+void
+walsizer_returns(WalsizerState *state, int64_t max_wal_size_mb)
+{
+	state->returning = max_wal_size_mb;
 }
 
 /* Our value is gone by request; this one (MB) is in force and not ours. */
@@ -152,6 +171,8 @@ walsizer_given_back(WalsizerState *state, int64_t in_force)
 	state->written = 0;
 	state->own = 0;
 	state->tried = 0;
+	state->edit_tried = 0;
+	state->returning = 0;
 	state->boost_return = 0;
 	state->settle_until = state->last_ms + state->last_settings.timeout;
 	state->changed_at = state->last_ms;

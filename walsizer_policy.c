@@ -20,9 +20,9 @@
  * only in the largest W of the whole lookback, never in the absence of forced
  * checkpoints: that is what enough looks like.
  *
- * This file includes no server header and calls nothing but walsizer_model.c and
- * walsizer_demand.c.
- * See walsizer_policy.h for the units.
+ * This file includes no server header and calls nothing but walsizer_model.c,
+ * walsizer_demand.c, walsizer_owner.c and walsizer_bounds.c.  See
+ * walsizer_policy.h for the units.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -53,9 +53,6 @@
 #define PACED_MARGIN		1.1
 #define PACED_WORTH			1.06
 
-/* What more free space allows must be at least this many times the old size. */
-#define WORTH_RAISING		1.1
-
 /* Lowering must be worth it: the new size is at most this part of the old. */
 #define LOWER_BELOW			0.8
 
@@ -63,22 +60,12 @@
 #define LOWER_USED			0.5
 
 /* The size for that much WAL (bytes) with the administrator's headroom, MB. */
-static int64_t
-roomy_size(const WalsizerConfig *config, const WalsizerSettings *settings,
-		   int64_t wal_bytes)
+int64_t
+walsizer_roomy_size(const WalsizerConfig *config, const WalsizerSettings *settings,
+					int64_t wal_bytes)
 {
 	return walsizer_size_for(walsizer_to_bytes((double) wal_bytes * config->headroom),
 							 settings);
-}
-
-/* Down to whole segments, which is what the server computes with, but never
- * below two: with less it would not start again. */
-static int64_t
-whole_segments(int64_t mb, const WalsizerSettings *settings)
-{
-	int64_t		segment_mb = settings->segment_size / WALSIZER_MB;
-
-	return walsizer_max(mb - mb % segment_mb, 2 * segment_mb);
 }
 
 /* Settings within their ranges, whoever filled them in. */
@@ -128,7 +115,7 @@ forced_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 		return 0;
 	if (figures->forced > 1)
 		return walsizer_size_for(figures->demand, &sample->settings);
-	return roomy_size(config, &sample->settings, figures->demand);
+	return walsizer_roomy_size(config, &sample->settings, figures->demand);
 }
 
 /*
@@ -151,7 +138,10 @@ predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 	int64_t		soon;
 	int64_t		most;
 
-	/* Without any load what was written stays written, and no raise is urgent. */
+	/*
+	 * Without any load what was written stays written, and no raise is
+	 * urgent.
+	 */
 	if (!config->predict || projected < figures->capacity || figures->rate == 0)
 		return 0;
 	if ((figures->until_forced < 0 || figures->until_forced > lead) &&
@@ -166,10 +156,10 @@ predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 
 	soon = walsizer_min(WALSIZER_LIMIT_BYTES, figures->used +
 						walsizer_to_bytes((double) figures->rate * (double) lead / 1000.0));
-	most = walsizer_max(whole_segments(2 * figures->in_force, settings),
-						roomy_size(config, settings, figures->demand));
-	most = walsizer_max(most, roomy_size(config, settings, soon));
-	return walsizer_min(roomy_size(config, settings, projected), most);
+	most = walsizer_max(walsizer_whole_segments(2 * figures->in_force, settings),
+						walsizer_roomy_size(config, settings, figures->demand));
+	most = walsizer_max(most, walsizer_roomy_size(config, settings, soon));
+	return walsizer_min(walsizer_roomy_size(config, settings, projected), most);
 }
 
 /*
@@ -183,7 +173,7 @@ standby_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 {
 	if (walsizer_size_for(figures->demand, &sample->settings) <= figures->in_force)
 		return 0;
-	return roomy_size(config, &sample->settings, figures->demand);
+	return walsizer_roomy_size(config, &sample->settings, figures->demand);
 }
 
 /*
@@ -195,19 +185,21 @@ most_for_pace(const WalsizerSettings *settings, int64_t wal_bytes)
 {
 	double		most = PACED_AT_MOST * (double) walsizer_size_for(wal_bytes, settings);
 
-	return whole_segments(walsizer_min((int64_t) most, WALSIZER_LIMIT_MB), settings);
+	return walsizer_whole_segments(walsizer_min((int64_t) most, WALSIZER_LIMIT_MB), settings);
 }
 
 /*
  * No checkpoint is forced any more, but page images make WAL hurry the timed
  * ones.  Only where the value is our own already: nobody asked us to change
- * one that was never too small.
+ * one that was never too small.  And only within the bounds: this is not what
+ * to warn of.
  */
 static int64_t
 pace_rule(const WalsizerState *state, const WalsizerFigures *figures)
 {
 	if (!walsizer_is_own_raise(state, figures->in_force) || figures->pace <= figures->capacity ||
-		(double) figures->wanted < PACED_WORTH * (double) figures->in_force)
+		(double) figures->wanted < PACED_WORTH * (double) figures->in_force ||
+		!walsizer_worth_raising(figures, figures->wanted))
 		return 0;
 	return figures->wanted;
 }
@@ -220,13 +212,16 @@ all_demand(const WalsizerState *state, const WalsizerFigures *figures)
 						walsizer_recent_peak(state));
 }
 
-/* The least that may be in force while we have a say. */
+/*
+ * The least that may be in force while we have a say.  A planned load is no part
+ * of it: that has to keep within the bounds.
+ */
 static int64_t
 floor_size(const WalsizerConfig *config, const WalsizerState *state,
 		   const WalsizerSettings *settings)
 {
 	return walsizer_max(walsizer_max(state->found, config->min),
-						walsizer_max(state->boost, 2 * (settings->segment_size / WALSIZER_MB)));
+						2 * (settings->segment_size / WALSIZER_MB));
 }
 
 /*
@@ -252,7 +247,7 @@ static int64_t
 lower_rule(const WalsizerConfig *config, const WalsizerState *state,
 		   const WalsizerSample *sample, const WalsizerFigures *figures)
 {
-	int64_t		size = walsizer_max(figures->wanted,
+	int64_t		size = walsizer_max(walsizer_max(figures->wanted, state->boost),
 									floor_size(config, state, &sample->settings));
 
 	if (!walsizer_is_own_raise(state, figures->in_force) ||
@@ -265,14 +260,19 @@ lower_rule(const WalsizerConfig *config, const WalsizerState *state,
 	return size;
 }
 
-/* A load was announced that needs more. */
+/*
+ * A load was announced that needs more.  Whoever announced it was told what the
+ * bounds make of it; a bound that comes and goes changes the size no more often
+ * than once in a timeout.
+ */
 static int64_t
 boost_rule(const WalsizerState *state, const WalsizerSample *sample,
 		   const WalsizerFigures *figures)
 {
-	int64_t		size = whole_segments(state->boost, &sample->settings);
+	int64_t		size = walsizer_whole_segments(state->boost, &sample->settings);
 
-	if (state->boost == 0 || walsizer_min(size, figures->limit) <= figures->in_force)
+	if (state->boost == 0 || !walsizer_worth_raising(figures, size) ||
+		(!sample->evaluate && sample->now - state->changed_at < sample->settings.timeout))
 		return 0;
 	return size;
 }
@@ -295,53 +295,6 @@ boost_over_rule(const WalsizerConfig *config, const WalsizerState *state,
 		size >= figures->in_force || !can_lower_to(figures, size, &sample->settings))
 		return 0;
 	return size;
-}
-
-/*-------------------------------------------------------------------------
- * Bounds
- *-------------------------------------------------------------------------
- */
-
-static void
-consider_bound(WalsizerFigures *figures, int64_t limit, WalsizerBound bound)
-{
-	if (limit < figures->limit)
-	{
-		figures->limit = limit;
-		figures->limit_by = bound;
-	}
-}
-
-/*
- * Find the smallest bound.  It is given in whole segments.
- *
- * Disk: a share of what is free plus what WAL occupies already on behalf of
- * max_wal_size.  Recovery: at worst a crash comes just before a checkpoint
- * completes, and then about max_wal_size of WAL is to be replayed: that is
- * what the server derives its CheckPointSegments from.
- */
-static void
-find_limit(const WalsizerConfig *config, const WalsizerState *state,
-		   const WalsizerSample *sample, WalsizerFigures *figures)
-{
-	figures->limit = WALSIZER_LIMIT_MB;
-	consider_bound(figures, config->max, WALSIZER_BOUND_MAX);
-	if (state->has_disk)
-	{
-		figures->disk_limit = whole_segments(state->disk_room / 100 *
-											 config->max_disk_percent / WALSIZER_MB,
-											 &sample->settings);
-		consider_bound(figures, figures->disk_limit, WALSIZER_BOUND_DISK);
-	}
-	if (config->max_recovery_time > 0)
-	{
-		double		bytes = config->replay_rate * (double) config->max_recovery_time / 1000.0;
-
-		figures->recovery_limit = whole_segments(walsizer_to_bytes(bytes) / WALSIZER_MB,
-												 &sample->settings);
-		consider_bound(figures, figures->recovery_limit, WALSIZER_BOUND_RECOVERY);
-	}
-	figures->limit = whole_segments(figures->limit, &sample->settings);
 }
 
 /*-------------------------------------------------------------------------
@@ -372,30 +325,24 @@ judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *
 
 	figures->learned = walsizer_learned_now(state, sample, config->lookback);
 	demand = all_demand(state, figures);
-	figures->wanted = walsizer_max(roomy_size(config, settings, demand),
+	figures->wanted = walsizer_max(walsizer_roomy_size(config, settings, demand),
 								   walsizer_min(walsizer_size_for(paced, settings),
 												most_for_pace(settings, demand)));
-	find_limit(config, state, sample, figures);
+	walsizer_find_limit(config, state, sample, figures);
 }
 
-/*
- * Raise to this size if the bounds let us.  Free space is never still: what it
- * allows beyond the value in force must be worth a change.
- */
+/* Raise to this size, or as far as the bounds let us. */
 static void
 decide_raise(WalsizerDecision *decision, WalsizerReason reason, int64_t size)
 {
 	const WalsizerFigures *figures = &decision->figures;
-	bool		crumb = size > figures->limit &&
-		figures->limit_by == WALSIZER_BOUND_DISK &&
-		(double) figures->limit < WORTH_RAISING * (double) figures->in_force;
 
 	decision->wanted = size;
 	decision->target = walsizer_min(size, figures->limit);
 	decision->reason = reason;
 	if (decision->target < size)
 		decision->bound = figures->limit_by;
-	if (decision->target > figures->in_force && !crumb)
+	if (walsizer_worth_raising(figures, size))
 		decision->action = WALSIZER_RAISE;
 	else
 	{
@@ -478,6 +425,27 @@ must_wait(const WalsizerState *state, const WalsizerSample *sample)
 		sample->now - state->tried_at < sample->settings.timeout;
 }
 
+/* The same for making way for an edit; another edit is another matter. */
+static bool
+edit_must_wait(const WalsizerState *state, const WalsizerSample *sample)
+{
+	return state->edit_tried == sample->configured && !sample->evaluate &&
+		sample->now - state->edit_tried_at < sample->settings.timeout;
+}
+
+/*
+ * A change by somebody else is left alone for one timeout.  But whoever announces
+ * a load meanwhile has asked for more, and gets it.
+ */
+static bool
+must_settle(const WalsizerState *state, const WalsizerSample *sample,
+			const WalsizerFigures *figures)
+{
+	return sample->now < state->settle_until &&
+		boost_rule(state, sample, figures) == 0 &&
+		!walsizer_is_own_raise(state, figures->in_force);
+}
+
 /*
  * Take in one sample and decide.
  *
@@ -514,6 +482,8 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 		decision.action = WALSIZER_EXTERNAL;
 		decision.reason = WALSIZER_BECAUSE_CHANGED;
 	}
+	else if (edited && edit_must_wait(state, sample))
+		decision.reason = WALSIZER_BECAUSE_WAITING;
 	else if (edited)
 	{
 		decision.action = WALSIZER_REVERT;
@@ -522,7 +492,7 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 	}
 	else if (!config.enable)
 		decision.reason = WALSIZER_BECAUSE_DISABLED;
-	else if (sample->now < state->settle_until)
+	else if (must_settle(state, sample, &decision.figures))
 		decision.reason = WALSIZER_BECAUSE_SETTLING;
 	else if (must_wait(state, sample))
 		decision.reason = WALSIZER_BECAUSE_WAITING;
@@ -532,6 +502,11 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 		apply_rules(&config, state, sample, &decision);
 	}
 
+	if (decision.action == WALSIZER_REVERT)
+	{
+		state->edit_tried = sample->configured;
+		state->edit_tried_at = sample->now;
+	}
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{
 		state->tried = decision.target;

@@ -41,6 +41,10 @@
  * that has just begun. */
 #define WALSIZER_PEAK_SLOTS			(31 * 24 + 1)
 
+/*
+ * The values of these three, and of WalsizerOutcome, stand in state files: add new
+ * ones at the end, and their names in walsizer_names.c.
+ */
 typedef enum WalsizerAction
 {
 	WALSIZER_NONE = 0,
@@ -81,6 +85,7 @@ typedef enum WalsizerBound
 	WALSIZER_BOUND_DISK,		/* walsizer.max_disk_percent */
 	WALSIZER_BOUND_RECOVERY,	/* walsizer.max_recovery_time */
 } WalsizerBound;
+#define WALSIZER_BOUNDS				4
 
 /* What made the redo pointer move, judged by the distance it moved. */
 typedef enum WalsizerCause
@@ -136,6 +141,7 @@ typedef struct WalsizerSample
 	uint64_t	write_lsn;		/* WAL written (standby: replayed) */
 	uint64_t	redo_lsn;		/* redo pointer of the last started checkpoint */
 	uint64_t	completed_lsn;	/* redo pointer of the last completed one */
+	uint64_t	needed_lsn;		/* what is older is held back */
 	bool		checkpoint_running; /* the two differ */
 	int64_t		checkpoint_age; /* ms since the timer for checkpoints was set,
 								 * -1: not known */
@@ -145,25 +151,30 @@ typedef struct WalsizerSample
 	bool		standby;
 	bool		alter_system;	/* the value stands in postgresql.auto.conf */
 	WalsizerNote note;			/* and so does this */
-	int64_t		configured;		/* MB, what the files but that one say; 0: nothing,
-								 * -1: not known */
+	int64_t		configured;		/* MB, in force if it did not; -1: not known */
 	int64_t		boost;			/* MB, for a planned load under way; 0: none */
 	bool		evaluate;		/* run the cycle's rules now */
-	bool		has_disk;		/* are the two fields below filled? */
+	bool		has_disk;		/* are the three fields below filled? */
 	int64_t		disk_free;		/* bytes available to the server */
 	int64_t		disk_wal;		/* bytes of pg_wal that max_wal_size covers */
 	int64_t		disk_held;		/* and those that something else holds back */
-	uint64_t	primary_redo;	/* standby: the checkpoint of the primary that the */
-	int64_t		primary_time;	/* last restartpoint used; s of its clock, 0: none */
+
+	/*
+	 * Standby: the checkpoint of the primary that the last restartpoint used,
+	 * and when it began, in seconds of the primary's clock; 0: none.
+	 */
+	uint64_t	primary_redo;
+	int64_t		primary_time;
 	WalsizerSettings settings;
 } WalsizerSample;
 
-/* One step of the window; totals count since the state was primed. */
+/* One step of the window; totals count since the server was started. */
 typedef struct WalsizerMark
 {
 	int64_t		ms;
 	uint64_t	lsn;
 	int64_t		demand;			/* largest W since the mark before */
+	int64_t		timeout;		/* and the timeout it was measured with, ms */
 	int64_t		hour;
 	int64_t		forced;			/* WAL-forced checkpoints, stale ones too */
 	int64_t		stale;			/* the stale ones of them */
@@ -188,8 +199,8 @@ typedef struct WalsizerPeak
 
 /*
  * Everything remembered from one step to the next.  Plain data, all zeroes
- * means unprimed; "found", "found_by_alter_system", "written", "own" and
- * "peaks" outlive the server in the state file, the rest does not.
+ * means unprimed; "found" to "configured", "boost_return" and "peaks" outlive the
+ * server in the state file, the rest does not.
  */
 typedef struct WalsizerState
 {
@@ -199,15 +210,19 @@ typedef struct WalsizerState
 	int64_t		written;		/* the value we wrote last */
 	int64_t		own;			/* the value we wrote and saw in force */
 	int64_t		configured;		/* what the other files said when it was found */
+	int64_t		returning;		/* our line is gone, and this is to be in
+								 * force with the next reload; 0: no */
 	int64_t		boost_return;	/* in force before a planned load; 0: none */
 	int64_t		boost;			/* the size for the planned load under way */
-	int64_t		planned_until;	/* so long W contains WAL of a planned load, ms */
+	int64_t		planned_until;	/* so long W contains WAL of a planned load,
+								 * ms */
 
 	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];	/* slot: hour % slots */
 
 	/* the sample before */
 	bool		primed;
 	int64_t		last_ms;
+	int64_t		last_hour;
 	uint64_t	last_lsn;
 	uint64_t	last_redo;
 	int64_t		last_requested;
@@ -227,7 +242,7 @@ typedef struct WalsizerState
 	int64_t		stale_capacity; /* a statement may still use this one, 0: no */
 	int			stale_quiet;	/* whole intervals without a sign of it */
 
-	/* totals since primed */
+	/* totals since the server was started */
 	int64_t		checkpoints[WALSIZER_CAUSES];
 	int64_t		requested_total;
 
@@ -256,6 +271,8 @@ typedef struct WalsizerState
 	int64_t		settle_until;	/* leave a foreign change alone until then */
 	int64_t		tried;			/* value decided last and not in force, MB */
 	int64_t		tried_at;
+	int64_t		edit_tried;		/* edit that we could not make way for, MB */
+	int64_t		edit_tried_at;
 	int64_t		changed_at;		/* when our last change took effect */
 	int64_t		keep_until;		/* our last raise is not taken back before */
 	WalsizerChange changes[WALSIZER_CHANGE_SLOTS];	/* oldest first */
@@ -287,8 +304,8 @@ typedef struct WalsizerFigures
 	int64_t		rate;			/* recent WAL, bytes per second */
 	int64_t		used;			/* WAL since the redo pointer's segment began */
 	int64_t		capacity;		/* WAL at which a checkpoint is forced */
-	int64_t		pace;			/* capacity at which time paces checkpoints, 0:
-								 * not known, or nothing to be gained */
+	int64_t		pace;			/* capacity at which time paces checkpoints,
+								 * 0: not known, or nothing to be gained */
 	int64_t		projected;		/* WAL expected up to the timed checkpoint */
 	int64_t		until_timed;	/* ms */
 	int64_t		until_forced;	/* ms at the recent rate, -1: not before */
@@ -324,7 +341,8 @@ typedef struct WalsizerWhatIf
 {
 	int64_t		size;			/* MB, the candidate */
 	int64_t		capacity;		/* bytes at which a checkpoint is forced */
-	int64_t		spacing_now;	/* ms between checkpoints, at the demand of now */
+	int64_t		spacing_now;	/* ms between checkpoints, at the demand of
+								 * now */
 	int64_t		spacing_peak;	/* and at the largest demand known */
 	double		forced_hours;	/* share of the remembered hours */
 	int64_t		recovery_time;	/* ms, at worst */
@@ -343,6 +361,8 @@ extern int64_t walsizer_size_for(int64_t wal_bytes,
 								 const WalsizerSettings *settings);
 
 /* the decision */
+extern int64_t walsizer_roomy_size(const WalsizerConfig *config,
+								   const WalsizerSettings *settings, int64_t wal_bytes);
 extern WalsizerDecision walsizer_step(const WalsizerConfig *config,
 									  WalsizerState *state,
 									  const WalsizerSample *sample);
@@ -351,6 +371,7 @@ extern WalsizerDecision walsizer_step(const WalsizerConfig *config,
 extern int64_t walsizer_learned_demand(const WalsizerState *state,
 									   int64_t hour, int64_t lookback,
 									   int64_t timeout);
+extern const WalsizerPeak *walsizer_peak_of(const WalsizerState *state, int64_t hour);
 extern int64_t walsizer_scale_demand(int64_t demand, int64_t measured_timeout,
 									 int64_t timeout);
 extern void walsizer_remember(WalsizerState *state, int64_t hour,
@@ -369,6 +390,7 @@ extern int	walsizer_candidates(const WalsizerSettings *settings, int64_t wanted,
 /* what became of a decision */
 extern void walsizer_wrote(WalsizerState *state, int64_t max_wal_size_mb);
 extern void walsizer_took_effect(WalsizerState *state, const WalsizerSample *sample);
+extern void walsizer_returns(WalsizerState *state, int64_t max_wal_size_mb);
 extern void walsizer_given_back(WalsizerState *state, int64_t in_force);
 
 /* names for people */

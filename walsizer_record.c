@@ -41,8 +41,8 @@ walsizer_make_event(const WalsizerDecision *decision, const WalsizerSample *samp
 }
 
 /* Add to the history, on disk too. */
-void
-walsizer_record(const WalsizerEvent *event)
+static void
+record(const WalsizerEvent *event)
 {
 	walsizer_state_add_event(event);
 	walsizer_state_save();
@@ -90,6 +90,8 @@ log_change(const WalsizerEvent *event, const WalsizerFigures *figures)
 						(long long) event->old_size, (long long) event->new_size,
 						event->message),
 				 detail_of(event, figures),
+				 event->reason == WALSIZER_BECAUSE_ASKED ?
+				 errhint("When that is mended, call walsizer_revert() again if the value has not come back by itself.") :
 				 errhint("walsizer keeps watching and tries again every checkpoint_timeout; this message is not repeated.")));
 }
 
@@ -139,44 +141,71 @@ walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
 	strlcpy(event->message, applied->message, sizeof(event->message));
 	if (!is_news(applied, event->new_size))
 		return;
-	walsizer_record(event);
+	record(event);
 	log_change(event, figures);
+}
+
+/*
+ * Is what kept the last attempt from succeeding no more?  An obstacle may have
+ * been cleared away; files may have been mended, and reloaded; and what failed or
+ * was forbidden is of no interest any more when there is nothing to do: a forbidden
+ * raise, when memory does not ask for it either.
+ */
+static bool
+trouble_is_over(const WalsizerDecision *decision)
+{
+	const WalsizerFigures *figures = &decision->figures;
+	WalsizerOutcome obstacle;
+	bool		nothing_to_do = decision->action == WALSIZER_EXTERNAL ||
+		decision->reason == WALSIZER_BECAUSE_DISABLED ||
+		(decision->cycle && decision->reason == WALSIZER_BECAUSE_ENOUGH);
+
+	switch (walsizer_shared->trouble.outcome)
+	{
+		case WALSIZER_FORBIDDEN:
+		case WALSIZER_OVERRIDDEN:
+			return walsizer_apply_obstacle_now(&obstacle) == NULL ||
+				(nothing_to_do && figures->wanted <= figures->in_force);
+		case WALSIZER_REFUSED:
+			return PgReloadTime > walsizer_shared->trouble_at;
+		case WALSIZER_FAILED:
+			return nothing_to_do || walsizer_dry_run;
+		default:
+			return false;
+	}
 }
 
 /*
  * Has the trouble gone by itself?  A refused value comes into force with the
  * first reload after the files were mended, whoever asks for it: that is our
- * change, only late.  An obstacle may simply have been cleared away.
+ * change, only late.  old_size is the value in force (MB) before this sample.
  */
 void
 walsizer_note_end_of_trouble(const WalsizerDecision *decision, const WalsizerSample *sample,
-					int64 old_size)
+							 int64 old_size)
 {
 	WalsizerShared *shared = walsizer_shared;
-	WalsizerOutcome outcome = shared->trouble.outcome;
-	WalsizerOutcome obstacle;
-	bool		late = outcome == WALSIZER_REFUSED &&
-		shared->state.own == shared->state.written && shared->state.own != 0;
-	bool		cleared = (outcome == WALSIZER_FORBIDDEN || outcome == WALSIZER_OVERRIDDEN) &&
-		walsizer_apply_obstacle(&obstacle) == NULL;
+	int64		in_force = sample->settings.max_wal_size;
+	bool		late = shared->trouble.outcome == WALSIZER_REFUSED &&
+		decision->action != WALSIZER_EXTERNAL && in_force != old_size;
 
-	if (!late && !cleared)
+	if (!late && !trouble_is_over(decision))
 		return;
 
 	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	memset(&shared->trouble, 0, sizeof(shared->trouble));
 	LWLockRelease(shared->lock);
 
-	if (late && sample->settings.max_wal_size != old_size)
+	if (late)
 	{
 		WalsizerEvent event = walsizer_make_event(decision, sample, old_size);
 
-		event.action = event.new_size > old_size ? WALSIZER_RAISE : WALSIZER_LOWER;
+		event.action = in_force > old_size ? WALSIZER_RAISE : WALSIZER_LOWER;
 		event.reason = WALSIZER_BECAUSE_LATE;
 		event.outcome = WALSIZER_APPLIED;
-		event.new_size = event.wanted = sample->settings.max_wal_size;
+		event.new_size = event.wanted = in_force;
 		strlcpy(event.message, "took effect with a later reload", sizeof(event.message));
-		walsizer_record(&event);
+		record(&event);
 		log_change(&event, &decision->figures);
 	}
 }
@@ -184,12 +213,12 @@ walsizer_note_end_of_trouble(const WalsizerDecision *decision, const WalsizerSam
 /* Somebody else changed the setting, now or while we were not looking. */
 void
 walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample *sample,
-				int64 old_size)
+						 int64 old_size)
 {
 	WalsizerEvent event = walsizer_make_event(decision, sample, old_size);
 
 	event.outcome = WALSIZER_NOTED;
-	walsizer_record(&event);
+	record(&event);
 	ereport(LOG,
 			(errmsg("max_wal_size was changed from %lld MB to %lld MB, but not by walsizer",
 					(long long) event.old_size, (long long) event.new_size),
@@ -249,16 +278,13 @@ walsizer_warn_of_bound(const WalsizerDecision *decision, bool standby)
 	bool		news;
 
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	news = bounded && (walsizer_shared->warned_bound != decision->bound ||
-					   bound_moved(walsizer_shared->warned_limit, figures->limit));
+	news = bounded && (walsizer_shared->warned_limit[decision->bound] == 0 ||
+					   bound_moved(walsizer_shared->warned_limit[decision->bound], figures->limit));
 	if (news)
-	{
-		walsizer_shared->warned_bound = decision->bound;
-		walsizer_shared->warned_limit = figures->limit;
-	}
+		walsizer_shared->warned_limit[decision->bound] = figures->limit;
 	else if (decision->cycle && decision->reason == WALSIZER_BECAUSE_ENOUGH &&
 			 figures->wanted <= figures->in_force)
-		walsizer_shared->warned_bound = WALSIZER_UNBOUND;
+		memset(walsizer_shared->warned_limit, 0, sizeof(walsizer_shared->warned_limit));
 	LWLockRelease(walsizer_shared->lock);
 
 	if (news)

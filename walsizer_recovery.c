@@ -1,7 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * walsizer_recovery.c
- *	  How fast does this server replay WAL?  Measured at each crash recovery.
+ *	  How fast does this server replay WAL?  Measured at each crash recovery
+ *	  with which the server starts.  (When one process has crashed and the
+ *	  postmaster goes on, it does not start a worker again that has ended.)
  *
  * A larger max_wal_size means that more WAL may have to be replayed after a
  * crash.  How long that takes depends on the machine and the load, so it is
@@ -42,6 +44,7 @@ typedef struct Replay
 	XLogRecPtr	last_lsn;
 } Replay;
 
+/* For _PG_init(): it runs from the start of the postmaster on, once. */
 void
 walsizer_register_recovery_worker(void)
 {
@@ -120,6 +123,8 @@ walsizer_recovery_main(Datum main_arg pg_attribute_unused())
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 LOOK_MS, walsizer_wait_event());
 		ResetLatch(MyLatch);
+		if (ProcDiePending)
+			proc_exit(0);
 		CHECK_FOR_INTERRUPTS();
 		if (is_archive_recovery())
 			proc_exit(0);

@@ -14,13 +14,10 @@
 
 #include "fmgr.h"
 #include "funcapi.h"
-#include "lib/stringinfo.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 
 #include "walsizer.h"
-#include "walsizer_compat.h"
 #include "walsizer_rows.h"
 
 #define COLUMNS				80
@@ -116,6 +113,9 @@ say_state(FunctionCallInfo fcinfo, const WalsizerShared *shared)
 	else
 		say(fcinfo, "max_wal_size is %s and not set by walsizer.",
 			size_text(figures->in_force));
+	if (shared->boost != 0)
+		say(fcinfo, "Planned: at least %s until %.16s; walsizer_boost_end() ends it.",
+			size_text(shared->boost), timestamptz_to_str(shared->boost_until));
 	if (shared->sample.standby)
 		say(fcinfo, "The primary writes %s of WAL between two checkpoints; after a promotion one is forced at %s. The most remembered of one such interval is %s. For that, with headroom, max_wal_size should be %s.",
 			bytes_text(figures->demand), bytes_text(figures->capacity),
@@ -130,7 +130,7 @@ say_state(FunctionCallInfo fcinfo, const WalsizerShared *shared)
 static void
 say_checkpoints(FunctionCallInfo fcinfo, const WalsizerShared *shared)
 {
-	const int64 *checkpoints = shared->state.checkpoints;
+	const int64_t *checkpoints = shared->state.checkpoints;
 	const WalsizerFigures *figures = &shared->decision.figures;
 
 	if (shared->sample.standby)
@@ -169,52 +169,80 @@ say_recovery(FunctionCallInfo fcinfo, const WalsizerShared *shared)
 		walsizer_replay_rate_source(shared));
 }
 
-/* One bar: '#' for what is needed, '|' where the value in force ends. */
-static void
-say_hour(FunctionCallInfo fcinfo, int64 hour, int64 needed, int64 in_force, int64 widest)
+/* What the bars have in common: sizes in MB. */
+typedef struct Chart
 {
-	char		bar[BAR_COLUMNS + 2];
-	int			length = (int) (needed * BAR_COLUMNS / widest);
-	int			mark = (int) (in_force * BAR_COLUMNS / widest);
+	int64		in_force;
+	int64		limit;
+	int64		widest;			/* of all that is shown */
+	bool		shows_limit;	/* it is not far beyond all the others */
+} Chart;
+
+/* In which column does this size end? */
+static int
+column_of(const Chart *chart, int64 mb)
+{
+	return (int) Min(mb * BAR_COLUMNS / chart->widest, BAR_COLUMNS);
+}
+
+/*
+ * One bar: '#' for what is needed, '|' where the value in force ends, ']' where
+ * the limit does, or next to it if that is the same column.
+ */
+static void
+say_hour(FunctionCallInfo fcinfo, int64 hour, int64 needed, const Chart *chart)
+{
+	char		bar[BAR_COLUMNS + 3];
+	int			mark = column_of(chart, chart->in_force);
+	int			limit = column_of(chart, chart->limit);
 	const char *when = timestamptz_to_str(time_t_to_timestamptz((pg_time_t) hour * SECS_PER_HOUR));
 
 	memset(bar, ' ', sizeof(bar));
-	memset(bar, '#', (size_t) Min(length, BAR_COLUMNS));
-	bar[Min(mark, BAR_COLUMNS)] = '|';
-	bar[BAR_COLUMNS + 1] = '\0';
+	memset(bar, '#', (size_t) column_of(chart, needed));
+	if (chart->shows_limit)
+		bar[limit == mark ? mark + 1 : limit] = ']';
+	bar[mark] = '|';
+	bar[BAR_COLUMNS + 2] = '\0';
 	say(fcinfo, "  %.16s  %s %s", when, bar, size_text(needed));
 }
 
-/* The last hours: what each would have needed, against the value in force. */
+/* The last hours: what each would have needed, against the value in force and the limit. */
 static void
 say_demand(FunctionCallInfo fcinfo, const WalsizerShared *shared)
 {
 	const WalsizerSettings *settings = &shared->sample.settings;
 	WalsizerConfig config = walsizer_config(0);
+	Chart		chart = {0};
 	int64		needed[HOURS_SHOWN];
-	int64		widest = Max(settings->max_wal_size, 1);
 	int64		last = shared->sample.hour;
 
+	chart.in_force = settings->max_wal_size;
+	chart.limit = shared->decision.figures.limit;
+	chart.widest = Max(chart.in_force, 1);
 	for (int i = 0; i < HOURS_SHOWN; i++)
 	{
-		int64		hour = last - HOURS_SHOWN + 1 + i;
-		const WalsizerPeak *peak = &shared->state.peaks[hour % WALSIZER_PEAK_SLOTS];
-		double		demand = (double) walsizer_scale_demand(peak->demand, peak->timeout,
-														   settings->timeout);
+		const WalsizerPeak *peak = walsizer_peak_of(&shared->state,
+													last - HOURS_SHOWN + 1 + i);
 
-		needed[i] = peak->hour != hour ? 0 :
-			walsizer_size_for((int64) (demand * config.headroom), settings);
-		widest = Max(widest, needed[i]);
+		needed[i] = peak == NULL ? 0 :
+			walsizer_roomy_size(&config, settings,
+								walsizer_scale_demand(peak->demand, peak->timeout,
+													  settings->timeout));
+		chart.widest = Max(chart.widest, needed[i]);
 	}
+	chart.shows_limit = chart.limit <= 2 * chart.widest;
+	if (chart.shows_limit)
+		chart.widest = Max(chart.widest, chart.limit);
 
 	put_line(fcinfo, "");
-	say(fcinfo, "max_wal_size that each of the last hours needed (| is %s, in force):",
-		size_text(settings->max_wal_size));
+	say(fcinfo, "max_wal_size that each of the last hours needed (| is %s, in force; %s %s):",
+		size_text(chart.in_force),
+		chart.shows_limit ? "] the limit," : "the limit is far off, at",
+		size_text(chart.limit));
 	for (int i = 0; i < HOURS_SHOWN; i++)
 	{
 		if (needed[i] > 0)
-			say_hour(fcinfo, last - HOURS_SHOWN + 1 + i, needed[i],
-					 settings->max_wal_size, widest);
+			say_hour(fcinfo, last - HOURS_SHOWN + 1 + i, needed[i], &chart);
 	}
 }
 
@@ -252,7 +280,7 @@ say_changes(FunctionCallInfo fcinfo)
 static void
 say_not_running(FunctionCallInfo fcinfo)
 {
-	say(fcinfo, "To do: the worker is not running; see the server log, and make sure that max_worker_processes leaves room for it.");
+	say(fcinfo, "To do: the worker is not running; see the server log.");
 }
 
 /* What limits it, and what there is to do. */
@@ -270,14 +298,28 @@ say_outlook(FunctionCallInfo fcinfo, const WalsizerShared *shared)
 		say_not_running(fcinfo);
 	else if (shared->trouble.outcome != WALSIZER_NOTED)
 		say(fcinfo, "To do: walsizer cannot change the setting: %s. See walsizer_instructions() for how to set it by hand.",
-			shared->trouble.message);
-	else if (figures->wanted > figures->limit && figures->limit_by != WALSIZER_UNBOUND)
+			walsizer_printable(shared->trouble.message));
+	else if (walsizer_limited_by(figures) != WALSIZER_UNBOUND)
 		say(fcinfo, "To do: demand needs %s, which this bound forbids. See walsizer_advice.",
 			size_text(figures->wanted));
 	else if (shared->state.own != 0 && figures->wanted < figures->in_force)
-		say(fcinfo, "Nothing to do for max_wal_size; walsizer lowers it when the demand of the whole lookback leaves it far too large. Other settings: see walsizer_companions().");
+		say(fcinfo, "Nothing to do for max_wal_size; walsizer lowers it when the demand of the whole lookback leaves it far too large.");
 	else
-		say(fcinfo, "Nothing to do for max_wal_size. Other settings: see walsizer_companions().");
+		say(fcinfo, "Nothing to do for max_wal_size.");
+}
+
+/* Other settings that are the real cause. */
+static void
+say_companions(FunctionCallInfo fcinfo, const WalsizerShared *shared)
+{
+	WalsizerCompanion companions[WALSIZER_COMPANIONS];
+	int			number = walsizer_find_companions(shared, companions);
+
+	if (number > 0)
+		put_line(fcinfo, "");
+	for (int i = 0; i < number; i++)
+		say(fcinfo, "Consider %s = %s instead of %s: %s", companions[i].setting,
+			companions[i].proposal, companions[i].value, companions[i].reason);
 }
 
 /* The page, line by line. */
@@ -292,6 +334,7 @@ walsizer_report(PG_FUNCTION_ARGS)
 		put_line(fcinfo, "walsizer has not taken a sample yet.");
 		if (shared->worker_pid == 0)
 			say_not_running(fcinfo);
+		say_companions(fcinfo, shared);
 		return (Datum) 0;
 	}
 	walsizer_settle(&shared->state);
@@ -302,5 +345,6 @@ walsizer_report(PG_FUNCTION_ARGS)
 	say_demand(fcinfo, shared);
 	say_changes(fcinfo);
 	say_outlook(fcinfo, shared);
+	say_companions(fcinfo, shared);
 	return (Datum) 0;
 }

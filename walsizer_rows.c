@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "funcapi.h"
+#include "mb/pg_wchar.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 #include "utils/tuplestore.h"
@@ -21,6 +22,7 @@
 void
 walsizer_put_null(WalsizerRow *row)
 {
+	Assert(row->next < (int) lengthof(row->values));
 	row->values[row->next] = (Datum) 0;
 	row->nulls[row->next++] = true;
 }
@@ -28,6 +30,7 @@ walsizer_put_null(WalsizerRow *row)
 void
 walsizer_put_datum(WalsizerRow *row, Datum value)
 {
+	Assert(row->next < (int) lengthof(row->values));
 	row->values[row->next] = value;
 	row->nulls[row->next++] = false;
 }
@@ -58,6 +61,27 @@ walsizer_put_text(WalsizerRow *row, const char *text)
 		walsizer_put_null(row);
 }
 
+/*
+ * A message of the server that the worker kept.  The worker has no database and
+ * so no encoding: what is not valid in this one's, a translation perhaps, is
+ * shown without its letters beyond ASCII.
+ */
+char *
+walsizer_printable(const char *message)
+{
+	char	   *copy = pstrdup(message);
+
+	if (!pg_verifymbstr(copy, (int) strlen(copy), true))
+	{
+		for (char *c = copy; *c != '\0'; c++)
+		{
+			if (IS_HIGHBIT_SET(*c))
+				*c = '?';
+		}
+	}
+	return copy;
+}
+
 /* A time; 0 is never. */
 void
 walsizer_put_time(WalsizerRow *row, TimestampTz time)
@@ -84,12 +108,14 @@ walsizer_put_interval(WalsizerRow *row, int64 ms)
 	walsizer_put_datum(row, IntervalPGetDatum(interval));
 }
 
+/* The role of a server. */
 void
 walsizer_put_role(WalsizerRow *row, bool standby)
 {
 	walsizer_put_text(row, standby ? "standby" : "primary");
 }
 
+/* The name of a bound; unbounded is none. */
 void
 walsizer_put_bound(WalsizerRow *row, WalsizerBound bound)
 {
@@ -111,6 +137,7 @@ walsizer_check_columns(const WalsizerRow *row, TupleDesc desc)
 				 errhint("Restart the server if walsizer was upgraded since its start, then run \"ALTER EXTENSION walsizer UPDATE\" in each database that has the extension.")));
 }
 
+/* Return a row of a set.  Errors: see walsizer_check_columns(). */
 void
 walsizer_store_row(FunctionCallInfo fcinfo, WalsizerRow *row)
 {
@@ -121,6 +148,7 @@ walsizer_store_row(FunctionCallInfo fcinfo, WalsizerRow *row)
 						 row->values, row->nulls);
 }
 
+/* Raise an error if the library was not preloaded: then there is no worker. */
 void
 walsizer_check_preloaded(void)
 {
@@ -131,7 +159,10 @@ walsizer_check_preloaded(void)
 				 errhint("Add walsizer to \"shared_preload_libraries\" in the server's configuration and restart the server.")));
 }
 
-/* All of shared memory but the history. */
+/*
+ * All of shared memory but the history, for which no memory is allocated: nothing
+ * may look there.  Raises an error if the library was not preloaded; takes the lock.
+ */
 WalsizerShared *
 walsizer_copy_shared(void)
 {
@@ -160,6 +191,14 @@ walsizer_state_name(const WalsizerShared *shared)
 	if (shared->trouble.outcome != WALSIZER_NOTED || walsizer_apply_obstacle(&obstacle) != NULL)
 		return "advising";
 	return "watching";
+}
+
+/* The bound that keeps max_wal_size from what is wanted, if one does. */
+WalsizerBound
+walsizer_limited_by(const WalsizerFigures *figures)
+{
+	return figures->wanted > Max(figures->limit, figures->in_force) ?
+		figures->limit_by : WALSIZER_UNBOUND;
 }
 
 /* Where the replay rate comes from that estimates of recovery use. */

@@ -1,7 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * walsizer_sample.c
- *	  One observation of the server.  The only reader of its state.
+ *	  One observation of the server.  The only reader of its state but for its
+ *	  configuration files (walsizer_files.c).
  *
  * The settings are this process's copies, which follow the configuration as
  * far as the caller has reread it.
@@ -15,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
@@ -25,18 +27,10 @@
 #include "pgstat.h"
 #include "postmaster/bgwriter.h"
 #include "storage/fd.h"
-#include "utils/guc.h"
 #include "utils/timestamp.h"
 
 #include "walsizer.h"
 #include "walsizer_compat.h"
-
-/* A checkpoint removes and recycles old WAL in less time than that, ms. */
-#define REMOVAL_MS			5000
-
-/* MB, what the files other than postgresql.auto.conf set; 0: nothing; -1: not
- * known. */
-static int64 configured = -1;
 
 /* Milliseconds of a clock that nobody sets. */
 int64
@@ -58,6 +52,26 @@ read_settings(WalsizerSettings *settings)
 }
 
 /*
+ * From where on is WAL needed for recovery, or was until the last checkpoint
+ * (standby: restartpoint)?  A checkpoint is complete before it removes what is
+ * older than its redo pointer, and thousands of segments take their time.  So what
+ * lies between the last two is not held back before the next one is complete.
+ */
+static XLogRecPtr
+oldest_needed(XLogRecPtr completed)
+{
+	static XLogRecPtr before = InvalidXLogRecPtr;
+	static XLogRecPtr last = InvalidXLogRecPtr;
+
+	if (completed != last)
+	{
+		before = XLogRecPtrIsInvalid(last) ? completed : last;
+		last = completed;
+	}
+	return before;
+}
+
+/*
  * Positions.  What has been written, not inserted, is what the server's own
  * trigger looks at.  The redo pointer is that of the last checkpoint that was
  * started (standby: restartpoint); when it is not the last completed one, a
@@ -74,6 +88,7 @@ read_positions(WalsizerSample *sample)
 	sample->redo_lsn = GetRedoRecPtr();
 	GetOldestRestartPoint(&completed, &tli);
 	sample->completed_lsn = completed;
+	sample->needed_lsn = oldest_needed(completed);
 	sample->checkpoint_running = completed != sample->redo_lsn;
 }
 
@@ -127,11 +142,8 @@ read_primary(WalsizerSample *sample)
 	static XLogRecPtr completed_before = InvalidXLogRecPtr;
 	static uint64 redo = 0;
 	static int64 started = 0;
-	XLogRecPtr	completed;
-	TimeLineID	tli;
 
-	GetOldestRestartPoint(&completed, &tli);
-	if (completed != completed_before)
+	if (sample->completed_lsn != completed_before)
 	{
 		bool		crc_ok;
 		ControlFileData *control = get_controlfile(DataDir, &crc_ok);
@@ -140,80 +152,12 @@ read_primary(WalsizerSample *sample)
 		{
 			redo = control->checkPointCopy.redo;
 			started = (int64) control->checkPointCopy.time;
-			completed_before = completed;
+			completed_before = sample->completed_lsn;
 		}
 		pfree(control);
 	}
 	sample->primary_redo = redo;
 	sample->primary_time = started;
-}
-
-/* Does the value in force come from ALTER SYSTEM? */
-static bool
-stands_in_auto_conf(void)
-{
-	const struct config_generic *setting = walsizer_find_setting("max_wal_size");
-	const char *name;
-
-	if (setting == NULL || setting->source != PGC_S_FILE || setting->sourcefile == NULL)
-		return false;
-	name = last_dir_separator(setting->sourcefile);
-	name = name ? name + 1 : setting->sourcefile;
-	return strcmp(name, PG_AUTOCONF_FILENAME) == 0;
-}
-
-/*
- * Read again what postgresql.conf and the files it includes say, underneath a
- * value in postgresql.auto.conf.  An administrator who edits them expects an
- * effect, which our line would deny him.  To be called at the start and after
- * each reload.  Files with errors tell nothing: the last answer stays.
- */
-void
-walsizer_read_files(void)
-{
-	ConfigVariable *head = NULL;
-	ConfigVariable *tail = NULL;
-	int64		found = 0;
-
-	if (!ParseConfigFile(ConfigFileName, true, NULL, 0, 0, DEBUG2, &head, &tail))
-	{
-		FreeConfigVariables(head);
-		return;
-	}
-	for (ConfigVariable *item = head; item != NULL; item = item->next)
-	{
-		int			mb;
-
-		if (pg_strcasecmp(item->name, "max_wal_size") == 0 &&
-			parse_int(item->value, &mb, GUC_UNIT_MB, NULL))
-			found = mb;
-	}
-	FreeConfigVariables(head);
-	configured = found;
-}
-
-/*
- * From where on is WAL needed for recovery, or was until just now?  A
- * checkpoint is complete before it removes what is older than its redo pointer:
- * for a while that is still to be removed, and not held back.
- */
-static XLogRecPtr
-oldest_needed(int64 now)
-{
-	static XLogRecPtr before = InvalidXLogRecPtr;
-	static XLogRecPtr last = InvalidXLogRecPtr;
-	static int64 changed_at = 0;
-	XLogRecPtr	completed;
-	TimeLineID	tli;
-
-	GetOldestRestartPoint(&completed, &tli);
-	if (completed != last)
-	{
-		before = XLogRecPtrIsInvalid(last) ? completed : last;
-		last = completed;
-		changed_at = now;
-	}
-	return now - changed_at < REMOVAL_MS ? before : last;
 }
 
 /*
@@ -236,19 +180,23 @@ size_of_new_segment(const char *name)
  * Bytes of pg_wal: those that max_wal_size accounts for, which are the segments
  * that recovery needs, those recycled for later and those being made; and older
  * ones.  These are held back by slots, wal_keep_size or a failing archiver; no
- * checkpoint would free them, and no value of max_wal_size includes them.
+ * checkpoint would free them, and no value of max_wal_size includes them.  False
+ * if the directory cannot be read to its end.
  */
-static void
-read_wal_files(XLogRecPtr needed, int64 *covered, int64 *held)
+static bool
+read_wal_files(XLogRecPtr needed, int64_t *covered, int64_t *held)
 {
 	TimeLineID	tli;
 	XLogSegNo	oldest;
 	DIR		   *dir = AllocateDir(XLOGDIR);
 	struct dirent *entry;
+	bool		complete;
 
+	if (dir == NULL)
+		return false;
 	*covered = *held = 0;
 	XLByteToSeg(needed, oldest, wal_segment_size);
-	while ((entry = ReadDirExtended(dir, XLOGDIR, DEBUG1)) != NULL)
+	while (errno = 0, (entry = readdir(dir)) != NULL)
 	{
 		XLogSegNo	segno;
 
@@ -260,7 +208,9 @@ read_wal_files(XLogRecPtr needed, int64 *covered, int64 *held)
 		XLogFromFileName(entry->d_name, &tli, &segno, wal_segment_size);
 		*(segno >= oldest ? covered : held) += wal_segment_size;
 	}
+	complete = errno == 0;
 	FreeDir(dir);
+	return complete;
 }
 
 /*
@@ -275,17 +225,18 @@ walsizer_take_disk(WalsizerSample *sample)
 
 	if (statvfs(XLOGDIR, &st) != 0)
 		return;
-	sample->has_disk = true;
 	sample->disk_free = (int64) st.f_bavail * (int64) st.f_frsize;
-	read_wal_files(oldest_needed(sample->now), &sample->disk_wal, &sample->disk_held);
+	sample->has_disk = read_wal_files(sample->needed_lsn, &sample->disk_wal,
+									  &sample->disk_held);
 }
 
 /*
  * Observe the server.  "first" is the first sample of this process.
  *
- * Takes spinlocks and lightweight locks of the server for an instant each.
- * May raise an error if the control file cannot be read: the first time, and
- * on a standby after each restartpoint.
+ * Takes spinlocks of the server, and its lock on the control file, for which it
+ * may wait as long as the checkpointer syncs that file.  May raise an error if the
+ * control file cannot be read: the first time, and on a standby after each
+ * restartpoint.
  */
 void
 walsizer_take_sample(WalsizerSample *sample, bool first)
@@ -299,8 +250,7 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 		read_primary(sample);
 	read_counters(sample, first);
 	sample->checkpoint_age = first ? read_checkpoint_age() : -1;
-	(void) oldest_needed(sample->now);
-	sample->alter_system = stands_in_auto_conf();
+	sample->alter_system = walsizer_stands_in_auto_conf();
 	sample->note = walsizer_note_parse(walsizer_last_written);
-	sample->configured = configured;
+	sample->configured = walsizer_shared->configured > 0 ? walsizer_shared->configured : -1;
 }

@@ -3,10 +3,10 @@
  * walsizer_state.c
  *	  Shared memory, the history in it, and the file that outlives both.
  *
- * The file is written at each adjustment, each hour and at the end, to a
- * temporary name first, and it is kept while the server runs: unlike
- * statistics it must survive a crash.  Trouble with the file is logged and
- * costs memory at worst, never the worker.
+ * The file is written at each adjustment and planned load, after a crash recovery
+ * and walsizer_reset(), each hour and at the end, to a temporary name first, and
+ * it is kept while the server runs: unlike statistics it must survive a crash.
+ * Trouble with the file is logged and costs memory at worst, never the worker.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -26,7 +26,6 @@
 #include "storage/shmem.h"
 
 #include "walsizer.h"
-#include "walsizer_compat.h"
 
 #define STATE_FILE			"pg_stat/walsizer.state"
 #define STATE_FILE_TMP		STATE_FILE ".tmp"
@@ -270,7 +269,7 @@ static bool
 write_file(const char *text, size_t length)
 {
 	int			fd = OpenTransientFile(STATE_FILE_TMP,
-									   O_WRONLY | O_CREAT | O_TRUNC | PG_BINARY);
+									   O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | PG_BINARY);
 	bool		written;
 
 	if (fd < 0)
@@ -313,11 +312,14 @@ walsizer_state_save(void)
 	pfree(memory);
 }
 
-/* The whole file as a palloc'd string, or NULL; *reason says why if logged. */
+/*
+ * The whole file as a palloc'd string, or NULL; *reason says why if logged.
+ * A pipe of that name must not keep anybody waiting, hence O_NONBLOCK.
+ */
 static char *
 read_file(size_t *length, const char **reason)
 {
-	int			fd = OpenTransientFile(STATE_FILE, O_RDONLY | PG_BINARY);
+	int			fd = OpenTransientFile(STATE_FILE, O_RDONLY | O_NONBLOCK | PG_BINARY);
 	struct stat st;
 	char	   *text = NULL;
 

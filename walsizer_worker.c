@@ -3,9 +3,10 @@
  * walsizer_worker.c
  *	  The background worker: wake, observe, decide, apply, record, sleep.
  *
- * All that the worker knows between two passes is in shared memory, so after
- * an error it simply exits, is started again by the postmaster and resumes.
- * Status 1 asks for that; with status 0 it would be gone for good.
+ * All that the worker learned is in shared memory; what it keeps for itself are
+ * deadlines and what it can read again.  So after an error it simply exits, is
+ * started again by the postmaster and resumes.  Status 1 asks for that; with
+ * status 0 it would be gone for good.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -36,7 +37,7 @@
 /* Every so many ticks the disk is looked at. */
 #define DISK_TICKS			10
 
-/* How often peaks that changed are saved. */
+/* How often the state file is written, whatever happens. */
 #define SAVE_MS				(3600 * 1000)
 
 /* Deadlines, all on the monotonic clock. */
@@ -55,9 +56,7 @@ typedef struct Clockwork
 typedef struct Request
 {
 	int			asked;			/* WALSIZER_ASK_* */
-	uint64		ticket;
-	WalsizerApplied answer;
-	WalsizerDecision decision;
+	WalsizerAnswer answer;
 } Request;
 
 /*-------------------------------------------------------------------------
@@ -65,6 +64,7 @@ typedef struct Request
  *-------------------------------------------------------------------------
  */
 
+/* For _PG_init(): the worker runs from the moment when hot standbys answer. */
 void
 walsizer_register_worker(void)
 {
@@ -102,6 +102,8 @@ attach(void)
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_shared->worker_proc = MyProc;
 	walsizer_shared->worker_pid = MyProcPid;
+	walsizer_shared->asked = 0; /* who asked the last worker was told of its
+								 * end */
 	if (walsizer_shared->started_at == 0)
 		walsizer_shared->started_at = GetCurrentTimestamp();
 	LWLockRelease(walsizer_shared->lock);
@@ -121,144 +123,44 @@ take_request(void)
 
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	request.asked = walsizer_shared->asked;
-	request.ticket = walsizer_shared->asked_ticket;
+	request.answer.ticket = walsizer_shared->asked_ticket;
 	walsizer_shared->asked = 0;
 	LWLockRelease(walsizer_shared->lock);
 	return request;
 }
 
+/* The rates and bounds that count now. */
+static WalsizerConfig
+config_now(void)
+{
+	double		replay_rate;
+
+	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
+	replay_rate = walsizer_measured_replay_rate(walsizer_shared);
+	LWLockRelease(walsizer_shared->lock);
+	return walsizer_config(replay_rate);
+}
+
+/* Do it in the next pass instead, at once. */
 static void
-answer(const Request *request)
+put_back(const Request *request)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->asked |= request->asked;
+	LWLockRelease(walsizer_shared->lock);
+	SetLatch(MyLatch);
+}
+
+static void
+give_answer(const Request *request)
 {
 	if (request->asked == 0)
 		return;
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->answer = request->answer;
-	walsizer_shared->answer_decision = request->decision;
-	walsizer_shared->answered_ticket = request->ticket;
+	walsizer_shared->answers[walsizer_shared->next_answer] = request->answer;
+	walsizer_shared->next_answer = (walsizer_shared->next_answer + 1) % WALSIZER_ANSWER_SLOTS;
 	LWLockRelease(walsizer_shared->lock);
 	ConditionVariableBroadcast(&walsizer_shared->answered);
-}
-
-/* Note whose value we are about to write, or that we could not. */
-static void
-note_written(int64 mb)
-{
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_wrote(&walsizer_shared->state, mb);
-	LWLockRelease(walsizer_shared->lock);
-}
-
-/*
- * Try to put mb into force (dry run: only say so).
- *
- * That the value is ours is on disk before the value itself is: if the server
- * crashes in between, the next start finds an intention without effect, and
- * not an effect that nobody owns.
- */
-static void
-try_change(int64 mb, WalsizerApplied *applied)
-{
-	const WalsizerState *state = &walsizer_shared->state;
-	int64		written_before = state->written;
-	WalsizerNote note = {mb, state->found, state->found_by_alter_system};
-	char		text[WALSIZER_NOTE_SIZE];
-	const char *obstacle = walsizer_apply_obstacle(&applied->outcome);
-
-	if (walsizer_dry_run)
-	{
-		applied->outcome = WALSIZER_DRY_RUN;
-		return;
-	}
-	if (obstacle != NULL)
-	{
-		strlcpy(applied->message, obstacle, sizeof(applied->message));
-		return;
-	}
-	note_written(mb);
-	walsizer_state_save();
-	walsizer_note_format(&note, text);
-	walsizer_apply_set(mb, text, applied);
-	if (applied->outcome == WALSIZER_FAILED)
-		note_written(written_before);
-}
-
-/*
- * Another value is in force than when the sample was taken: let the views show
- * it now, and not with the next sample.  The caller holds the lock.
- */
-static void
-publish_in_force(int64 in_force)
-{
-	WalsizerSettings *settings = &walsizer_shared->sample.settings;
-	WalsizerFigures *figures = &walsizer_shared->decision.figures;
-
-	settings->max_wal_size = in_force;
-	figures->in_force = in_force;
-	figures->capacity = walsizer_capacity(in_force, settings);
-}
-
-/* Our value is in force: it is ours from now on, not from the next sample. */
-static void
-note_effect(const WalsizerSample *sample, int64 in_force)
-{
-	WalsizerSample now = *sample;
-
-	now.settings.max_wal_size = in_force;
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_took_effect(&walsizer_shared->state, &now);
-	publish_in_force(in_force);
-	LWLockRelease(walsizer_shared->lock);
-}
-
-/* Carry out a decision to raise or lower, and record what came of it. */
-static void
-change_setting(const WalsizerDecision *decision, const WalsizerSample *sample,
-			   WalsizerApplied *applied)
-{
-	WalsizerEvent event = walsizer_make_event(decision, sample, sample->settings.max_wal_size);
-
-	try_change(decision->target, applied);
-	if (applied->outcome == WALSIZER_APPLIED)
-		note_effect(sample, applied->in_force);
-	walsizer_read_files();
-	walsizer_record_attempt(&event, applied, &decision->figures);
-}
-
-/*
- * Remove our line, or put back the line that was there: because
- * walsizer_revert() asks for it, or to make way for an administrator's edit.
- * Where nothing is ours, nothing is done, and the answer says so.
- */
-static void
-give_back(const WalsizerDecision *decision, const WalsizerSample *sample,
-		  WalsizerApplied *applied)
-{
-	WalsizerState *state = &walsizer_shared->state;
-	WalsizerEvent event = walsizer_make_event(decision, sample, sample->settings.max_wal_size);
-
-	if (decision->reason == WALSIZER_BECAUSE_EDITED)
-		event.action = WALSIZER_EXTERNAL;
-	memset(applied, 0, sizeof(*applied));
-	applied->in_force = sample->settings.max_wal_size;
-	if (state->own == 0 && state->written == 0)
-		return;
-
-	if (state->found_by_alter_system)
-		walsizer_apply_set(state->found, NULL, applied);
-	else
-		walsizer_apply_reset(applied);
-	walsizer_read_files();
-
-	if (applied->outcome == WALSIZER_APPLIED)
-	{
-		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-		walsizer_given_back(state, applied->in_force);
-		publish_in_force(applied->in_force);
-		LWLockRelease(walsizer_shared->lock);
-		event.new_size = applied->in_force;
-	}
-	walsizer_record_attempt(&event, applied, &decision->figures);
 }
 
 /* What walsizer_revert() asks for, in the form of a decision. */
@@ -297,7 +199,7 @@ add_disk(Clockwork *clockwork, WalsizerSample *sample)
 
 	if (!wanted)
 	{
-		WalsizerConfig config = walsizer_config(walsizer_measured_replay_rate(walsizer_shared));
+		WalsizerConfig config = config_now();
 		WalsizerState *copy = palloc(sizeof(WalsizerState));
 		WalsizerDecision decision;
 
@@ -323,25 +225,32 @@ set_boost(void)
 	walsizer_state_save();
 }
 
-/* The administrator has changed his mind about the size: so much for plans. */
+/* So much for plans, over a crash, too. */
 static void
 end_boost(void)
 {
+	if (walsizer_shared->boost == 0)
+		return;
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_shared->boost = 0;
 	LWLockRelease(walsizer_shared->lock);
+	walsizer_state_save();
 }
 
-/* The size for the planned load under way, MB; 0 if there is none. */
+/*
+ * The size for the planned load under way, MB; 0 if there is none.  Nobody could
+ * have asked for more than the longest duration from now: then the clock was set
+ * back.
+ */
 static int64
 boost_now(void)
 {
-	if (walsizer_shared->boost != 0 && GetCurrentTimestamp() >= walsizer_shared->boost_until)
-	{
-		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-		walsizer_shared->boost = 0;
-		LWLockRelease(walsizer_shared->lock);
-	}
+	TimestampTz now = GetCurrentTimestamp();
+
+	if (walsizer_shared->boost != 0 &&
+		(now >= walsizer_shared->boost_until ||
+		 walsizer_shared->boost_until - now > (WALSIZER_BOOST_MOST_DAYS + 1) * USECS_PER_DAY))
+		end_boost();
 	return walsizer_shared->boost;
 }
 
@@ -349,7 +258,7 @@ boost_now(void)
 static WalsizerDecision
 decide(const WalsizerSample *sample)
 {
-	WalsizerConfig config = walsizer_config(walsizer_measured_replay_rate(walsizer_shared));
+	WalsizerConfig config = config_now();
 	WalsizerDecision decision;
 
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
@@ -363,54 +272,91 @@ decide(const WalsizerSample *sample)
 	return decision;
 }
 
+/* Take a sample, with all that was asked for and concerns it. */
+static void
+observe(Clockwork *clockwork, const Request *request, WalsizerSample *sample)
+{
+	walsizer_take_sample(sample, clockwork->first);
+	clockwork->first = false;
+	if (sample->write_lsn != clockwork->last_lsn)
+		clockwork->last_write = sample->now;
+	clockwork->last_lsn = sample->write_lsn;
+
+	sample->evaluate = (request->asked & (WALSIZER_ASK_EVALUATE | WALSIZER_ASK_BOOST)) != 0;
+	if (request->asked & WALSIZER_ASK_RESET)
+		reset();
+	if (request->asked & WALSIZER_ASK_BOOST)
+		set_boost();
+	sample->boost = boost_now();
+	add_disk(clockwork, sample);
+}
+
+/* Record and apply what was decided.  "old_size" is what we took for in force. */
+static void
+carry_out(const WalsizerDecision *decision, const WalsizerSample *sample,
+		  int64 old_size, WalsizerApplied *applied)
+{
+	if (decision->action == WALSIZER_EXTERNAL)
+		walsizer_record_external(decision, sample, old_size);
+	if (walsizer_shared->trouble.outcome != WALSIZER_NOTED)
+		walsizer_note_end_of_trouble(decision, sample, old_size);
+	if (decision->action == WALSIZER_RAISE || decision->action == WALSIZER_LOWER)
+		walsizer_change_setting(decision, sample, applied);
+	else if (decision->action == WALSIZER_REVERT)
+		walsizer_give_back(decision, sample, applied);
+	walsizer_warn_of_bound(decision, sample->standby);
+}
+
+/* walsizer_revert(), unless the value has just been given back anyway. */
+static void
+revert(const WalsizerDecision *decision, const WalsizerSample *sample, WalsizerAnswer *answer)
+{
+	WalsizerDecision asked = reverting(decision);
+
+	end_boost();
+	if (decision->action == WALSIZER_REVERT && answer->applied.outcome == WALSIZER_APPLIED)
+		answer->reverted = answer->applied;
+	else
+		walsizer_give_back(&asked, sample, &answer->reverted);
+}
+
 static void
 pass(Clockwork *clockwork)
 {
 	Request		request = take_request();
+	int64		edit_before = walsizer_shared->state.edit_tried;
 	int64		old_size = walsizer_shared->state.own != 0 ?
 		walsizer_shared->state.own : walsizer_shared->state.found;
+	WalsizerAnswer *answer = &request.answer;
 	WalsizerSample sample;
-	WalsizerDecision decision;
+	bool		superseded;
 
-	walsizer_take_sample(&sample, clockwork->first);
-	clockwork->first = false;
-	sample.evaluate = (request.asked & (WALSIZER_ASK_EVALUATE | WALSIZER_ASK_BOOST)) != 0;
+	observe(clockwork, &request, &sample);
+	answer->decision = decide(&sample);
+	if (answer->decision.followed)
+		walsizer_state_follow_up(answer->decision.followed_size, answer->decision.followed_forced);
+	superseded = answer->decision.action == WALSIZER_EXTERNAL ||
+		answer->decision.action == WALSIZER_REVERT;
 
-	if (request.asked & WALSIZER_ASK_RESET)
-		reset();
-	if (request.asked & WALSIZER_ASK_BOOST)
-		set_boost();
-	sample.boost = boost_now();
-	add_disk(clockwork, &sample);
-	decision = decide(&sample);
-	if (decision.followed)
-		walsizer_state_follow_up(decision.followed_size, decision.followed_forced);
-	if (decision.action == WALSIZER_EXTERNAL || decision.action == WALSIZER_REVERT)
+	/*
+	 * The administrator has changed his mind about the size.  Not each time
+	 * that it is tried again to give way to the same edit.
+	 */
+	if (superseded && !(request.asked & WALSIZER_ASK_BOOST) &&
+		(answer->decision.action == WALSIZER_EXTERNAL || sample.configured != edit_before))
 		end_boost();
-	if (decision.action == WALSIZER_EXTERNAL)
-		walsizer_record_external(&decision, &sample, old_size);
-	if (walsizer_shared->trouble.outcome != WALSIZER_NOTED)
-		walsizer_note_end_of_trouble(&decision, &sample, old_size);
-	request.answer.in_force = sample.settings.max_wal_size;
-	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
-		change_setting(&decision, &sample, &request.answer);
-	else if (decision.action == WALSIZER_REVERT)
-		give_back(&decision, &sample, &request.answer);
-	walsizer_warn_of_bound(&decision, sample.standby);
-	if (request.asked & WALSIZER_ASK_REVERT)
+	carry_out(&answer->decision, &sample, old_size, &answer->applied);
+
+	/* A load that was announced after all this is for the next pass. */
+	if (superseded && answer->applied.outcome <= WALSIZER_APPLIED &&
+		(request.asked & WALSIZER_ASK_BOOST))
 	{
-		WalsizerDecision revert = reverting(&decision);
-
-		end_boost();
-		give_back(&revert, &sample, &request.answer);
+		put_back(&request);
+		return;
 	}
-
-	request.decision = decision;
-	answer(&request);
-
-	if (sample.write_lsn != clockwork->last_lsn)
-		clockwork->last_write = sample.now;
-	clockwork->last_lsn = sample.write_lsn;
+	if (request.asked & WALSIZER_ASK_REVERT)
+		revert(&answer->decision, &sample, answer);
+	give_answer(&request);
 }
 
 /*-------------------------------------------------------------------------
@@ -446,28 +392,42 @@ something_asked(void)
 	return asked;
 }
 
+/* How long the last crash recovery took, which another process may just measure. */
+static int64
+measured_replay_ms(void)
+{
+	int64		ms;
+
+	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
+	ms = walsizer_shared->replay_ms;
+	LWLockRelease(walsizer_shared->lock);
+	return ms;
+}
+
 /* Do what is due.  A latch set early finds nothing due and changes nothing. */
 static void
 work(Clockwork *clockwork)
 {
 	int64		now = walsizer_monotonic_ms();
 	bool		tick = now >= clockwork->next_tick;
+	int64		replay_ms;
 
 	if (!tick && !something_asked())
 		return;
 	pass(clockwork);
 	if (tick)
 		set_next_tick(clockwork);
-	if (now >= clockwork->next_save || walsizer_shared->replay_ms != clockwork->saved_replay_ms)
+	replay_ms = measured_replay_ms();
+	if (now >= clockwork->next_save || replay_ms != clockwork->saved_replay_ms)
 	{
 		clockwork->next_save = now + SAVE_MS;
-		clockwork->saved_replay_ms = walsizer_shared->replay_ms;
+		clockwork->saved_replay_ms = replay_ms;
 		walsizer_state_save();
 	}
 }
 
 static void
-handle_interrupts(void)
+handle_interrupts(Clockwork *clockwork)
 {
 	/*
 	 * Asked to end: keep the last minutes, then ask to be started again in
@@ -481,9 +441,10 @@ handle_interrupts(void)
 	CHECK_FOR_INTERRUPTS();
 	if (ConfigReloadPending)
 	{
-		ConfigReloadPending = false;
-		ProcessConfigFile(PGC_SIGHUP);
-		walsizer_read_files();
+		walsizer_reread_configuration();
+		/* walsizer.sample_interval may be shorter now */
+		clockwork->next_tick = Min(clockwork->next_tick,
+								   walsizer_monotonic_ms() + walsizer_interval);
 	}
 }
 
@@ -505,10 +466,17 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	pqsignal(SIGINT, ignore_cancel);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	walsizer_ignore_transaction_timeout();
 
 	attach();
 	walsizer_state_load();
-	walsizer_read_files();
+
+	/*
+	 * Not if this worker takes the place of another, and nothing was reloaded
+	 * since.
+	 */
+	if (PgReloadTime > walsizer_shared->files_reloaded)
+		walsizer_read_files_late();
 	pgstat_report_activity(STATE_IDLE, "watching max_wal_size");
 
 	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass",
@@ -522,7 +490,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	{
 		int64		left;
 
-		handle_interrupts();
+		handle_interrupts(&clockwork);
 		work(&clockwork);
 		MemoryContextReset(pass_context);
 

@@ -101,7 +101,7 @@ SELECT state, role, pg_size_pretty(max_wal_size) AS max_wal_size,
        capacity, checkpoints_forced, last_decision,
        trouble, trouble_message, trouble_since
   FROM walsizer_status;
-SELECT wanted_size < max_wal_size AS wants_less, size_limit = 16 * 1024::bigint ^ 3 AS limited_by_default,
+SELECT wanted_size < max_wal_size AS wants_less, size_limit = least(16 * 1024::bigint ^ 3, disk_limit) AS limited_by_default,
        demand >= 0 AS demand, learned_demand >= 0 AS learned_demand, wal_rate >= 0 AS wal_rate,
        wal_since_redo >= 0 AS wal_since_redo, time_to_timed BETWEEN '0' AND '5min' AS time_to_timed,
        counting_since <= now() AS counting_since, last_reason IS NOT NULL AS last_reason,

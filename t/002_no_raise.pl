@@ -13,7 +13,6 @@ use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time usleep);
 use WalsizerTest;
 
 my $node = make_node('node', streaming => 1, conf => "max_wal_size = 64MB\n");
@@ -32,7 +31,7 @@ my $begin   = time;
 my $round   = 0;
 
 # Longer than a checkpoint_timeout, so that walsizer's own cycle is in it.
-while (time - $begin < 33)
+while (time - $begin < 33 || $round < 15)
 {
 	$round++;
 	$node->safe_psql('postgres', 'INSERT INTO t VALUES (1)');
@@ -50,7 +49,7 @@ while (time - $begin < 33)
 	{
 		$node->backup('two');
 	}
-	usleep(500_000);
+	wait_for_sample($node);
 }
 
 # That would have been enough for a rule that counts requests.

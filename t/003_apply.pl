@@ -21,16 +21,17 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use WalsizerTest;
 
-# In the short run only asked for evaluations raise with this, so that each
-# attempt is one that the test knows of.
+# With these, only evaluations that are asked for raise, so that each attempt is
+# one that the test knows of; for as long as the interval lasts.
 my $classic = "walsizer.predict = off\n";
+my $asked   = $classic . "checkpoint_timeout = 5min\n";
 my $reload  = qr/received SIGHUP, reloading configuration files/;
 my $could   = qr/WARNING:  walsizer could not change max_wal_size/;
 my (@cases, $node, $offset, $pid);
 
 # ---- applied, with default_transaction_read_only, and no history on disk
 
-$node = make_node('applied', conf => $classic . "default_transaction_read_only = on\n", start => 0);
+$node = make_node('applied', conf => $asked . "default_transaction_read_only = on\n", start => 0);
 $node->start;
 $node->safe_psql('postgres',
 	'SET default_transaction_read_only = off; CREATE EXTENSION walsizer');
@@ -59,7 +60,7 @@ $node->stop;
 
 # ---- dry run
 
-$node = make_node('dry_run', conf => $classic . "walsizer.dry_run = on\n");
+$node = make_node('dry_run', conf => $asked . "walsizer.dry_run = on\n");
 $offset = log_offset($node);
 force_checkpoints($node, 8);
 like(evaluate($node), qr/^raise: .*dry run\)$/, 'dry run: decided');
@@ -208,7 +209,7 @@ foreach my $case (@cases)
 # Meanwhile, one case of its own: a refused value takes effect with whatever
 # reload comes after the files were mended.
 {
-	$node = make_node('refused_then_reload', conf => $classic);
+	$node = make_node('refused_then_reload', conf => $asked);
 	$pid  = worker_pid($node);
 	$node->append_conf('postgresql.conf', "max_connections = = 5");
 	$offset = log_offset($node);
@@ -226,6 +227,32 @@ foreach my $case (@cases)
 	is(log_count($node, qr/walsizer changed max_wal_size from 4 MB/, $offset),
 		1, 'refused: logged once');
 	is(worker_pid($node), $pid, 'refused: the worker lives on');
+	$node->stop;
+}
+
+# The server does not get to the reload in time: here the postmaster sleeps, which
+# lets those go on who are connected already.
+{
+	$node = make_node('late', conf => "walsizer.enable = off\ncheckpoint_timeout = 5min\n");
+	$pid  = worker_pid($node);
+	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)$/m;
+	my $load = start_load($node, 2);
+	$node->poll_query_until('postgres',
+		"SELECT count(*) > 0 FROM pg_stat_activity WHERE query LIKE '%pg_logical_emit_message%' AND pid <> pg_backend_pid()");
+	$node->append_conf('postgresql.conf', 'walsizer.enable = on');
+	$offset = log_offset($node);
+	kill 'STOP', $postmaster or die $!;
+	kill 'HUP',  $pid        or die $!;
+	eval { wait_for_log_line($node, $could, $offset) };
+	kill 'CONT', $postmaster or die $!;
+	like(slurp_file($node->logfile, $offset), qr/: the server has not reloaded its configuration$/m,
+		'late: waited for in vain');
+	wait_for($node, "trouble IS NULL AND own_size > 4 * 1048576");
+	stop_load($load);
+	ok((grep { $_->{message} eq 'took effect with a later reload' } history($node)),
+		'late: in force when the server gets to it');
+	is(log_count($node, qr/but not by walsizer/, $offset), 0, 'late: and taken for its own');
+	is(worker_pid($node), $pid, 'late: the worker lives on');
 	$node->stop;
 }
 
@@ -272,7 +299,8 @@ foreach my $case (@cases)
 	stop_load($case->{load});
 	is(last_event($node)->{outcome}, 'applied', "$name: then the raise is applied");
 	is(status($node)->{state}, 'watching', "$name: and walsizer watches again");
-	is(setting_mb($node), status($node)->{own_size} / MB, "$name: its value is in force");
+	wait_for($node, "own_size = pg_size_bytes(current_setting('max_wal_size'))");
+	pass("$name: its value is in force");
 	is(worker_pid($node), $case->{pid}, "$name: by the same worker");
 	$node->stop;
 }

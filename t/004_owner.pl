@@ -13,11 +13,12 @@ use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(time);
 use WalsizerTest;
 
 # Cycles of five minutes: nothing happens but what is asked for, and a foreign
 # change is left alone until the server is restarted.
-my $conf = "walsizer.predict = off\ncheckpoint_timeout = 5min\n";
+my $conf = "walsizer.predict = off\ncheckpoint_timeout = 5min\nrestart_after_crash = on\n";
 my $node = make_node('node', conf => $conf);
 my ($raised, $event, $offset, $stderr);
 
@@ -112,6 +113,57 @@ $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '8MB'");
 $node->reload;
 is_external('the value found', $raised, 8);
 
+# ---- somebody else's change that was not reloaded yet
+
+$node->restart;
+wait_for_worker($node);
+$raised = raise('pending');
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '70MB'");
+force_checkpoints($node, 3 * capacity_mb($raised, 1, 0.9));
+like(evaluate($node), qr/^raise: .*overridden\)$/, 'pending: walsizer would raise');
+is(status($node)->{trouble_message}, 'a change of max_wal_size in "postgresql.auto.conf" awaits a reload',
+	'pending: but does not');
+like(auto_conf($node), qr/^max_wal_size = '70MB'$/m, 'pending: what somebody wrote stays');
+(undef, undef, $stderr) = $node->psql('postgres', 'SELECT walsizer_revert()');
+like($stderr, qr/ERROR:  could not revert max_wal_size: a change of max_wal_size/, 'pending: nor is it taken away');
+is(setting_mb($node), $raised, 'pending: nothing has changed');
+
+# The server does not read its files again after a crash, not even good ones.
+my $crash = sub {
+	my $pid = worker_pid($node);
+	kill 'KILL', $node->safe_psql('postgres',
+		"SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
+	wait_for_worker($node, $pid);
+};
+my $files = slurp_file($node->data_dir . '/postgresql.conf');
+$crash->();
+force_checkpoints($node, 3 * capacity_mb($raised, 1, 0.9));
+like(evaluate($node), qr/^raise: .*overridden\)$/, 'pending: after a crash it still would raise');
+$node->append_conf('postgresql.conf', 'max_connections = = 3');
+$crash->();
+pass('a crash with unreadable files: the worker comes back');
+write_file($node->data_dir . '/postgresql.conf', $files);
+like(auto_conf($node), qr/^max_wal_size = '70MB'$/m, 'pending: what somebody wrote is still there');
+$node->reload;
+is_external('pending', $raised, 70);
+wait_for($node, 'trouble IS NULL');
+
+# Also where the value in force is not walsizer's; taken back, it is none.
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '8MB'");
+$node->reload;
+is_external('pending again', 70, 8);
+$node->restart;
+wait_for_worker($node);
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
+force_checkpoints($node, 24);
+like(evaluate($node), qr/^raise: .*overridden\)$/, 'pending RESET: walsizer would raise');
+unlike(auto_conf($node), qr/max_wal_size/, 'pending RESET: but does not');
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '8MB'");
+wait_for($node, 'trouble IS NULL');
+like(evaluate($node), qr/^raise: .*applied\)$/, 'pending RESET, taken back: it does');
+$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+is(setting_mb($node), 8, 'pending RESET, taken back: and reverts');
+
 # ---- walsizer_revert()
 
 $node->append_conf('postgresql.conf', 'max_wal_size = 9MB');
@@ -141,7 +193,7 @@ is_left_alone('revert');
 $node->psql('postgres', 'SELECT walsizer_revert() / 1048576',
 	stdout => \$reverted, stderr => \$stderr);
 is($reverted, 9, 'revert again: the value in force');
-like($stderr, qr/NOTICE:  max_wal_size does not stem from walsizer, nothing to revert/,
+like($stderr, qr/NOTICE:  max_wal_size was not set by walsizer/,
 	'revert again: nothing to revert');
 is(last_event($node)->{number}, $event->{number}, 'revert again: nothing happens');
 
@@ -200,6 +252,7 @@ is(status($node)->{own_size}, $raised * MB, 'disabled: and is still known as suc
 set_conf($node, 'checkpoint_timeout = 30s');
 set_conf($node, 'walsizer.predict = on');
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '5MB'");
+my $changed = time;
 $node->reload;
 is_external('at last', $raised, 5);
 set_conf($node, 'walsizer.enable = on');
@@ -207,12 +260,13 @@ my $load = start_load($node, 2);
 wait_for($node, 'own_size > 5 * 1048576');
 stop_load($load);
 my @events = history($node);
-is($events[-2]{action}, 'external', 'at last: adopted');
-is($events[-1]{action}, 'raise', 'at last: and raised again under load');
-is($events[-1]{old_mb}, 5, 'at last: from the new value');
-cmp_ok($events[-1]{epoch} - $events[-2]{epoch}, '>=', 29.9,
-	'at last: a checkpoint_timeout later');
-cmp_ok($events[-1]{epoch} - $events[-2]{epoch}, '<', 45, 'at last: and not much more');
+my ($last) = grep { $events[$_]{action} eq 'external' } reverse 0 .. $#events;
+my $again  = $events[ $last + 1 ];
+is($events[$last]{new_mb}, 5, 'at last: adopted');
+is($again->{action}, 'raise', 'at last: and raised again under load');
+is($again->{old_mb}, 5, 'at last: from the new value');
+cmp_ok($again->{epoch} - $changed, '>=', 30, 'at last: a checkpoint_timeout later');
+cmp_ok($again->{epoch} - $events[$last]{epoch}, '<', 60, 'at last: but not two');
 $node->stop;
 
 done_testing();

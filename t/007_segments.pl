@@ -49,13 +49,30 @@ my $node = make_node(
 	'ceiling',
 	segsize => 64,
 	conf    => $conf . "max_wal_size = 128MB\nmin_wal_size = 128MB\nwalsizer.max = 300MB\n");
-force_checkpoints($node, 500);
+force_checkpoints($node, 200);
 like(evaluate($node), qr/^raise: .*\(256 MB, applied\)$/,
 	'the ceiling is rounded down to whole segments');
+my $stderr;
+$node->psql('postgres', "SELECT walsizer_boost('300MB', '1 hour')", stderr => \$stderr);
+is($stderr, '', 'nobody is warned that there are whole segments only');
+$node->psql('postgres', "SELECT walsizer_boost('320MB', '1 hour')", stderr => \$stderr);
+like($stderr, qr/WARNING:  the size asked for exceeds the limit of 256 MB \(max\)/, 'but of a limit');
+$node->safe_psql('postgres', 'SELECT walsizer_boost_end()');
 set_conf($node, 'walsizer.max = 2MB');
 wait_for($node, 'size_limit < 256 * 1048576');
 is(status($node)->{size_limit}, 128 * MB,
 	'and never below two of them, or the server would not start again');
+$node->stop;
+
+# A value that a reload accepts, and with which no server starts, is not given back.
+$node = make_node('one', segsize => 16, conf => $conf . "max_wal_size = 32MB\nmin_wal_size = 32MB\n");
+set_conf($node, 'max_wal_size = 16MB');
+wait_for($node, 'found_size = 16 * 1048576');
+like($node->safe_psql('postgres', "SELECT walsizer_boost('64MB', '1 hour')"),
+	qr/^raise: .*\(64 MB, applied\)$/, 'raised from one segment');
+is($node->safe_psql('postgres', 'SELECT walsizer_revert() / 1048576'), 32, 'reverted to two');
+$node->restart;
+is(setting_mb($node), 32, 'with which the server starts');
 $node->stop;
 
 # The largest values there are.

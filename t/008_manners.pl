@@ -54,12 +54,15 @@ foreach my $command (
 	'DROP DATABASE three WITH (FORCE)')
 {
 	my $db = $command =~ /TEMPLATE postgres/ ? 'template1' : 'postgres';
+	wait_for_nobody_in($node, 'postgres', $db) if $db ne 'postgres';
 	$result = $node->psql($db, $command, stderr => \$stderr,
-		timeout => 60, timed_out => \my $timed_out);
+		timeout => $PostgreSQL::Test::Utils::timeout_default, timed_out => \my $timed_out);
 	ok(!$timed_out && $result == 0, $command) or diag($stderr);
 }
+wait_for_nobody_in($node, 'postgres', 'four');
 $result = $node->psql('four', 'DROP DATABASE postgres WITH (FORCE)', stderr => \$stderr);
 is($result, 0, 'even the database postgres may go') or diag($stderr);
+wait_for_nobody_in($node, 'template1', 'four');
 $node->safe_psql('four', 'CREATE DATABASE postgres');
 $node->safe_psql('postgres', 'CREATE EXTENSION IF NOT EXISTS walsizer');
 is(worker_pid($node), $pid, 'the worker lives on');
@@ -130,13 +133,15 @@ $node->stop;
 # ---- a standby
 
 # The primary's checkpoints are never forced; the standby's small value has
-# its restartpoints forced, and means nothing by itself.
+# its restartpoints forced, and means nothing by itself.  With its long interval
+# the standby counts those checkpoints for little, however slow the machine is.
 my $primary = make_node('primary', streaming => 1,
 	conf => "walsizer.enable = off\nmax_wal_size = 1GB\nwal_keep_size = 1GB\n");
 $primary->backup('backup');
 $node = PostgreSQL::Test::Cluster->new('standby');
 $node->init_from_backup($primary, 'backup', has_streaming => 1);
-$node->append_conf('postgresql.conf', "walsizer.enable = on\nmax_wal_size = 4MB\n");
+$node->append_conf('postgresql.conf',
+	"walsizer.enable = on\nmax_wal_size = 4MB\ncheckpoint_timeout = 5min\n");
 $node->start;
 wait_for_worker($node);
 $pid = worker_pid($node);
@@ -158,32 +163,37 @@ is(scalar(history($node)), 0, 'nothing happens');
 unlike(auto_conf($node), qr/max_wal_size/, 'nothing is written');
 is($node->psql('postgres', 'SELECT walsizer_reset()'), 0, 'the functions work on a standby');
 
-# But it follows what the primary needs between two checkpoints.
+# But it follows what the primary needs between two checkpoints: 60 MB, and what
+# was written before the load, if that counts.
+my $needed = size_for_mb(60 * MB, 1, 0.9);
+my $enough = 0.7 * $needed * MB;
+set_conf($node, 'checkpoint_timeout = 30s');
 my $load_on_primary = start_load($primary, 2);
-wait_for($node, 'own_size IS NOT NULL');
+wait_for($node, "own_size >= $enough");
 stop_load($load_on_primary);
+pass('it follows the demand of the primary');
 
-# 60 MB, and what was written before the load, if that counts.
 my $event = last_event($node);
 is($event->{role}, 'standby', 'history: on a standby');
-cmp_ok($event->{new_mb}, '>=', 0.7 * size_for_mb(60 * MB, 1, 0.9),
-	'it follows the demand of the primary');
 cmp_ok($event->{new_mb}, '<=', 1.6 * size_for_mb(90 * MB, 1, 0.9),
 	'and does not exceed it');
-is(setting_mb($node), $event->{new_mb}, 'the value is in force');
+wait_for($node, "own_size = pg_size_bytes(current_setting('max_wal_size'))");
+pass('the value is in force');
 is(setting_mb($primary), 1024, 'and the primary knows nothing of it');
 
 # After promotion it is there, and so is the worker.
+set_conf($node, 'checkpoint_timeout = 5min');
 $node->promote;
 wait_for($node, "role = 'primary'");
 is(worker_pid($node), $pid, 'the same worker goes on after promotion');
-is(status($node)->{own_size}, $event->{new_size}, 'with the value that it set');
+my $own_size = status($node)->{own_size};
+cmp_ok($own_size, '>=', $enough, 'with the value that it set');
 $load = start_load($node, 20);
-wait_for($node, "own_size > $event->{new_size}");
+wait_for($node, "own_size > $own_size");
 stop_load($load);
 is(last_event($node)->{role}, 'primary', 'and now raises for its own load');
 is(last_event($node)->{outcome}, 'applied', 'which is applied');
-cmp_ok(setting_mb($node), '>', $event->{new_mb}, 'and in force');
+cmp_ok(setting_mb($node) * MB, '>', $own_size, 'and in force');
 $node->stop;
 $primary->stop;
 

@@ -130,6 +130,67 @@ is(setting_mb($node), $raised, 'a file with errors: the raise stays');
 is(last_event($node)->{number}, $number, 'a file with errors: nothing is noticed');
 $node->adjust_conf('postgresql.conf', 'max_connections', '20');
 
+# Neither does an edit that the server refuses to reload with the rest, nor a value
+# with which it would not start: walsizer's line goes on hiding it.
+foreach my $bad ("max_wal_size = 50MB\nno_such_setting = 1", "max_wal_size = '8 GiB'", 'max_wal_size = 1MB')
+{
+	my $conf = slurp_file($node->data_dir . '/postgresql.conf');
+	my $what = $bad =~ s/\n.*//sr;
+
+	$node->append_conf('postgresql.conf', $bad);
+	$offset = log_offset($node);
+	$node->reload;
+	wait_for_log_line($node, $reload, $offset);
+	evaluate($node) for 1 .. 2;
+	is(setting_mb($node), $raised, "$what: the raise stays");
+	like(auto_conf($node), qr/^max_wal_size = '${raised}MB'$/m, "$what: and so does walsizer's line");
+	if ($bad !~ /no_such_setting/)
+	{
+		$node->restart;
+		wait_for_worker($node);
+		evaluate($node) for 1 .. 2;
+		is(setting_mb($node), $raised, "$what: and the server starts, with the raise");
+	}
+	write_file($node->data_dir . '/postgresql.conf', $conf);
+}
+
+# Nor does walsizer_revert() uncover such a value.
+my $saved = slurp_file($node->data_dir . '/postgresql.conf');
+$node->append_conf('postgresql.conf', 'max_wal_size = 1MB');
+$node->restart;
+wait_for_worker($node);
+my $found = status($node)->{found_size} / MB;
+is($node->safe_psql('postgres', 'SELECT walsizer_revert() / 1048576'), $found, 'revert, nonsense underneath: gives back');
+like(auto_conf($node), qr/^max_wal_size = '${found}MB'$/m, 'revert, nonsense underneath: in a line that hides it');
+unlike(auto_conf($node), qr/^walsizer/m, 'revert, nonsense underneath: which is not walsizer\'s');
+$node->restart;
+wait_for_worker($node);
+is(setting_mb($node), $found, 'revert, nonsense underneath: and the server starts');
+write_file($node->data_dir . '/postgresql.conf', $saved);
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
+$node->reload;
+
+# ---- edited, but walsizer's value cannot make way
+
+$raised = raise('forbidden');
+$node->append_conf('postgresql.conf', 'max_wal_size = 45MB');
+chmod 0400, $node->data_dir . '/postgresql.auto.conf' or die $!;
+$node->reload;
+wait_for($node, "trouble = 'forbidden'");
+is($node->safe_psql('postgres', "SELECT walsizer_boost('200MB', '1 hour')"),
+	"revert: $edited (45 MB, forbidden)", 'forbidden: a load announced then gets an answer');
+evaluate($node) for 1 .. 2;
+is(status($node)->{boost_size}, 200 * MB, 'forbidden: and is remembered');
+is($node->safe_psql('postgres', 'SELECT walsizer_boost_end()'),
+	"revert: $edited (45 MB, forbidden)", 'forbidden: as does the end of it');
+is(setting_mb($node), $raised, 'forbidden: nothing changes');
+$number = last_event($node)->{number};
+chmod 0600, $node->data_dir . '/postgresql.auto.conf' or die $!;
+evaluate($node);
+is_edited('forbidden', $raised, 45);
+write_file($node->data_dir . '/postgresql.conf', $saved);
+$node->reload;
+
 # ---- edited, but not reloaded: walsizer's own reload makes it count
 
 $node->restart;
@@ -148,6 +209,37 @@ is_edited('pending', $raised, 40);
 is($node->safe_psql('postgres', 'SHOW work_mem'), '6MB',
 	'pending: what else was pending is in force too');
 is_left_alone('pending');
+
+# ---- edited, but not reloaded, and walsizer reloads nothing: it does not count yet
+
+$raised = raise('not reloaded');
+set_conf($node, 'walsizer.dry_run = on');
+wait_for_sample($node);		# nor does what a late reload would take with it
+$node->append_conf('postgresql.conf', 'max_wal_size = 41MB');
+force_checkpoints($node, 2 * capacity_mb($raised, 1, 0.9));
+like(evaluate($node), qr/^raise: .*dry run\)$/, 'not reloaded: a dry run');
+like(evaluate($node), qr/^raise: /, 'not reloaded: and another');
+is(setting_mb($node), $raised, 'not reloaded: changes nothing');
+my $pid = worker_pid($node);
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+wait_for($node, "worker_pid <> $pid");
+evaluate($node) for 1 .. 2;
+is(setting_mb($node), $raised, 'not reloaded: nor does a new worker');
+$number = last_event($node)->{number};
+$node->reload;
+is_edited('not reloaded', $raised, 41);
+set_conf($node, 'walsizer.dry_run = off');
+
+# ---- edited, and reverted in the same moment: that is one change, and no trouble
+
+$raised = raise('edited and reverted');
+$node->append_conf('postgresql.conf', 'max_wal_size = 8MB');
+$node->psql('postgres', 'SELECT pg_reload_conf(), walsizer_revert() / 1048576',
+	stdout => \$stdout, stderr => \$stderr);
+is($stdout, 't|8', 'edited and reverted: what was edited is in force');
+unlike($stderr, qr/was not set by walsizer|ERROR/, 'edited and reverted: which is said');
+is(last_event($node)->{number}, $number + 1, 'edited and reverted: in one step');
+is(last_event($node)->{outcome}, 'applied', 'edited and reverted: that succeeded');
 
 # ---- with a value of ALTER SYSTEM in between, an edit has no effect anyway
 
@@ -221,8 +313,8 @@ is($event->{new_mb}, 4, 'library back: to the administrator\'s');
 is(setting_mb($node), 4, 'library back: which stays');
 
 # The server was never told more than it had to be, and no step went wrong.
-is(scalar(grep { $_->{outcome} ne 'applied' && $_->{outcome} ne 'noted' } history($node)),
-	0, 'all that was tried was applied');
+is(join(' ', grep { !/^(?:applied|noted|dry run)$/ } map { $_->{outcome} } history($node)),
+	'forbidden', 'all that was tried was applied, but for what was forbidden here');
 is(log_count($node, qr/(ERROR|FATAL|PANIC):  (?!walsizer must be|terminating)/, 0), 0,
 	'without an error');
 $node->stop;

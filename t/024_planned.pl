@@ -13,6 +13,7 @@ use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes ();
 
 use WalsizerTest;
 
@@ -35,27 +36,64 @@ sub write_in_one_statement
 # looked at again when the rest is done.
 my $slow = make_node('slow', conf => "walsizer.predict = off\nmax_wal_size = 64MB\n");
 $slow->safe_psql('postgres', 'CREATE TABLE t AS SELECT n FROM generate_series(1, 200000) n');
-force_checkpoints($slow, capacity_mb(64, 1, 0.9));
-is(status($slow)->{remark}, undef, 'a checkpoint takes its time: which is no news');
 my $checkpointer = $slow->safe_psql('postgres',
 	"SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
-kill 'STOP', $checkpointer or die $!;
-is(log_count($slow, qr/checkpoint starting: wal/) - log_count($slow, qr/checkpoint complete: .*/),
-	1, 'and is not complete');
+for (1 .. 10)
+{
+	$slow->safe_psql('postgres', 'UPDATE t SET n = n + 1');
+	force_checkpoints($slow, capacity_mb(64, 1, 0.9));
+	is(status($slow)->{remark}, undef, 'a checkpoint takes its time: which is no news');
+	kill 'STOP', $checkpointer or die $!;
+	last if log_count($slow, qr/checkpoint starting:/) > log_count($slow, qr/checkpoint complete:/);
+	kill 'CONT', $checkpointer or die $!;
+}
+cmp_ok(log_count($slow, qr/checkpoint starting:/), '>', log_count($slow, qr/checkpoint complete:/),
+	'and is not complete');
+
+# ---- a planned load that nobody ends
+
+# The second counts from the call on: a worker that comes too late does nothing.
+sub boost_for_a_second
+{
+	my ($node, $mb) = @_;
+	my $answer = '';
+
+	for (1 .. 20)
+	{
+		$answer = $node->safe_psql('postgres', "SELECT walsizer_boost('${mb}MB', '1 second')");
+		last if $answer =~ /^raise: /;
+	}
+	like($answer, qr/^raise: .* \($mb MB, applied\)$/, 'for a second: raised');
+	return;
+}
+
+my $expires = make_node('expires', conf => "walsizer.predict = off\n");
+boost_for_a_second($expires, 100);
 
 # ---- a planned load
 
 # Without prediction, which would raise further at the speed of these writes.
-$node = make_node('planned', conf => "walsizer.predict = off\n");
+$node = make_node('planned', conf => "walsizer.predict = off\n", streaming => 1);
 $offset = log_offset($node);
 $answer = $node->safe_psql('postgres', "SELECT walsizer_boost('200MB', '1 hour')");
 is($answer, 'raise: walsizer_boost() announced a load (200 MB, applied)', 'raised at once');
 $status = status($node);
 is($status->{max_wal_size}, 200 * MB, 'status: in force');
 is($status->{boost_size}, 200 * MB, 'status: the plan');
+like($node->safe_psql('postgres', 'SELECT walsizer_report()'),
+	qr/^Planned: at least 200 MB until \d{4}-.*; walsizer_boost_end\(\) ends it\.$/m, 'report: the plan');
 is(last_event($node)->{action}, 'raise', 'history');
 write_in_one_statement($node, 80);
 is(count_forced_in_log($node, $offset), 0, 'a statement that starts afterwards has it from its first byte');
+
+# The load for which it was made.
+$node->safe_psql('postgres', 'CHECKPOINT');
+$offset = log_offset($node);
+my $before = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');
+$node->command_ok([ 'pgbench', '-i', '-q', '-s', '4', $node->connstr('postgres') ], 'pgbench -i');
+cmp_ok($node->safe_psql('postgres', "SELECT pg_current_wal_insert_lsn() - '$before'"),
+	'>', 10 * capacity_mb(4, 1, 0.9) * MB, 'writes much more WAL than the old size allows');
+is(count_forced_in_log($node, $offset), 0, 'and forces no checkpoint');
 
 # Over a crash and a restart; a second call replaces the first.
 $node->stop('immediate');
@@ -84,6 +122,27 @@ is(setting_mb($node), 4, 'what was in force before comes back');
 is(last_event($node)->{reason}, 'the load that walsizer_boost() announced is over', 'history: why');
 is(last_event($node)->{old_mb}, 300, 'in one step');
 
+# Somebody else's change is left alone for a while, but not if more is asked for then.
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '8MB'");
+$node->reload;
+like($node->safe_psql('postgres', "SELECT walsizer_boost('100MB', '1 hour')"),
+	qr/^raise: .* \(100 MB, applied\)$/, 'a plan made right after a change by hand');
+is(status($node)->{found_size}, 8 * MB, 'which is noticed all the same');
+$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+is(setting_mb($node), 8, 'walsizer_revert() ends the plan');
+is(status($node)->{boost_size}, undef, 'and the status says so');
+
+# Also where nothing had come of it yet: a crash does not bring it back.
+set_conf($node, 'walsizer.dry_run = on');
+like($node->safe_psql('postgres', "SELECT walsizer_boost('100MB', '1 hour')"),
+	qr/dry run\)$/, 'a plan in a dry run');
+$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+$node->stop('immediate');
+$node->append_conf('postgresql.conf', 'walsizer.dry_run = off');
+$node->start;
+wait_for_worker($node);
+is(status($node)->{boost_size}, undef, 'and its end survive a crash');
+
 # Bad input.
 my %errors = (
 	"'1MB', '1 hour'"     => qr/the size must be between 2 MB and/,
@@ -100,8 +159,17 @@ set_conf($node, 'walsizer.enable = off');
 (undef, undef, $stderr) =
   $node->psql('postgres', "SELECT walsizer_boost('1GB', '1 hour')");
 like($stderr, qr/walsizer.enable is off.*HINT/s, 'error: switched off');
-is(setting_mb($node), 4, 'and nothing has changed');
+is(setting_mb($node), 8, 'and nothing has changed');
 $node->stop;
+
+# ---- what nobody ended has ended, and the next one while the server was down
+
+wait_for($expires, 'boost_size IS NULL AND max_wal_size = found_size');
+is(setting_mb($expires), 4, 'it comes back by itself');
+is(last_event($expires)->{reason}, 'the load that walsizer_boost() announced is over', 'with the reason');
+boost_for_a_second($expires, 90);
+my $until = time + 2;
+$expires->stop('immediate');
 
 # ---- a statement keeps the value with which it began
 
@@ -135,6 +203,16 @@ $node->safe_psql('postgres',
 eval { $long->finish };
 $node->stop;
 
+# ---- the load that was over before the server was up again
+
+Time::HiRes::usleep(100_000) until time > $until;
+$expires->start;
+wait_for_worker($expires);
+is(status($expires)->{boost_size}, undef, 'after a crash: the status shows no plan');
+wait_for($expires, 'max_wal_size = found_size');
+is(setting_mb($expires), 4, 'after a crash: it comes back by itself');
+$expires->stop;
+
 # ---- the checkpoint of the beginning
 
 wait_for($slow, "remark LIKE 'a checkpoint takes longer than checkpoint_timeout%'");
@@ -151,7 +229,7 @@ $node = make_node('slot', conf => "walsizer.enable = off\n", streaming => 1);
 $node->safe_psql('postgres',
 	"SELECT pg_create_physical_replication_slot('forgotten', true)");
 write_wal($node, 12);
-$node->safe_psql('postgres', 'CHECKPOINT');
+let_go_of_wal($node);
 wait_for($node, "remark LIKE '%held back by replication slots%'");
 $node->safe_psql('postgres', "SELECT pg_drop_replication_slot('forgotten')");
 write_wal($node, 1);

@@ -58,6 +58,7 @@ foreach my $name (sort keys %$file)
 }
 
 is($rows{walsizer}[0]{worker_running}, 1, 'the worker runs');
+is($rows{walsizer}[0]{standby}, 0, 'on a primary');
 is($rows{walsizer}[0]{max_wal_size_bytes}, 64 * MB, 'size in bytes');
 is($rows{walsizer}[0]{checkpoint_timeout_seconds}, 30, 'time in seconds');
 is($rows{walsizer}[0]{max_recovery_time_seconds}, 'NaN', 'no limit is no number');

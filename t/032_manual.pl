@@ -334,7 +334,7 @@ my $troubleshooting = $text{"$top/doc/troubleshooting.md"};
 my @messages;
 foreach my $file (glob "$top/walsizer_*.c")
 {
-	next if $file =~ /_(advice|report)\.c$/;
+	next if $file =~ /_(advice|companions|report)\.c$/;
 	push @messages, messages_of(slurp_file($file), $file =~ /_names\.c$/);
 }
 # a memory context; where a rate comes from, see views.md
@@ -387,7 +387,7 @@ is(join(' ', grep { $_ ne 'README.md' && $index !~ /\((?:doc\/)?\Q$_\E\)/ } map 
 
 # Where the commands of a page are run; see the scripts themselves.  The page on
 # benchmarks says how its figures came about.
-my %run_by = ('install.md' => '', 'monitoring.md' => '', 'packages.md' => 'debian|aside',
+my %run_by = ('install.md' => '|other libraries|watch first', 'monitoring.md' => '', 'packages.md' => 'debian|install|purge|aside',
 	'patroni.md' => '');
 foreach my $page (@pages)
 {

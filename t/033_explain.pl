@@ -46,6 +46,7 @@ sub names_and_is_content
 	my $now = $node->safe_psql('postgres', 'SELECT clock_timestamp()');
 	wait_for($node, "sampled_at > '$now'");
 	like(companions(), qr/\b$setting\b/, "$setting = $value is named");
+	like(good_page("$setting = $value"), qr/Consider $setting = \S+ instead of \S+: \w/, "$setting = $value: in the report");
 	my $proposal = $node->safe_psql('postgres',
 		"SELECT proposal FROM walsizer_companions() WHERE setting = '$setting'");
 	$node->append_conf('postgresql.conf', "$setting = $proposal\n");
@@ -63,22 +64,39 @@ sub names_and_is_content
 $node = make_node('explained', conf => "walsizer.dry_run = on\nmax_wal_size = 64MB\ncheckpoint_timeout = 300s\n");
 like(good_page('quiet'), qr/^walsizer on this primary: dry run\s.*max_wal_size is 64 MB and not set by walsizer\..*No changes so far\..*Nothing to do/s,
 	'quiet: nothing to do');
-write_wal($node, 50);
+force_checkpoints($node, 50);
 evaluate($node);
 wait_for($node, '(SELECT max(demand) FROM walsizer_demand) > 45 * 1048576');
 like(good_page('dry run'), qr/Last changes:\s.*raise 64 MB -> \d+ MB, dry run/s, 'dry run: what it would do');
-like(report(), qr/^  \d{4}-\d\d-\d\d \d\d:\d\d  #*\|?#*.* \d+ MB$/m, 'dry run: a bar for this hour');
+like(report(), qr/needed \(\| is 64 MB, in\s+force;\s+the\s+limit\s+is\s+far\s+off,\s+at/, 'dry run: the limit is not in the chart');
+like(report(), qr/^  \d{4}-\d\d-\d\d \d\d:\d\d  [# ]*\|[# ]* \d+ MB$/m, 'dry run: a bar for this hour');
 
 set_conf($node, "walsizer.dry_run = off\nwalsizer.max = 80MB\n");
 evaluate($node);
 like(good_page('bounded'), qr/max_wal_size is 80 MB, set by walsizer; it found 64 MB\..*The limit is 80 MB \(max\)\..*To do: demand needs \d+ MB, which this bound forbids\./s,
 	'bounded: by what');
 
+like(report(), qr/in\s+force;\s+\]\s+the\s+limit,\s+80\s+MB\):/, 'bounded: the limit is in the chart');
+like(report(), qr/^  \d{4}-.*  [# ]*\|\][# ]* \d+ MB$/m, 'bounded: next to the value in force, which is the same');
+
 chmod 0400, $node->data_dir . '/postgresql.auto.conf';
 set_conf($node, "walsizer.max = 1GB\n");
 evaluate($node);
 like(good_page('advising'), qr/^walsizer on this primary: advising.*To do: walsizer cannot change the setting: "postgresql.auto.conf" is not writable\./s,
 	'advising: why');
+
+# Somebody follows the advice: then there is nothing to do, and no bound to blame.
+my $file = $node->data_dir . '/postgresql.auto.conf';
+write_file("$file.new", slurp_file($file) =~ s/^max_wal_size = .*$/max_wal_size = '8GB'/mr);
+chmod 0400, "$file.new";
+rename "$file.new", $file or die $!;
+$node->reload;
+wait_for($node, 'found_size = 8192 * 1048576::bigint AND trouble IS NULL');
+like(good_page('advised'), qr/^walsizer on this primary: advising.*Nothing to do for max_wal_size\./s,
+	'advised: nothing to do when it was done');
+set_conf($node, "walsizer.max = 80MB\n");
+wait_for($node, 'size_limit = 80 * 1048576 AND wanted_size > size_limit');
+is(status($node)->{limited_by}, undef, 'a limit below the value of the administrator keeps nothing from what it needs');
 chmod 0600, $node->data_dir . '/postgresql.auto.conf';
 $node->stop;
 
@@ -92,21 +110,29 @@ min_wal_size = 256MB
 wal_compression = on
 END
 is(companions(), '', 'with good settings no other is named');
+unlike(report(), qr/Consider/, 'nor in the report');
 write_wal($node, 20);
-names_and_is_content('checkpoint_timeout',           '30s');
+names_and_is_content('checkpoint_timeout',           '4min');
 names_and_is_content('checkpoint_completion_target', '0.5');
+set_conf($node, "checkpoint_timeout = 1d\n");
+names_and_is_content('checkpoint_completion_target', '0.9');
+is($node->safe_psql('postgres', 'SHOW checkpoint_completion_target'), '0.99', 'but never that a checkpoint take all of it');
+set_conf($node, "checkpoint_timeout = 15min\ncheckpoint_completion_target = 0.9\n");
 names_and_is_content('min_wal_size',                 '32MB');
 names_and_is_content('min_wal_size',                 '3GB');
 names_and_is_content('log_checkpoints',              'off');
 
-# A row of each page: little else than the pages is logged.
+# A row of each page: little else than the pages is logged.  A session leaves its
+# statistics when it gets to it.
 set_conf($node, "wal_compression = off\n");
 $node->safe_psql('postgres', <<'END');
 CREATE TABLE pages (a integer) WITH (fillfactor = 90);
 INSERT INTO pages SELECT generate_series(1, 100000);
 CHECKPOINT;
+SELECT pg_stat_force_next_flush();
 SELECT pg_stat_reset_shared('wal');
 UPDATE pages SET a = -a WHERE a % 100 = 0;
+SELECT pg_stat_force_next_flush();
 END
 names_and_is_content('wal_compression', 'off');
 $node->stop;
@@ -115,7 +141,7 @@ $node = make_node('no_room', conf => "max_worker_processes = 0\n", start => 0);
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 is(companions(), 'max_worker_processes', 'no room: that setting is named');
-like(good_page('no room'), qr/To do: the worker is not running;.*max_worker_processes/s, 'no room: said in the report');
+like(good_page('no room'), qr/To do: the worker is not running;.*Consider max_worker_processes = 2 instead of 0:/s, 'no room: said in the report');
 $node->stop;
 
 # ---- the advice

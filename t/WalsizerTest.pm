@@ -20,10 +20,11 @@ use Time::HiRes qw(time);
 
 our @EXPORT = qw(
   MB make_node start_with_options start_after_kill set_conf
-  write_wal force_checkpoints force_one_checkpoint
+  write_wal force_checkpoints force_one_checkpoint let_go_of_wal
   start_load stop_load
   status worker_pid history last_event evaluate setting_mb
-  wait_for wait_for_sample wait_for_worker size_for_mb capacity_mb
+  wait_until wait_for wait_for_sample wait_for_worker wait_for_nobody_in
+  size_for_mb capacity_mb
   classic_size_mb
   log_offset log_count count_forced_in_log wait_for_log_line
   auto_conf write_file
@@ -111,18 +112,15 @@ sub start_after_kill
 	my ($node) = @_;
 	my $name = $node->name;
 
-	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		if (PostgreSQL::Test::Utils::system_log('pg_ctl', '-w', '-D',
+	wait_until(
+		"the server $name starts again",
+		sub {
+			return PostgreSQL::Test::Utils::system_log('pg_ctl', '-w', '-D',
 				$node->data_dir, '-l', $node->logfile, '-o',
-				"--cluster-name=$name", 'start') == 0)
-		{
-			$node->_update_pid(1);
-			return;
-		}
-		Time::HiRes::usleep(100_000);
-	}
-	die "the server $name does not start again";
+				"--cluster-name=$name", 'start') == 0;
+		});
+	$node->_update_pid(1);
+	return;
 }
 
 # Append settings and have them take effect.
@@ -186,7 +184,24 @@ sub force_one_checkpoint
 	return;
 }
 
-# A steady load of short statements, in MB of WAL per second.
+# What was written so far is removed, or it is held back: known when two
+# checkpoints were seen and their WAL was not needed any more.
+sub let_go_of_wal
+{
+	my ($node) = @_;
+
+	for (1 .. 2)
+	{
+		$node->safe_psql('postgres', 'CHECKPOINT');
+		wait_for_sample($node);
+		write_wal($node, 1);
+	}
+	return;
+}
+
+# A steady load of short statements, in MB of WAL per second.  What a machine
+# that stalls cannot do in time is left out: made up for at full speed, it would
+# be a burst that nobody can foresee.
 sub start_load
 {
 	my ($node, $mb_per_second) = @_;
@@ -199,8 +214,8 @@ sub start_load
 		[
 			'pgbench',                         '--no-vacuum',
 			'--client=1',                      '--time=3600',
-			'--rate=' . (10 * $mb_per_second), "--file=$script",
-			$node->connstr('postgres')
+			'--rate=' . (10 * $mb_per_second), '--latency-limit=1000',
+			"--file=$script",                  $node->connstr('postgres')
 		],
 		'<', \undef, '>', '/dev/null', '2>', '/dev/null');
 }
@@ -272,9 +287,13 @@ sub worker_pid
 }
 
 # All events, oldest first, sizes in MB, with the time as seconds since 1970.
+# What the status shows already is in it: recorded before the next sample.
 sub history
 {
 	my ($node) = @_;
+	my $seen = status($node)->{sampled_at};
+
+	wait_for($node, "worker_pid IS NULL OR sampled_at > '$seen'") if $seen;
 	return rows($node,
 		'SELECT *, old_size / 1048576 AS old_mb, new_size / 1048576 AS new_mb, '
 		  . 'wanted_size / 1048576 AS wanted_mb, extract(epoch FROM at)::float8 AS epoch '
@@ -304,6 +323,19 @@ sub setting_mb
 		"SELECT pg_size_bytes(current_setting('$name')) / 1048576");
 }
 
+# Wait until a condition comes true.
+sub wait_until
+{
+	my ($what, $condition) = @_;
+
+	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
+	{
+		return 1 if $condition->();
+		Time::HiRes::usleep(100_000);
+	}
+	die "this did not come true: $what";
+}
+
 # Wait until a condition on the row of walsizer_status is true.
 sub wait_for
 {
@@ -327,6 +359,18 @@ sub wait_for_sample
 		my $now = $node->safe_psql('postgres', 'SELECT clock_timestamp()');
 		wait_for($node, "sampled_at > '$now'");
 	}
+	return;
+}
+
+# Wait until the sessions in a database are gone; a client may end before its
+# session does.
+sub wait_for_nobody_in
+{
+	my ($node, $db, $asked_in) = @_;
+
+	$node->poll_query_until($asked_in,
+		"SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = '$db'")
+	  or die "the sessions in $db do not end";
 	return;
 }
 
@@ -363,12 +407,8 @@ sub wait_for_log_line
 {
 	my ($node, $regexp, $offset) = @_;
 
-	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		return 1 if log_count($node, $regexp, $offset) > 0;
-		Time::HiRes::usleep(100_000);
-	}
-	die "this did not appear in the server's log: $regexp";
+	return wait_until("the server's log has $regexp",
+		sub { return log_count($node, $regexp, $offset) > 0 });
 }
 
 # What the server itself says of checkpoints forced by WAL volume.
@@ -417,14 +457,14 @@ sub resize_volume
 	open(my $pipe, '+<', "$ENV{WALSIZER_SMALL_FS}/resize") or die "could not open the pipe: $!";
 	syswrite($pipe, "$number ${mb}m\n") or die "could not write to the pipe: $!";
 	close $pipe;
-	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
-	{
-		my ($out) = PostgreSQL::Test::Utils::run_command(
-			[ 'df', '--block-size=1M', '--output=size', "$ENV{WALSIZER_SMALL_FS}/$number" ]);
-		return if $out =~ /^\s*$mb\s*$/m;
-		Time::HiRes::usleep(100_000);
-	}
-	die "volume $number did not get the size of $mb MB";
+	wait_until(
+		"volume $number has $mb MB",
+		sub {
+			my ($out) = PostgreSQL::Test::Utils::run_command(
+				[ 'df', '--block-size=1M', '--output=size', "$ENV{WALSIZER_SMALL_FS}/$number" ]);
+			return $out =~ /^\s*$mb\s*$/m;
+		});
+	return;
 }
 
 # Have a server that is down keep its pg_wal there.

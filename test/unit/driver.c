@@ -46,7 +46,7 @@ WalsizerAction
 driver_step(Driver *d, int64_t ms, int64_t bytes)
 {
 	d->sample.now += ms;
-	d->sample.hour = 500000 + (d->sample.now / SECOND) / 3600;
+	d->sample.hour = 500000 + d->clock_set + (d->sample.now / SECOND) / 3600;
 	d->sample.write_lsn += (uint64_t) bytes;
 	d->last = walsizer_step(&d->config, &d->state, &d->sample);
 	d->sample.counters_reset = false;

@@ -36,6 +36,7 @@ typedef struct Driver
 	int			lowers;
 	int			externals;
 	int64_t		timer;			/* when the last checkpoint started */
+	int64_t		clock_set;		/* hours that the clock on the wall is ahead */
 	bool		apply;			/* do raises and lowers take effect? */
 } Driver;
 

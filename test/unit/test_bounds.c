@@ -19,7 +19,7 @@ max_binds_and_is_named(void **unused)
 	driver_step(d, 0, 0);
 	while (d->raises == 0)
 		driver_step(d, SECOND, 8 * MB);
-	assert_int_equal(d->last.target, 1488);	/* whole segments */
+	assert_int_equal(d->last.target, 1488); /* whole segments */
 	assert_int_equal(d->last.bound, WALSIZER_BOUND_MAX);
 	assert_true(d->last.wanted > d->last.target);
 	driver_run(d, 3600, 8 * MB);
@@ -127,6 +127,40 @@ a_bound_that_trembles_changes_little(void **unused)
 	assert_in_range(d->raises + d->lowers, 1, 4);
 }
 
+static void
+a_planned_load_keeps_within_bounds_that_come_down(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	driver_run(d, 10, MB);
+	d->sample.boost = 8192;
+	d->sample.evaluate = true;	/* as whoever asks for it does */
+	driver_step(d, SECOND, MB);
+	d->sample.evaluate = false;
+	assert_int_equal(d->sample.settings.max_wal_size, 8192);
+
+	/* the volume fills up: at once */
+	d->sample.has_disk = true;
+	d->sample.disk_free = 8000 * MB;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOUND_FELL);
+	assert_int_equal(d->sample.settings.max_wal_size, 4000);
+
+	/* less room, and a little more again: the plan is not what to warn of */
+	d->sample.disk_free = 8200 * MB;
+	driver_run(d, 20, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_ENOUGH);
+	assert_int_equal(d->sample.settings.max_wal_size, 4000);
+
+	/* the plan is kept where there is room again, but not whenever there is */
+	d->sample.disk_free = 20000 * MB;
+	driver_run(d, 270, 0);
+	assert_int_equal(d->sample.settings.max_wal_size, 4000);
+	driver_run(d, 20, 0);
+	assert_int_equal(d->sample.settings.max_wal_size, 8192);
+}
+
 int
 main(void)
 {
@@ -138,6 +172,7 @@ main(void)
 		cmocka_unit_test(disk_space_binds),
 		cmocka_unit_test(recovery_time_binds),
 		cmocka_unit_test(a_bound_that_trembles_changes_little),
+		cmocka_unit_test(a_planned_load_keeps_within_bounds_that_come_down),
 	};
 
 	return cmocka_run_group_tests_name("policy, bounds", tests, NULL, NULL);

@@ -136,7 +136,7 @@ the_timer_starts_with_the_checkpoint(void **unused)
 	driver_step(d, 50 * SECOND, MB);
 	assert_int_equal(d->last.figures.until_timed, 150 * SECOND);
 	driver_checkpoint(d, true);
-	driver_step(d, SECOND, 10);	/* it began a second ago, before this WAL */
+	driver_step(d, SECOND, 10); /* it began a second ago, before this WAL */
 	assert_int_equal(d->last.figures.until_timed, 299 * SECOND);
 }
 

@@ -122,7 +122,7 @@ a_value_that_waited_is_still_ours(void **unused)
 	walsizer_wrote(&d->state, wanted);
 	driver_run(d, 100, 0);
 	assert_int_equal(d->externals, 0);	/* the found value is still in force */
-	set_by_hand(d, wanted);				/* a later reload puts ours in force */
+	set_by_hand(d, wanted);		/* a later reload puts ours in force */
 	driver_step(d, SECOND, 0);
 	assert_int_equal(d->externals, 0);
 	assert_int_equal(d->state.own, wanted);
@@ -163,7 +163,7 @@ given_back(void **unused)
 	assert_int_equal(d->externals, 0);
 	assert_int_equal(d->state.found, 1024);
 	assert_int_equal(d->state.own, 0);
-	driver_run(d, 600, 4 * MB);	/* it may raise again, as after any change */
+	driver_run(d, 600, 4 * MB); /* it may raise again, as after any change */
 	assert_true(d->raises > raises);
 }
 
@@ -237,11 +237,95 @@ an_edit_underneath_makes_our_value_give_way(void **unused)
 	raised(d);
 	d->sample.configured = -1;	/* not read this time: nothing to conclude */
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+	d->state.tried = 5000;		/* nor does it matter what else could not be
+								 * done */
+	d->state.tried_at = d->sample.now;
 	d->sample.configured = 3000;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_EDITED);
 	assert_int_equal(d->last.target, 3000);
+
+	/* it could not be done: tried again, but not at each sample */
+	for (int i = 0; i < 299; i++)
+		assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
+	walsizer_given_back(&d->state, 3000);
+	set_by_hand(d, 3000);
+	driver_run(d, 1000, 0);
+	assert_int_equal(d->last.action, WALSIZER_NONE);
+	assert_int_equal(d->externals, 0);
+}
+
+static void
+an_edit_that_makes_our_value_permanent(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.configured = 1024;
+	d->sample.configured = raised(d);
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
+	for (int i = 0; i < 299; i++)
+		assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
+}
+
+static void
+a_value_that_comes_back_late_is_no_change(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	raised(d);
+	walsizer_returns(&d->state, 1024);
+	driver_run(d, 20, 0);
+	set_by_hand(d, 1024);
+	driver_run(d, 1000, 0);
+	assert_int_equal(d->externals, 0);
+	assert_int_equal(d->state.own, 0);
+	assert_int_equal(d->state.found, 1024);
+
+	/* somebody else may be quicker */
+	d = driver_new();
+	raised(d);
+	walsizer_returns(&d->state, 1024);
+	set_by_hand(d, 512);
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
+	assert_int_equal(d->state.found, 512);
+}
+
+static void
+a_load_announced_after_a_change_by_hand(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	raised(d);
+	set_by_hand(d, 512);
+	assert_int_equal(driver_step(d, SECOND, 4 * MB), WALSIZER_EXTERNAL);
+	d->sample.boost = 256;		/* less than there is: left alone as ever */
+	d->sample.evaluate = true;
+	driver_step(d, SECOND, 4 * MB);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SETTLING);
+	d->sample.boost = 900;
+	assert_int_equal(driver_step(d, SECOND, 4 * MB), WALSIZER_RAISE);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PLANNED);
+	assert_int_equal(d->state.boost_return, 512);
+}
+
+static void
+an_edit_while_nobody_knew_the_files(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.configured = -1;
+	raised(d);
+	d->sample.configured = 1024;	/* read for the first time: that is no
+									 * edit */
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+	d->sample.configured = 3000;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
 }
 
 static void
@@ -398,6 +482,10 @@ main(void)
 		cmocka_unit_test(ownership_outlives_a_restart),
 		cmocka_unit_test(changed_while_the_server_was_down),
 		cmocka_unit_test(an_edit_underneath_makes_our_value_give_way),
+		cmocka_unit_test(an_edit_that_makes_our_value_permanent),
+		cmocka_unit_test(a_value_that_comes_back_late_is_no_change),
+		cmocka_unit_test(a_load_announced_after_a_change_by_hand),
+		cmocka_unit_test(an_edit_while_nobody_knew_the_files),
 		cmocka_unit_test(an_edit_before_we_wrote_is_nothing_to_us),
 		cmocka_unit_test(a_planned_load_borrows_a_size),
 		cmocka_unit_test(our_value_reset_to_ours_by_a_standby_clone),

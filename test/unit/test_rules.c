@@ -101,9 +101,9 @@ forced_rule_waits_for_the_threshold(void **unused)
 	(void) unused;
 	d->config.predict = false;
 	d->config.threshold = 3;
-	driver_run(d, 901, 4 * MB);		/* two forced in each T */
+	driver_run(d, 901, 4 * MB); /* two forced in each T */
 	assert_int_equal(d->raises, 0);
-	driver_run(d, 600, 8 * MB);		/* four in each */
+	driver_run(d, 600, 8 * MB); /* four in each */
 	assert_int_equal(d->raises, 1);
 }
 
@@ -496,6 +496,103 @@ forgetting_lets_a_raise_go_after_two_windows(void **unused)
 	assert_int_equal(d->lowers, 1);
 }
 
+static void
+smooth_checkpoints_are_nothing_to_warn_of(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	run_intervals(d, 1, false);
+	d->config.max = d->sample.settings.max_wal_size;
+	for (int i = 0; i < 36; i++)
+	{
+		run_intervals(d, 1, true);
+		d->sample.evaluate = true;
+		driver_step(d, SECOND, 0);
+		assert_int_equal(d->last.reason, WALSIZER_BECAUSE_ENOUGH);
+		d->sample.evaluate = false;
+	}
+	assert_true(d->last.figures.pace > d->last.figures.capacity);
+	assert_true(d->last.figures.wanted > d->config.max);
+}
+
+static void
+demand_belongs_to_the_timeout_it_was_measured_with(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		hour;
+
+	(void) unused;
+	d->sample.settings.timeout = 1800 * SECOND;
+	driver_run(d, 1500, MB);
+	d->sample.settings.timeout = 300 * SECOND;
+	driver_run(d, 10, MB);
+	d->sample.settings.timeout = 1800 * SECOND;
+	driver_run(d, 10, MB);
+	hour = d->sample.hour;
+	walsizer_settle(&d->state);
+	assert_in_range(walsizer_learned_demand(&d->state, hour, 1, 1800 * SECOND), 1490 * MB, 1900 * MB);
+}
+
+/* A raise that is "quiet" seconds old outlives a clock that is set and set back. */
+static void
+clock_takes_nothing_at_once(int quiet, int hours)
+{
+	Driver	   *d = driver_new();
+	int64_t		raised;
+
+	driver_run(d, 1200, 8 * MB);
+	raised = d->sample.settings.max_wal_size;
+	driver_run(d, quiet, MB);
+	d->clock_set = hours;
+	driver_run(d, 3000, MB);
+	assert_int_equal(d->sample.settings.max_wal_size, raised);
+	d->clock_set = 0;
+	driver_run(d, 4000, MB);
+	assert_int_equal(d->sample.settings.max_wal_size, raised);
+}
+
+static void
+a_clock_set_forward_takes_nothing_at_once(void **unused)
+{
+	(void) unused;
+	clock_takes_nothing_at_once(4000, 40 * 24);
+}
+
+static void
+a_clock_set_back_takes_nothing_at_once(void **unused)
+{
+	(void) unused;
+	clock_takes_nothing_at_once(9600, -40 * 24);
+}
+
+static void
+an_idle_primary_teaches_its_standby_nothing_new(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		hour;
+
+	(void) unused;
+	d->sample.standby = true;
+	d->sample.primary_time = 1700000000;
+	d->sample.primary_redo = d->sample.write_lsn;
+	driver_run(d, 300, MB);
+	d->sample.primary_time += 300;
+	d->sample.primary_redo += 1200 * MB;
+	driver_run(d, 600, MB);
+	hour = d->sample.hour;
+	driver_run(d, 4 * 3600, 0);
+	walsizer_settle(&d->state);
+	for (int64_t later = hour + 1; later <= d->sample.hour; later++)
+		assert_null(walsizer_peak_of(&d->state, later));
+	assert_in_range(walsizer_learned_demand(&d->state, d->sample.hour, 24, 300 * SECOND),
+					1199 * MB, 1201 * MB);
+
+	walsizer_forget(&d->state);
+	driver_run(d, 600, 0);
+	assert_int_equal(d->last.figures.wanted, 32);
+}
+
 int
 main(void)
 {
@@ -525,6 +622,11 @@ main(void)
 		cmocka_unit_test(changes_on_the_heels_of_another_are_all_reported),
 		cmocka_unit_test(a_raise_is_kept_for_an_hour),
 		cmocka_unit_test(forgetting_lets_a_raise_go_after_two_windows),
+		cmocka_unit_test(smooth_checkpoints_are_nothing_to_warn_of),
+		cmocka_unit_test(demand_belongs_to_the_timeout_it_was_measured_with),
+		cmocka_unit_test(a_clock_set_forward_takes_nothing_at_once),
+		cmocka_unit_test(a_clock_set_back_takes_nothing_at_once),
+		cmocka_unit_test(an_idle_primary_teaches_its_standby_nothing_new),
 	};
 
 	return cmocka_run_group_tests_name("policy, rules", tests, NULL, NULL);
