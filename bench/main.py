@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 # pylint: disable=wrong-import-position
 from harness import experiment  # noqa: E402
 from harness.experiment import Subject  # noqa: E402
-from harness.server import Failure  # noqa: E402
+from harness.server import DEBIAN_PG_CONFIG, Failure  # noqa: E402
 
 # These read the options themselves; what all others are is said in
 # experiments/__init__.py.
@@ -43,7 +43,7 @@ def read_options():
         prog="bench/run", description="Runs an experiment on real servers.",
         epilog="--output DIR is where the results go (default: bench/output).")
     parser.add_argument("experiment", choices=[*OWN_MAIN, *experiment.APART, *experiment.NAMES, "all"],
-                        help="all: all but loads, recovery and failover")
+                        help="all: all but larger, failover, recovery and loads")
     parser.add_argument("--quick", dest="mode", action="store_const", const="quick",
                         help="short: to see that it works, and roughly what comes out")
     parser.add_argument("--full", dest="mode", action="store_const", const="full",
@@ -59,6 +59,8 @@ def read_options():
                         help="a setting, of the library named just before or of all servers")
     parser.add_argument("--no-walsizer", action="store_true",
                         help="measure only what --without and --preload name")
+    parser.add_argument("--pg-config", metavar="PATH", default=DEBIAN_PG_CONFIG,
+                        help="of another version of the server, as Debian installs it")
     parser.add_argument("--keep-logs", action="store_true",
                         help="put the servers' logs beside the results")
     parser.add_argument("--time-factor", type=float, default=1.0, metavar="F",

@@ -30,7 +30,7 @@ def measure(bench):
     scale = bench.pick(20, 50, 100)
     timeout = bench.pick(30, 120, 300)
     runs = []
-    for number in range(bench.pick(1, 1, 3) * bench.repeat):
+    for number in range(bench.repeated(1, 1, 3)):
         for subject in [bench.plain, *bench.subjects]:
             bench.say(f"{subject.name}, run {number + 1}")
             runs.append({"name": subject.name, "run": number + 1,

@@ -22,20 +22,22 @@ LARGER = ("data 3 x shared_buffers", 50, "256MB")
 
 
 def measure(bench):
-    variants = bench.pick([IN_MEMORY], [IN_MEMORY], [IN_MEMORY, LARGER])
+    return measure_variant(bench, IN_MEMORY, bench.repeated(1, 2, 3))
+
+
+def measure_variant(bench, variant, repetitions):
     timeout = bench.pick(30, 60, 120)
     seconds = bench.seconds(40, 120, 300)
     data = {"timeout": timeout, "seconds": seconds, "clients": CLIENTS,
             "storage": bench.storage.measure(WRITES), "variants": []}
-    for variant in variants:
-        runs = []
-        for number in range(bench.pick(1, 2, 3) * bench.repeat):
-            for kind, subject, size in series_of(bench):
-                bench.say(f"{variant[0]}, {kind}, run {number + 1}")
-                runs.append({"kind": kind, "start": size, "run": number + 1,
-                             **one(bench, subject, size, variant, timeout, seconds)})
-        data["variants"].append({"name": variant[0], "scale": variant[1],
-                                 "shared_buffers": variant[2], "runs": runs})
+    runs = []
+    for number in range(repetitions):
+        for kind, subject, size in series_of(bench):
+            bench.say(f"{variant[0]}, {kind}, run {number + 1}")
+            runs.append({"kind": kind, "start": size, "run": number + 1,
+                         **one(bench, subject, size, variant, timeout, seconds)})
+    data["variants"].append({"name": variant[0], "scale": variant[1],
+                             "shared_buffers": variant[2], "runs": runs})
     return data
 
 
@@ -156,12 +158,12 @@ def limits(data):
 # The plot
 #
 
-def draw(figure, theme, data, number=0):
+def draw(figure, theme, data):
     """One panel for each setting: tps, max_wal_size, checkpoints."""
-    variant = data["variants"][number]
+    variant = data["variants"][0]
     first = [run for run in variant["runs"] if run["run"] == 1]
     first.sort(key=lambda run: (run["kind"] != "small", run["kind"] != "large"))
-    figure.set_size_inches(9, 1 + 1.9 * len(first))
+    figure.set_size_inches(9, 1 + (1.9 if len(first) <= 3 else 1.5) * len(first))
     panels = figure.subplots(len(first), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
     top = 1.15 * max(row[1] for run in first for row in run["rows"])
     for panel, run in zip(panels, first):

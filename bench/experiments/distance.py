@@ -18,7 +18,7 @@ def measure(bench):
     transactions = RATE * bench.seconds(16, 70, 600)
     timeout = bench.pick(30, 60, 300)
     runs = []
-    for number in range(bench.pick(1, 1, 3) * bench.repeat):
+    for number in range(bench.repeated(1, 1, 3)):
         series = [(size, bench.plain, size) for size in SIZES]
         series += [(subject.name, subject, SIZES[0]) for subject in bench.subjects]
         for name, subject, size in series:

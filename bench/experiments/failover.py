@@ -24,7 +24,7 @@ SLACK = 2      # s: the clock of checkpoints counts whole seconds
 
 def measure(bench):
     data = {"interval": INTERVAL, "intervals": INTERVALS, "rate": RATE, "start": START, "runs": []}
-    promotions = bench.pick(1, 10, 10) * bench.repeat
+    promotions = bench.repeated(1, 10, 10)
     of = [(subject, number) for number in range(promotions) for subject in bench.subjects]
     of.append((bench.plain, 0))
     for subject, number in of:

@@ -355,7 +355,7 @@ def one(options, installation, load_, subject):
 def main(options, parser):
     loads = chosen(options, parser)
     print("building ...", file=sys.stderr, flush=True)
-    installation = servers.Installation(".").build("src")
+    installation = servers.Installation(".", options.pg_config).build("src")
     rows, verdicts = [], []
     for load_ in loads:
         for subject in options.subjects:

@@ -120,7 +120,7 @@ def main(options, parser):
     if any(subject.library != "walsizer" for subject in options.subjects):
         parser.error("only walsizer estimates recovery")
     print("building ...", file=sys.stderr, flush=True)
-    installation = servers.Installation(".").build("src")
+    installation = servers.Installation(".", options.pg_config).build("src")
     template = servers.make_template(installation, ".", SCALE)
     settings = {"shared_preload_libraries": "walsizer", "checkpoint_timeout": "30min",
                 "max_wal_size": "8GB", "walsizer.enable": "off", **options.subjects[0].gucs,

@@ -23,7 +23,7 @@ def measure(bench):
     timeout = bench.pick(30, 30, 120)
     data = {"timeout": timeout, "rate": RATE, "clients": CLIENTS, "thresholds": THRESHOLDS,
             "storage": bench.storage.measure(WRITES), "runs": []}
-    for number in range(bench.pick(1, 1, 3) * bench.repeat):
+    for number in range(bench.repeated(1, 1, 3)):
         series = [("forced", bench.plain, SMALL), ("timed", bench.plain, LARGE)]
         # walsizer's checkpoints are timed ones: to see that need not be quick
         if bench.mode != "quick":

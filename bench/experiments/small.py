@@ -16,9 +16,9 @@ MOST = 1.15  # x the WAL of the large size
 
 def measure(bench):
     scale = bench.pick(20, 50, 50)
-    transactions = bench.pick(40000, 100000, 1000000)
+    transactions = bench.pick(60000, 100000, 1000000)
     runs = []
-    for number in range(bench.pick(1, 1, 3) * bench.repeat):
+    for number in range(bench.repeated(1, 1, 3)):
         series = [("default", bench.plain, DEFAULTS), ("small", bench.plain, SMALL),
                   ("large", bench.plain, LARGE)]
         series += [(subject.name, subject, SMALL) for subject in bench.subjects]

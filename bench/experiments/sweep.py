@@ -78,11 +78,11 @@ class Seconds:
 
 
 def measure(bench):
-    data = {"timeout": TIMEOUT, "clients": CLIENTS, "seconds": bench.seconds(10, 45, 300),
+    data = {"timeout": TIMEOUT, "clients": CLIENTS, "seconds": bench.seconds(8, 45, 300),
             "loads": {}}
     for load in (Pgbench(bench), Sysbench(bench)):
         runs = data["loads"][load.name] = []
-        for number in range(bench.repeat):
+        for number in range(bench.repeated(1, 1, 1)):
             # there and back: what the machine does meanwhile is not to look like size
             for size in sizes(bench)[::-1 if number % 2 else 1]:
                 bench.say(f"{load.name} at {size} MB")

@@ -14,8 +14,8 @@ from harness import plots, results, server as servers, storage
 # In this order in "all".
 NAMES = ["dip", "bulk", "distance", "small", "slow", "sweep", "cost", "crash", "fleet"]
 
-# Only judge walsizer, so they are not part of "all".
-APART = ["failover"]
+# Not part of "all": of the dip one is enough, and failover only judges walsizer.
+APART = ["larger", "failover"]
 MODES = ["quick", "normal", "full"]
 
 
@@ -40,6 +40,8 @@ class Bench:
         self.subjects = options.subjects   # walsizer, and what --preload names
         self.gucs = options.gucs           # --guc, of every server
         self.repeat = options.repeat       # --repeat, 1 unless given
+        self.repetitions = options.repeat  # of the measurement, as repeated() finds
+        self.servers = []                  # the different servers that were started
         self.storage = storage.Storage(options.slow_volume, options.no_slow_volume)
         self.sources = pathlib.Path("src")
         self._installation = None
@@ -52,7 +54,7 @@ class Bench:
             self._installation = getattr(self.options, "installation", None)
         if self._installation is None:
             self.say("building")
-            self._installation = servers.Installation(".").build("src")
+            self._installation = servers.Installation(".", self.options.pg_config).build("src")
             self.options.installation = self._installation
         return self._installation
 
@@ -62,6 +64,11 @@ class Bench:
     def seconds(self, quick, normal, full):
         """A duration of the mode, scaled by --time-factor, for trying out."""
         return max(1, round(self.pick(quick, normal, full) * self.options.time_factor))
+
+    def repeated(self, quick, normal, full):
+        """So many times the measurement is to be made in the mode, with --repeat."""
+        self.repetitions = self.pick(quick, normal, full) * self.repeat
+        return self.repetitions
 
     def say(self, what):
         print(f"{self.name}: {what} ...", file=sys.stderr, flush=True)
@@ -77,6 +84,8 @@ class Bench:
         settings = {**settings, **self.gucs, **subject.gucs}
         if subject.library:
             settings["shared_preload_libraries"] = f"'{subject.library}'"
+        self._note({"preloaded": subject.name, "scale": scale,
+                    "settings": {**servers.BASE, **settings}})
         server = servers.Server(self.installation, place, settings).create(template)
         with server:
             if subject.library == "walsizer":
@@ -86,6 +95,10 @@ class Bench:
             finally:
                 if self.options.keep_logs:
                     keep_log(server, self.name)
+
+    def _note(self, server):
+        if server not in self.servers:
+            self.servers.append(server)
 
 
 def keep_log(server, name):
@@ -108,7 +121,7 @@ def run(options, name):
     module = load(name)
     bench = Bench(options, name)
     content = {"experiment": name, "title": title(module), "mode": options.mode,
-               "repetitions": options.repeat, "command": options.command,
+               "command": options.command,
                "revision": options.revision, "machine": results.machine(),
                "gucs": options.gucs,
                "subjects": [vars(subject) for subject in options.subjects],
@@ -116,10 +129,14 @@ def run(options, name):
     began = time.monotonic()
     data = module.measure(bench)
     content["ended"] = results.now()
+    content["repetitions"] = bench.repetitions
     content["seconds"] = round(time.monotonic() - began)
     content["load_average_after"] = os.getloadavg()
     if bench.options.__dict__.get("installation"):
         content["server"] = bench.installation.version()
+        content["servers"] = bench.servers
+        content["libraries"] = {subject.library: bench.installation.checksum(subject.library)
+                                for subject in options.subjects}
     # what JSON makes of it, so that bench/report sees the same
     data = json.loads(json.dumps(data, default=vars))
     limits = module.limits(data)

@@ -19,7 +19,7 @@ def machine():
     with open("/proc/meminfo", encoding="ascii") as file:
         memory = f"{int(file.readline().split()[1]) // 1024} MB"
     return {"cpu": cpu, "cores": len(os.sched_getaffinity(0)), "memory": memory,
-            "kernel": platform.release(), "load_average": os.getloadavg()}
+            "kernel": platform.release().split("-")[0], "load_average": os.getloadavg()}
 
 
 def now():

@@ -1,5 +1,6 @@
 """Servers: installed, started, asked, stopped.  All in the current directory."""
 
+import hashlib
 import json
 import os
 import pathlib
@@ -31,8 +32,9 @@ class Installation:
     of its own, and Debian's stays as it is.  A rival that the reader has
     installed in Debian's is copied with it."""
 
-    def __init__(self, work):
+    def __init__(self, work, pg_config):
         self.work = pathlib.Path(work).resolve()
+        self.pg_config = pg_config
         self.bin = None
 
     def build(self, sources):
@@ -54,15 +56,19 @@ class Installation:
                 place.symlink_to(self._debian(what))
         self.bin = self._place("--bindir")
 
-    @staticmethod
-    def _debian(what):
-        return run("asking pg_config", [DEBIAN_PG_CONFIG, what]).strip()
+    def _debian(self, what):
+        return run("asking pg_config", [self.pg_config, what]).strip()
 
     def _place(self, what):
         return self.work / "server" / pathlib.Path(self._debian(what)).relative_to("/usr")
 
     def version(self):
         return run("asking for the version", [self.bin / "postgres", "--version"]).strip()
+
+    def checksum(self, library):
+        """SHA-256 of a library: rivals have no other version that all of them tell."""
+        place = self._place("--pkglibdir") / f"{library}.so"
+        return hashlib.sha256(place.read_bytes()).hexdigest()
 
 
 # What all experiments share.  The socket lies beside the data; no TCP.
