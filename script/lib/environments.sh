@@ -65,7 +65,7 @@ find_cassert_server() { # version, one that find_server finds in Debian
     [ ! -d "$SERVER_PREFIX" ] || return 0
 
     can_isolate || die "needs root and namespaces to build a server"
-    need_packages bison flex bzip2 xz-utils && apt_get update || return 1
+    need_packages bison flex bzip2 xz-utils && patiently apt_get update || return 1
     tarball=$(download_source "$1" "$RUN_DIR/source") &&
         in_cache "$SERVER_PREFIX" build_with_assertions "$SERVER_CHROOT" "$tarball" ||
         status=1
@@ -105,10 +105,7 @@ in_cache() { # directory, function and arguments; it is given a directory to fil
     if [ ! -d "$dir" ]; then
         say "building ${dir##*/}, once"
         HALF_BUILT=$dir.incomplete
-        remove_tree "$HALF_BUILT"
-        mkdir "$HALF_BUILT"
-        if ! build "$@" "$HALF_BUILT" >"$log" 2>&1; then
-            tail -n 40 "$log" >&2
+        if ! patiently fill "$HALF_BUILT" "$log" "$@"; then
             complain "could not build ${dir##*/}; all of its log is in $log"
             remove_tree "$HALF_BUILT"
             HALF_BUILT=
@@ -120,6 +117,19 @@ in_cache() { # directory, function and arguments; it is given a directory to fil
         rm -f "$log"
     fi
     exec {CACHE_LOCK}>&-
+}
+
+# Once more from nothing, if need be: what it loads may be out of reach for a
+# moment.
+fill() { # directory, log, function and arguments
+    local dir=$1 log=$2
+    shift 2
+    remove_tree "$dir"
+    mkdir "$dir"
+    if ! build "$@" "$dir" >"$log" 2>&1; then
+        tail -n 40 "$log" >&2
+        return 1
+    fi
 }
 
 # Runs one of the functions below, where a failing command ends it, and where
@@ -147,7 +157,7 @@ find_debian_server() { # version, suite, suite to take the server itself from
     # the update is for the case that apt has no lists and thus no mirror
     [ -d "$SERVER_CHROOT" ] || {
         need_packages debootstrap debian-archive-keyring &&
-            apt_get update &&
+            patiently apt_get update &&
             in_cache "$SERVER_CHROOT" build_debian_tree "$1" "$2" "${3-}"
     }
 }
@@ -239,7 +249,7 @@ build_from_wheel() { # directory
 
 # For one Python version, whichever is installed: the server is the same.
 pip_download() { # requirement, directory
-    /usr/bin/python3 -m pip download --no-input --no-deps \
+    /usr/bin/python3 -m pip download --no-input --timeout 60 --no-deps \
         --only-binary=:all: --python-version 3.11 --implementation cp --abi cp311 \
         --platform manylinux2014_x86_64 --dest "$2" "$1"
 }

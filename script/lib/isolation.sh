@@ -43,10 +43,13 @@ make_work_dir() {
 # may be about to lock.
 sweep_run_dirs() {
     local dir lock
-    find /var/tmp -maxdepth 1 -name 'walsizer.??????' -user "$(id -u)" -mmin +1 |
+    find /var/tmp -maxdepth 1 -ignore_readdir_race -name 'walsizer.??????' \
+        -user "$(id -u)" -mmin +1 |
         while IFS= read -r dir; do
-            if exec {lock}<"$dir" && flock -n "$lock"; then
-                remove_tree "$dir"
+            # another run may be sweeping, too
+            { exec {lock}<"$dir"; } 2>/dev/null || continue
+            if flock -n "$lock"; then
+                remove_tree "$dir" || true
             fi
             exec {lock}<&-
         done

@@ -9,7 +9,7 @@
 # likewise, and on top an empty directory of the run's own.
 
 # Part of the layers' names: change it when the packages of a layer change.
-LAYER_RECIPE=2
+LAYER_RECIPE=3
 
 # Goes on as root, or says that it cannot.
 become_root() { # script, its arguments...
@@ -20,7 +20,9 @@ become_root() { # script, its arguments...
         grep -E '^(CI|WALSIZER_CACHE|https?_proxy)$' | paste -sd,)" "$ROOT/$1" "${@:2}"
 }
 
+# And with them what it takes to list the source tree and to use them.
 require_namespaces() {
+    need_packages git iproute2 util-linux
     can_isolate || die "needs namespaces, and they are forbidden here"
 }
 

@@ -61,10 +61,27 @@ need_packages() {
         return 1
     fi
     say "installing: ${missing[*]}"
-    # The package lists of a fresh machine are empty or old: always renew them.
+    patiently install_packages "${missing[@]}"
+}
+
+# The package lists of a fresh machine are empty or old: always renew them.
+install_packages() {
     apt_get update &&
-        without_default_cluster \
-            apt_get install -y --no-install-recommends "${missing[@]}"
+        without_default_cluster apt_get install -y --no-install-recommends "$@"
+}
+
+# What needs the network, or a lock that a booting machine's own update holds,
+# may succeed a little later.
+patiently() { # command...
+    local pause
+    for pause in 10 30 60; do
+        if "$@"; then
+            return 0
+        fi
+        complain "again in $pause seconds: $*"
+        sleep "$pause"
+    done
+    "$@"
 }
 
 # apt-get that asks nothing, waits its turn for the lock of another run, tries
