@@ -37,13 +37,23 @@ consider_bound(WalsizerFigures *figures, int64_t limit, WalsizerBound bound)
 }
 
 /*
+ * Time (ms) that recovery takes at worst with a size (MB): a crash comes just
+ * before a checkpoint completes, and then about max_wal_size of WAL is to be
+ * replayed, which is what the server derives its CheckPointSegments from.
+ */
+int64_t
+walsizer_recovery_time(const WalsizerConfig *config, int64_t mb)
+{
+	return walsizer_to_int64((double) mb * (double) WALSIZER_MB * 1000.0 / config->replay_rate);
+}
+
+/*
  * Find the bounds (MB, in whole segments), and the smallest of them: fills
  * figures->limit, limit_by, disk_limit and recovery_limit.
  *
  * Disk: a share of what is free plus what WAL occupies already on behalf of
- * max_wal_size.  Recovery: at worst a crash comes just before a checkpoint
- * completes, and then about max_wal_size of WAL is to be replayed: that is
- * what the server derives its CheckPointSegments from.
+ * max_wal_size.  Recovery: the size with which it takes max_recovery_time, see
+ * walsizer_recovery_time().
  */
 void
 walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
@@ -62,7 +72,7 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 	{
 		double		bytes = config->replay_rate * (double) config->max_recovery_time / 1000.0;
 
-		figures->recovery_limit = walsizer_whole_segments(walsizer_to_bytes(bytes) / WALSIZER_MB,
+		figures->recovery_limit = walsizer_whole_segments(walsizer_to_int64(bytes) / WALSIZER_MB,
 														  &sample->settings);
 		consider_bound(figures, figures->recovery_limit, WALSIZER_BOUND_RECOVERY);
 	}

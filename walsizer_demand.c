@@ -28,7 +28,7 @@ walsizer_scale_demand(int64_t demand, int64_t measured_timeout, int64_t timeout)
 {
 	if (timeout <= measured_timeout || measured_timeout <= 0)
 		return demand;
-	return walsizer_to_bytes((double) demand * ((double) timeout / (double) measured_timeout));
+	return walsizer_to_int64((double) demand * ((double) timeout / (double) measured_timeout));
 }
 
 /* Keep the demand (bytes per timeout, ms) if it is the largest of its hour. */
@@ -177,7 +177,7 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 		next_lsn = mark_at(state, 1)->lsn;
 	}
 	if (oldest->ms < start && next_ms > oldest->ms)
-		skipped = walsizer_to_bytes((double) walsizer_distance(oldest->lsn, next_lsn) *
+		skipped = walsizer_to_int64((double) walsizer_distance(oldest->lsn, next_lsn) *
 									((double) (start - oldest->ms) / (double) (next_ms - oldest->ms)));
 
 	figures->demand = walsizer_max(0, walsizer_distance(oldest->lsn, sample->write_lsn) - skipped);
@@ -251,7 +251,7 @@ walsizer_note_rate(WalsizerState *state, const WalsizerSample *sample)
 		if (state->num_recent < WALSIZER_RECENT_SLOTS)
 			state->num_recent++;
 	}
-	return walsizer_to_bytes(rate);
+	return walsizer_to_int64(rate);
 }
 
 /*

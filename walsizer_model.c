@@ -342,7 +342,7 @@ note_primary(WalsizerState *state, const WalsizerSample *sample)
 	{
 		if (elapsed < timeout - timeout / 4)
 			return;
-		state->primary_demand = walsizer_to_bytes((double) wal * ((double) timeout /
+		state->primary_demand = walsizer_to_int64((double) wal * ((double) timeout /
 																  (double) elapsed));
 		if (sample->now >= state->planned_until)
 			state->step_demand = walsizer_max(state->step_demand, state->primary_demand);
@@ -371,7 +371,7 @@ note_pace(WalsizerState *state, const WalsizerSample *sample)
 
 	if (elapsed > 0 && elapsed >= 0.1 * writing && elapsed <= writing)
 		state->pace = walsizer_max(state->pace,
-								   walsizer_to_bytes((double) walsizer_distance(sample->redo_lsn, sample->write_lsn) *
+								   walsizer_to_int64((double) walsizer_distance(sample->redo_lsn, sample->write_lsn) *
 													 (timeout / elapsed)));
 	for (int i = 0; i < WALSIZER_PACED_INTERVALS; i++)
 		pace = walsizer_min(pace, state->paces[i]);
@@ -500,12 +500,12 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 	figures->until_timed = until_timed(state, sample);
 	figures->pace = note_pace(state, sample);
 	figures->projected = walsizer_min(WALSIZER_LIMIT_BYTES, figures->used +
-									  walsizer_to_bytes((double) figures->rate *
+									  walsizer_to_int64((double) figures->rate *
 														((double) figures->until_timed / 1000.0)));
 	figures->until_forced = -1;
 	if (figures->rate > 0)
 		figures->until_forced =
-			walsizer_to_bytes((double) walsizer_max(0, figures->capacity - figures->used) *
+			walsizer_to_int64((double) walsizer_max(0, figures->capacity - figures->used) *
 							  1000.0 / (double) figures->rate);
 
 	state->last_ms = sample->now;

@@ -36,9 +36,9 @@ walsizer_max(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Bytes from a computed value: never negative, never beyond the limit. */
+/* A computed number of bytes or ms: never negative, never beyond the limit. */
 static inline int64_t
-walsizer_to_bytes(double value)
+walsizer_to_int64(double value)
 {
 	if (!(value > 0))
 		return 0;

@@ -64,7 +64,7 @@ int64_t
 walsizer_roomy_size(const WalsizerConfig *config, const WalsizerSettings *settings,
 					int64_t wal_bytes)
 {
-	return walsizer_size_for(walsizer_to_bytes((double) wal_bytes * config->headroom),
+	return walsizer_size_for(walsizer_to_int64((double) wal_bytes * config->headroom),
 							 settings);
 }
 
@@ -148,14 +148,14 @@ predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 		(double) figures->used < NEAR_CAPACITY * (double) figures->capacity)
 		return 0;
 
-	known = walsizer_to_bytes((double) figures->learned * KNOWN_LOAD);
+	known = walsizer_to_int64((double) figures->learned * KNOWN_LOAD);
 	if (figures->demand <= known)
 		projected = walsizer_min(projected, known);
 	if (walsizer_size_for(projected, settings) <= figures->in_force)
 		return 0;
 
 	soon = walsizer_min(WALSIZER_LIMIT_BYTES, figures->used +
-						walsizer_to_bytes((double) figures->rate * (double) lead / 1000.0));
+						walsizer_to_int64((double) figures->rate * (double) lead / 1000.0));
 	most = walsizer_max(walsizer_whole_segments(2 * figures->in_force, settings),
 						walsizer_roomy_size(config, settings, figures->demand));
 	most = walsizer_max(most, walsizer_roomy_size(config, settings, soon));
@@ -321,7 +321,7 @@ judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *
 {
 	const WalsizerSettings *settings = &sample->settings;
 	int64_t		demand;
-	int64_t		paced = walsizer_to_bytes((double) figures->pace * PACED_MARGIN);
+	int64_t		paced = walsizer_to_int64((double) figures->pace * PACED_MARGIN);
 
 	figures->learned = walsizer_learned_now(state, sample, config->lookback);
 	demand = all_demand(state, figures);

@@ -380,6 +380,7 @@ extern void walsizer_settle(WalsizerState *state);
 extern void walsizer_forget(WalsizerState *state);
 
 /* what if */
+extern int64_t walsizer_recovery_time(const WalsizerConfig *config, int64_t mb);
 extern WalsizerWhatIf walsizer_what_if(const WalsizerConfig *config,
 									   const WalsizerState *state,
 									   const WalsizerSample *sample,

@@ -161,11 +161,10 @@ say_recovery(FunctionCallInfo fcinfo, const WalsizerShared *shared)
 {
 	double		measured = walsizer_measured_replay_rate(shared);
 	WalsizerConfig config = walsizer_config(measured);
-	int64		worst = (int64) ((double) shared->sample.settings.max_wal_size *
-								 WALSIZER_MB * 1000.0 / config.replay_rate);
 
 	say(fcinfo, "After a crash, recovery would take up to %s at %.0f MB/s (%s).",
-		time_text(worst), config.replay_rate / WALSIZER_MB,
+		time_text(walsizer_recovery_time(&config, shared->sample.settings.max_wal_size)),
+		config.replay_rate / WALSIZER_MB,
 		walsizer_replay_rate_source(shared));
 }
 

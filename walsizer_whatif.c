@@ -88,8 +88,7 @@ walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
 	what.spacing_now = spacing(mb, figures->demand, settings);
 	what.spacing_peak = spacing(mb, walsizer_max(learned, figures->demand), settings);
 	what.forced_hours = forced_share(state, sample->hour, config->lookback, mb, settings);
-	what.recovery_time = walsizer_to_bytes((double) mb * (double) WALSIZER_MB * 1000.0 /
-										   config->replay_rate);
+	what.recovery_time = walsizer_recovery_time(config, mb);
 	what.forbidden_by = forbidding(figures, config, mb);
 	return what;
 }
