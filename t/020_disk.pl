@@ -199,6 +199,17 @@ unlink "$volume/ballast";
 set_conf($node, 'walsizer.max_disk_percent = 50');
 wait_for($node, 'disk_limit > 500 * 1048576');
 pass('room that is given back lifts the bound');
+
+# The server does not list pg_wal to write into it, and goes on.
+my $limit = status($node)->{disk_limit};
+my $wal   = $node->data_dir . '/pg_wal';
+chmod 0300, $wal or die "could not change the permissions of $wal: $!";
+write_ballast($volume, 300);
+evaluate($node);
+is(status($node)->{disk_limit}, $limit,
+	'a pg_wal that cannot be read is not an empty one: the bound is the last that is known');
+chmod 0700, $wal or die "could not change the permissions of $wal: $!";
+wait_for($node, "disk_limit < $limit - 100 * 1048576");
 $node->stop;
 
 # ---- the disk is looked at before each raise

@@ -157,6 +157,16 @@ $node->start;
 wait_for_worker($node);
 is(status($node)->{boost_size}, undef, 'and its end survive a crash');
 
+# Days over the end of daylight saving time, which a zone of our own has in a week.
+my $today = (gmtime)[7];
+my $zone  = sprintf('XST0XDT,J%d,J%d', ($today - 60) % 365 + 1, ($today + 7) % 365 + 1);
+like($node->safe_psql('postgres', "SET TimeZone = '$zone'; SELECT walsizer_boost('100MB', '31 days')"),
+	qr/applied\)$/, 'days are days of the calendar');
+is($node->safe_psql('postgres',
+		"SELECT boost_until - now() > interval '744 hours 30 min' FROM walsizer_status"),
+	't', 'one of which has an hour more');
+$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+
 # Bad input.
 my %errors = (
 	"'1MB', '1 hour'"     => qr/the size must be between 2 MB and/,
