@@ -167,16 +167,34 @@ sub force_checkpoints
 	return;
 }
 
+# What is left of the segment that is being written, in bytes.
+sub left_in_segment
+{
+	my ($node) = @_;
+
+	return $node->safe_psql('postgres',
+		"SELECT pg_size_bytes(setting) - (pg_current_wal_insert_lsn() - '0/0') % pg_size_bytes(setting) "
+		  . "FROM pg_settings WHERE name = 'wal_segment_size'");
+}
+
 # Force exactly one: beginning with the redo pointer at the start of a segment,
 # the capacity holds one checkpoint and a little more.  The first CHECKPOINT
-# keeps the switch of segments from forcing one.  Each is to be seen for itself:
-# two between two samples look like one of twice the distance.
+# keeps the switch of segments from forcing one, which needs room for its record:
+# so near the end of a segment the switch would end the next one, too.  Each is
+# to be seen for itself: two between two samples look like one of twice the
+# distance.
 sub force_one_checkpoint
 {
 	my ($node) = @_;
 
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	wait_for_sample($node);
+	if (left_in_segment($node) < 0.1 * MB)
+	{
+		write_wal($node, 0.25);
+		$node->safe_psql('postgres', 'CHECKPOINT');
+		wait_for_sample($node);
+	}
 	$node->safe_psql('postgres', 'SELECT pg_switch_wal()');
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	wait_for_sample($node);

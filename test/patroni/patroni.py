@@ -38,6 +38,7 @@ etcd3:
 bootstrap:
   dcs:
     ttl: 40
+    failsafe_mode: true
     loop_wait: 1
     retry_timeout: 15
     maximum_lag_on_failover: 1073741824
@@ -249,9 +250,10 @@ def watch(node, seconds, what):
 
 
 def edit_config(name, value):
-    done = patronictl("edit-config", "--force", "--quiet", "--set",
-                      f"postgresql.parameters.{name}={value}", "walsizer")
-    TAP.ok(done.returncode == 0, f"edit-config: {name} is {value}", done.stderr)
+    wait_for(f"edit-config: {name} is {value}", lambda: patronictl(
+        "edit-config", "--force", "--quiet", "--set",
+        f"postgresql.parameters.{name}={value}", "walsizer").returncode == 0)
+    TAP.ok(True, f"edit-config: {name} is {value}")
 
 
 def everywhere(what, condition):
@@ -292,10 +294,11 @@ def test_switchover(old, load):
     size = new.size()
 
     def switched_over():
-        # refused while Patroni finds a member not ready
+        # refused while Patroni finds a member not ready; another member takes over
+        # if the candidate does not answer in time
         now = leader()
-        if now is old:
-            patronictl("switchover", "--master", old.name, "--candidate", new.name, "--force",
+        if now not in (None, new):
+            patronictl("switchover", "--master", now.name, "--candidate", new.name, "--force",
                        "walsizer")
         return now is new
 
@@ -365,11 +368,11 @@ def test_edit_config(lead):
     TAP.equal(hand.size(), 200, "ALTER SYSTEM by hand: hides what edit-config says, there only")
     TAP.equal(hand.auto_conf(), ["max_wal_size = '200MB'"],
               "ALTER SYSTEM by hand: neither Patroni nor walsizer touches it")
-    wait_for("three members", lambda: len(members()) == 3)
-    TAP.equal([m.get("Pending restart") for m in members().values()], [None] * 3,
+    seen = wait_for("three members", lambda: [m for m in [members()] if len(m) == 3])[0]
+    TAP.equal([m.get("Pending restart") for m in seen.values()], [None] * 3,
               "ALTER SYSTEM by hand: Patroni has no complaint")
     loaded = hand.query("SELECT pg_conf_load_time()")
-    patronictl("reload", "--force", "walsizer")
+    wait_for("patronictl reload", lambda: patronictl("reload", "--force", "walsizer").returncode == 0)
     wait_for("the reload", lambda: hand.query("SELECT pg_conf_load_time()") != loaded)
     TAP.equal(hand.size(), 200, "ALTER SYSTEM by hand: patronictl reload changes nothing")
     hand.query("ALTER SYSTEM RESET max_wal_size")
