@@ -214,20 +214,33 @@ read_wal_files(XLogRecPtr needed, int64_t *covered, int64_t *held)
 }
 
 /*
- * Add the figures of the file system that really holds pg_wal: symbolic links
- * are followed, and free is what is free for this user.  If it cannot be read
- * the sample says so.  The call may hang for as long as the file system does.
+ * Bytes that are free for this user on the file system that really holds pg_wal:
+ * symbolic links are followed.  -1 if that cannot be known.
  */
-void
-walsizer_take_disk(WalsizerSample *sample)
+static int64
+free_for_wal(void)
 {
 	struct statvfs st;
 
 	if (statvfs(XLOGDIR, &st) != 0)
-		return;
-	sample->disk_free = (int64) st.f_bavail * (int64) st.f_frsize;
-	sample->has_disk = read_wal_files(sample->needed_lsn, &sample->disk_wal,
-									  &sample->disk_held);
+		return -1;
+	return (int64) st.f_bavail * (int64) st.f_frsize;
+}
+
+/*
+ * Add the figures of the file system of pg_wal.  If it cannot be read the sample
+ * says so.  The call may hang for as long as the file system does.
+ */
+void
+walsizer_take_disk(WalsizerSample *sample)
+{
+	int64		before = free_for_wal();
+	bool		complete = read_wal_files(sample->needed_lsn, &sample->disk_wal,
+										  &sample->disk_held);
+
+	/* files that come or go meanwhile must not count twice, as WAL and as free */
+	sample->disk_free = Min(before, free_for_wal());
+	sample->has_disk = complete && sample->disk_free >= 0;
 }
 
 /*

@@ -20,7 +20,7 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use WalsizerTest;
 
-my $classic = "walsizer.predict = off\ncheckpoint_timeout = 5min\n";
+my $classic = "walsizer.predict = off\ncheckpoint_timeout = 1h\n";
 my ($node, $pid, $offset, $stdout, $stderr, $result);
 
 # ---- the worker among the others
@@ -141,7 +141,7 @@ $primary->backup('backup');
 $node = PostgreSQL::Test::Cluster->new('standby');
 $node->init_from_backup($primary, 'backup', has_streaming => 1);
 $node->append_conf('postgresql.conf',
-	"walsizer.enable = on\nmax_wal_size = 4MB\ncheckpoint_timeout = 5min\n");
+	"walsizer.enable = on\nmax_wal_size = 4MB\ncheckpoint_timeout = 1h\n");
 $node->start;
 wait_for_worker($node);
 $pid = worker_pid($node);

@@ -130,7 +130,7 @@ cmp_ok($node->safe_psql('postgres', "SELECT pg_wal_lsn_diff(pg_current_wal_lsn()
 	'>', 1900 * $fills, 'that was several times the size of the volume');
 is(log_count($node, qr/PANIC|No space left/, $offset), 0, 'the volume was never full');
 
-wait_for($node, "limited_by = 'disk'");
+wait_for($node, "limited_by = 'disk' AND own_size IS NOT NULL");
 $status = status($node);
 cmp_ok($status->{own_size}, '>', 64 * MB, 'walsizer has raised');
 cmp_ok($status->{own_size}, '<=', $most, 'as far as the bound allows');
@@ -158,6 +158,8 @@ is($node->safe_psql('postgres', "SELECT checksum($_)"),
 
 # ---- the volume grows
 
+# A checkpoint is to remove what is old, and not to keep it for later.
+set_conf($node, 'wal_recycle = off');
 resize_volume(1, 1200);
 wait_for($node, 'disk_limit >= ' . (half_mb(1200) - 96) * MB);
 wait_for($node, "limited_by IS NULL OR limited_by <> 'disk' OR disk_limit > 400 * 1048576");
@@ -223,6 +225,9 @@ $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 wait_for($node, 'disk_limit >= 140 * 1048576');
 write_ballast($volume, 260);
+# The next sample is to see a load of seconds.
+my $seen = status($node)->{sampled_at};
+wait_for($node, "sampled_at > '$seen'");
 my $load = start_load($node, 2);
 $node->poll_query_until('postgres',
 	"SELECT count(*) > 0 FROM walsizer_history WHERE bound = 'disk'")

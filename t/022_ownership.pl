@@ -10,13 +10,14 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use WalsizerTest;
 
-# Cycles of five minutes: nothing happens but what is asked for.
-my $conf   = "walsizer.predict = off\ncheckpoint_timeout = 5min\n";
+# Cycles of an hour: nothing happens but what is asked for.
+my $conf   = "walsizer.predict = off\ncheckpoint_timeout = 1h\n";
 my $node   = make_node('node', conf => $conf);
 my $reload = qr/received SIGHUP, reloading configuration files/;
 my $edited = 'max_wal_size was edited in the configuration file';
@@ -33,6 +34,8 @@ sub raise
 	wait_for_worker($node);
 	$old = setting_mb($node);
 	force_checkpoints($node, 3 * capacity_mb($old, 1, 0.9));
+	# none is under way whose record would be demand of later
+	$node->safe_psql('postgres', 'CHECKPOINT');
 	like(evaluate($node), qr/^raise: .*applied\)$/, "$what: raised");
 	my $new = setting_mb($node);
 	cmp_ok($new, '>', $old, "$what: from $old MB");
@@ -234,8 +237,25 @@ set_conf($node, 'walsizer.dry_run = off');
 
 $raised = raise('edited and reverted');
 $node->append_conf('postgresql.conf', 'max_wal_size = 8MB');
-$node->psql('postgres', 'SELECT pg_reload_conf(), walsizer_revert() / 1048576',
-	stdout => \$stdout, stderr => \$stderr);
+# The worker meets both at once, whichever is there first: it is stopped, maybe
+# with the lock that the session needs.
+$pid = worker_pid($node);
+kill 'STOP', $pid or die $!;
+my $session = IPC::Run::start(
+	[
+		'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
+		'SELECT pg_reload_conf(), walsizer_revert() / 1048576'
+	],
+	'<', \undef, '>', \$stdout, '2>', \$stderr);
+$node->poll_query_until('postgres', <<'END') or die 'walsizer_revert() does not wait';
+SELECT count(*) = 1 FROM pg_stat_activity
+WHERE query LIKE '%walsizer_revert%' AND pid <> pg_backend_pid()
+  AND wait_event_type IN ('Extension', 'LWLock')
+END
+wait_for_log_line($node, $reload, $offset);
+kill 'CONT', $pid or die $!;
+$session->finish;
+chomp $stdout;
 is($stdout, 't|8', 'edited and reverted: what was edited is in force');
 unlike($stderr, qr/was not set by walsizer|ERROR/, 'edited and reverted: which is said');
 is(last_event($node)->{number}, $number + 1, 'edited and reverted: in one step');

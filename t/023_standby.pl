@@ -158,13 +158,15 @@ my $promoted = log_offset($standby);
 set_conf($_, "wal_keep_size = '300MB'") foreach $primary, $standby;
 $standby->promote;
 stop_load($load);
-$load  = start_load($standby, $rate);
 wait_for($standby, "role = 'primary'");
 pass('promotion: the same worker goes on');
 cmp_ok(status($standby)->{own_size}, '>=', $needed * MB, 'promotion: with its size');
 
-# The first checkpoint is the promotion's own; the two intervals begin with it.
+# The first checkpoint is the promotion's own; the two intervals begin with it, and
+# so does the load: until the redo pointer has moved, each segment that is filled
+# asks for a checkpoint that comes after it.
 wait_for_log_line($standby, qr/checkpoint starting: force/, $promoted);
+$load = start_load($standby, $rate);
 wait_for_sample($standby);
 $promoted = log_offset($standby);
 my $forced = status($standby)->{checkpoints_forced};
