@@ -226,8 +226,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 wait_for($node, 'disk_limit >= 140 * 1048576');
 write_ballast($volume, 260);
 # The next sample is to see a load of seconds.
-my $seen = status($node)->{sampled_at};
-wait_for($node, "sampled_at > '$seen'");
+wait_for_sample($node);
 my $load = start_load($node, 2);
 $node->poll_query_until('postgres',
 	"SELECT count(*) > 0 FROM walsizer_history WHERE bound = 'disk'")

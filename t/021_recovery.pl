@@ -31,7 +31,26 @@ CREATE TABLE load AS SELECT n, 0 AS v, repeat('x', 40) AS filler FROM generate_s
 CREATE INDEX ON load (v);
 END
 
-# Returns the estimate made just before the crash, and the seconds it took.
+# The workers that measure a recovery, of this server.
+sub watchers
+{
+	my ($node) = @_;
+	my $parent = $node->{_pid};
+	my @found;
+
+	foreach my $dir (glob '/proc/[0-9]*')
+	{
+		# a process may end meanwhile
+		my $title = eval { slurp_file("$dir/cmdline") } // '';
+		my $stat  = eval { slurp_file("$dir/stat") }    // '';
+		push @found, $dir if $title =~ /recovery watcher/ && $stat =~ /^\d+ \(.*\) \S $parent /;
+	}
+	return @found;
+}
+
+# Returns the estimate made just before the crash, and the seconds it took.  The
+# worker that measures has then ended, and said what it has to say: nothing, if it
+# came too late, or if there was too little to measure.
 sub crash
 {
 	my ($node) = @_;
@@ -54,40 +73,19 @@ END
 	kill 'KILL', $node->{_pid};
 	start_after_kill($node);
 	wait_for_worker($node);
+	wait_until('the worker that measures has ended', sub { return !watchers($node) });
 	$line = slurp_file($node->logfile, $offset);
 	$line =~ /redo done at .* elapsed: ([\d.]+) s/ or die 'there was no recovery';
 	return ($estimate, $1);
 }
 
-# The workers that measure a recovery, of this server.
-sub watchers
-{
-	my ($node) = @_;
-	my $parent = $node->{_pid};
-	my @found;
-
-	foreach my $dir (glob '/proc/[0-9]*')
-	{
-		# a process may end meanwhile
-		my $title = eval { slurp_file("$dir/cmdline") } // '';
-		my $stat  = eval { slurp_file("$dir/stat") }    // '';
-		push @found, $dir if $title =~ /recovery watcher/ && $stat =~ /^\d+ \(.*\) \S $parent /;
-	}
-	return @found;
-}
-
-# The worker that measures has then ended, and said what it has to say.  It says
-# nothing if it came too late, or if there was too little to measure.
 sub load_and_crash
 {
 	my ($node, $updates) = @_;
-	my @seen;
 
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	$node->safe_psql('postgres', "UPDATE load SET v = v + n") for 1 .. $updates;
-	@seen = crash($node);
-	wait_until('the worker that measures has ended', sub { return !watchers($node) });
-	return @seen;
+	return crash($node);
 }
 
 $status = status($node);
@@ -106,7 +104,6 @@ foreach my $updates (2, 2, 4, 6)
 }
 is(status($node)->{replay_rate_source}, 'measured', 'after a recovery the rate is measured');
 cmp_ok(status($node)->{replay_rate}, '!=', 40 * MB, 'and is not what was assumed');
-is(scalar(watchers($node)), 0, 'the worker that measures has ended');
 
 # What one recovery took is told from the one before, if the machine did not stall
 # in one of the two.
@@ -183,7 +180,6 @@ for (1 .. 5)
 	my $size = status($node)->{own_size} / MB;
 	cmp_ok($size, '>', 32, 'bound: more than was found');
 	($estimate, $took) = crash($node);
-	wait_until('the worker that measures has ended', sub { return !watchers($node) });
 	note(sprintf('bound of %d s: %d MB, %.2f s estimated, took %.2f s', $bound, $size, $estimate, $took));
 	$good = $took < 3 * $bound && $took > 0.65 / 3 * $bound;
 	last if $good;
