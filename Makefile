@@ -19,6 +19,7 @@ OBJS = \
 	walsizer_record.o \
 	walsizer_recovery.o \
 	walsizer_report.o \
+	walsizer_request.o \
 	walsizer_rows.o \
 	walsizer_sample.o \
 	walsizer_state.o \

@@ -19,11 +19,14 @@
 #include "walsizer_memory.h"
 #include "walsizer_policy.h"
 
-/* What SQL functions may ask of the worker; a bit mask. */
-#define WALSIZER_ASK_EVALUATE		0x01
-#define WALSIZER_ASK_REVERT			0x02
-#define WALSIZER_ASK_RESET			0x04
-#define WALSIZER_ASK_BOOST			0x08
+/* What SQL functions may ask of the worker. */
+typedef enum WalsizerAsk
+{
+	WALSIZER_ASK_EVALUATE,
+	WALSIZER_ASK_REVERT,
+	WALSIZER_ASK_RESET,
+	WALSIZER_ASK_BOOST,
+} WalsizerAsk;
 
 /* What an attempt to change the setting led to. */
 typedef struct WalsizerApplied
@@ -33,21 +36,51 @@ typedef struct WalsizerApplied
 	char		message[WALSIZER_MESSAGE_SIZE]; /* empty if all is well */
 } WalsizerApplied;
 
-/* The answer to all requests up to a ticket that were not answered before. */
 typedef struct WalsizerAnswer
 {
-	uint64		ticket;
 	WalsizerDecision decision;
 	WalsizerApplied applied;	/* what came of the decision */
 	WalsizerApplied reverted;	/* and of walsizer_revert() */
 } WalsizerAnswer;
 
+/* A request, and the answer to it: see walsizer_request.c. */
+typedef enum WalsizerSlotState
+{
+	WALSIZER_SLOT_FREE = 0,
+	WALSIZER_SLOT_ASKED,
+	WALSIZER_SLOT_TAKEN,		/* the worker is at it */
+	WALSIZER_SLOT_ANSWERED,
+} WalsizerSlotState;
+
+typedef struct WalsizerRequest
+{
+	WalsizerSlotState state;
+	uint64		ticket;			/* counts up, in the order of asking */
+	int			worker_pid;		/* who is to answer */
+	bool		abandoned;		/* nobody waits for the answer */
+	WalsizerAsk what;
+	int64		boost;			/* MB, 0: end the planned load */
+	int64		boost_ms;		/* how long it lasts */
+	WalsizerAnswer answer;
+} WalsizerRequest;
+
 /* postgresql.auto.conf does not set max_wal_size; or to nothing that makes sense. */
 #define WALSIZER_NO_LINE			0
 #define WALSIZER_BAD_LINE			(-1)
 
-/* So many answers are kept, for those who wake up late. */
-#define WALSIZER_ANSWER_SLOTS		8
+/* What is found in postgresql.auto.conf; a note only if it speaks of the size. */
+typedef struct WalsizerAutoConf
+{
+	int64		size;			/* MB, or one of the two above */
+	WalsizerNote note;
+} WalsizerAutoConf;
+
+/* Why an administrator's line is not overwritten. */
+#define WALSIZER_PENDING \
+	"a change of max_wal_size in \"postgresql.auto.conf\" awaits a reload"
+
+/* So many sessions can wait for an answer at a time. */
+#define WALSIZER_REQUEST_SLOTS		16
 
 /* Nobody plans a load for longer. */
 #define WALSIZER_BOOST_MOST_DAYS	31
@@ -75,17 +108,21 @@ typedef struct WalsizerShared
 	TimestampTz started_at;		/* when the counts in state began */
 
 	/*
-	 * What the files say of max_wal_size (MB), as of which reload: without
-	 * postgresql.auto.conf (0: not known yet), whether that could be put into
-	 * force, and what postgresql.auto.conf itself says
+	 * What the configuration files without postgresql.auto.conf say of
+	 * max_wal_size (MB; 0: not known yet), as of which reload, and whether that
+	 * could be put into effect.
 	 */
 	int64		configured;
 	bool		configured_valid;
-	int64		auto_conf;		/* WALSIZER_NO_LINE, WALSIZER_BAD_LINE */
 	TimestampTz files_reloaded;
+	int64		reloads;		/* that took effect */
 
-	/* the planned load: its size (MB, 0: none), and until when */
+	/*
+	 * The planned load: its size (MB, 0: none), and when it ends, in ms of the
+	 * monotonic clock; boost_until is for people.
+	 */
 	int64		boost;
+	int64		boost_end;
 	TimestampTz boost_until;
 
 	/* the last crash recovery: WAL replayed, and in which time; 0: none yet */
@@ -95,19 +132,16 @@ typedef struct WalsizerShared
 	/* the last attempt that did not succeed; outcome "noted": none */
 	WalsizerApplied trouble;
 	TimestampTz trouble_at;
+	int64		trouble_reloads;	/* as many there had been */
 
 	/* what has been said already, so that it is not said again */
 	int64		dry_run_size;	/* MB, what the last dry run came to */
 	int64		warned_limit[WALSIZER_BOUNDS];	/* MB; 0: not warned of this
 												 * bound */
 
-	/* requests: tickets count up */
-	int			asked;			/* WALSIZER_ASK_* */
-	int64		asked_boost;	/* what the boost is to become */
-	TimestampTz asked_boost_until;
-	uint64		asked_ticket;
-	WalsizerAnswer answers[WALSIZER_ANSWER_SLOTS];	/* the last ones: a ring */
-	int			next_answer;
+	/* requests and answers */
+	uint64		last_ticket;
+	WalsizerRequest requests[WALSIZER_REQUEST_SLOTS];
 	ConditionVariable answered;
 
 	/* the history: a ring, slot (number - 1) % slots */
@@ -164,18 +198,24 @@ extern void walsizer_take_disk(WalsizerSample *sample);
 extern int64 walsizer_monotonic_ms(void);
 
 /* walsizer_files.c */
-extern bool walsizer_stands_in_auto_conf(void);
+extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);
 extern void walsizer_read_files(void);
-extern void walsizer_read_files_late(void);
-extern void walsizer_note_line(void);
 extern bool walsizer_change_is_pending(void);
+extern bool walsizer_own_line_waits(void);
+extern WalsizerOutcome walsizer_write_auto_conf(int64 mb, const WalsizerNote *note,
+												const char **message);
 
 /* walsizer_apply.c */
-extern void walsizer_apply_set(int64 mb, const char *note, WalsizerApplied *applied);
-extern void walsizer_apply_reset(WalsizerApplied *applied);
+extern void walsizer_apply(int64 mb, const WalsizerNote *note, WalsizerApplied *applied);
 extern void walsizer_reread_configuration(void);
 extern const char *walsizer_apply_obstacle(WalsizerOutcome *outcome);
 extern const char *walsizer_apply_obstacle_now(WalsizerOutcome *outcome);
+
+/* walsizer_request.c */
+extern bool walsizer_something_asked(void);
+extern WalsizerRequest *walsizer_take_request(void);
+extern void walsizer_give_answer(WalsizerRequest *request, const WalsizerAnswer *answer);
+extern WalsizerAnswer walsizer_ask(WalsizerAsk what, int64 boost, int64 boost_ms);
 
 /* walsizer_recovery.c */
 extern PGDLLEXPORT void walsizer_recovery_main(Datum main_arg);
@@ -186,6 +226,7 @@ extern WalsizerShared *walsizer_shared;
 extern void walsizer_state_install_hooks(void);
 extern void walsizer_state_load(void);
 extern void walsizer_state_save(void);
+extern bool walsizer_write_all(int fd, const char *text, size_t length);
 extern void walsizer_state_add_event(const WalsizerEvent *event);
 extern void walsizer_state_follow_up(int64 size, int64 forced);
 extern int64 walsizer_state_first_event(const WalsizerShared *shared);

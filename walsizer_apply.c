@@ -1,13 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * walsizer_apply.c
- *	  Changing max_wal_size: ALTER SYSTEM, reload, and a look at what came of
- *	  it.  The only writer of configuration; it is handed a number.
+ *	  Changing max_wal_size: write, reload, and compare.
  *
- * ALTER SYSTEM merely writes postgresql.auto.conf.  Whether the value takes
- * effect is seen after a reload only: an error anywhere in the configuration
- * refuses the reload as a whole, a value on the command line outranks every
- * file.  So each attempt ends with a comparison.
+ * Whether a value in postgresql.auto.conf takes effect is seen after a reload
+ * only: an error anywhere in the configuration refuses the reload as a whole, a
+ * value on the command line outranks every file.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -19,10 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "access/xact.h"
 #include "access/xlog.h"
 #include "miscadmin.h"
-#include "nodes/parsenodes.h"
 #include "postmaster/interrupt.h"
 #include "storage/latch.h"
 #include "utils/guc.h"
@@ -33,9 +29,6 @@
 
 /* How long to wait for our own reload after asking for it. */
 #define RELOAD_WAIT_MS		10000
-
-/* The setting that tells whose the value beside it is. */
-#define NOTE				"walsizer.last_written"
 
 /* A message that is cut ends before the character that was cut, in any encoding. */
 static void
@@ -92,93 +85,7 @@ walsizer_apply_obstacle_now(WalsizerOutcome *outcome)
 	if (obstacle != NULL || !walsizer_change_is_pending())
 		return obstacle;
 	*outcome = WALSIZER_OVERRIDDEN;
-	return "a change of max_wal_size in \"" PG_AUTOCONF_FILENAME "\" awaits a reload";
-}
-
-/* ALTER SYSTEM SET of that setting, or RESET if value is NULL. */
-static AlterSystemStmt *
-make_statement(const char *name, const char *value)
-{
-	AlterSystemStmt *statement = makeNode(AlterSystemStmt);
-	VariableSetStmt *set = makeNode(VariableSetStmt);
-
-	set->kind = VAR_RESET;
-	set->name = pstrdup(name);
-	if (value != NULL)
-	{
-		A_Const    *constant = makeNode(A_Const);
-
-		constant->val.sval.type = T_String;
-		constant->val.sval.sval = pstrdup(value);
-		constant->location = -1;
-		set->kind = VAR_SET_VALUE;
-		set->args = list_make1(constant);
-	}
-	statement->setstmt = set;
-	return statement;
-}
-
-/*
- * Write postgresql.auto.conf.  Needs a transaction for the check of privileges
- * only.  An error may leave the server's lock on the file held: aborting the
- * transaction releases it.
- */
-static bool
-write_setting(const char *name, const char *value, WalsizerApplied *applied)
-{
-	MemoryContext context = CurrentMemoryContext;
-	volatile bool written = false;
-
-	PG_TRY();
-	{
-		StartTransactionCommand();
-		AlterSystemSetConfigFile(make_statement(name, value));
-		CommitTransactionCommand();
-		written = true;
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		AbortCurrentTransaction();
-		set_message(applied, error->message);
-		FreeErrorData(error);
-	}
-	PG_END_TRY();
-
-	MemoryContextSwitchTo(context);
-	return written;
-}
-
-/*
- * Write the value (MB, 0: remove the line) and the note on it (NULL: remove
- * that).  The note comes first and goes last: whoever copies the file in between
- * has a note without its value, which says nothing, and not the contrary.  A
- * note that stays behind does no harm either.
- */
-static bool
-write_value_and_note(int64 mb, const char *note, WalsizerApplied *applied)
-{
-	const char *value = mb > 0 ? psprintf(INT64_FORMAT "MB", mb) : NULL;
-	bool		written;
-
-	if (note != NULL && !write_setting(NOTE, note, applied))
-		return false;
-	written = write_setting("max_wal_size", value, applied);
-	/* whatever the answer: an error may come when the file is there already */
-	walsizer_note_line();
-	if (!written)
-		return false;
-	if (note == NULL && walsizer_last_written[0] != '\0')
-	{
-		WalsizerApplied ignored;
-
-		(void) write_setting(NOTE, NULL, &ignored);
-	}
-	return true;
+	return WALSIZER_PENDING;
 }
 
 /* This process was told to reread the configuration: do so. */
@@ -189,8 +96,10 @@ walsizer_reread_configuration(void)
 
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
-	if (PgReloadTime != reloaded_before)	/* it was not refused */
-		walsizer_read_files();
+	if (PgReloadTime == reloaded_before)
+		return;					/* it was refused */
+	walsizer_shared->reloads++;
+	walsizer_read_files();
 }
 
 /*
@@ -228,64 +137,47 @@ reload(void)
 	return true;
 }
 
-/* Write, reload, compare.  mb is 0 for "remove the line". */
-static void
-apply(int64 mb, const char *note, WalsizerApplied *applied)
-{
-	TimestampTz reloaded_before = PgReloadTime;
-	const char *obstacle = walsizer_apply_obstacle_now(&applied->outcome);
-
-	applied->message[0] = '\0';
-	applied->in_force = max_wal_size_mb;
-	if (obstacle != NULL)
-	{
-		set_message(applied, obstacle);
-		return;
-	}
-
-	applied->outcome = WALSIZER_FAILED;
-	if (!write_value_and_note(mb, note, applied))
-		return;
-	if (!reload())
-	{
-		/* it is in the file, and comes into force when the server gets to it */
-		applied->outcome = WALSIZER_REFUSED;
-		set_message(applied, "the server has not reloaded its configuration");
-		return;
-	}
-
-	applied->in_force = max_wal_size_mb;
-	if (mb == 0 ? PgReloadTime != reloaded_before : max_wal_size_mb == mb)
-		applied->outcome = WALSIZER_APPLIED;
-	else if (PgReloadTime == reloaded_before)
-	{
-		applied->outcome = WALSIZER_REFUSED;
-		set_message(applied, "an error in the configuration files keeps the reload from taking effect");
-	}
-	else
-	{
-		applied->outcome = WALSIZER_OVERRIDDEN;
-		set_message(applied, "somebody else changed max_wal_size at the same moment");
-	}
-}
-
 /*
- * Set max_wal_size to mb (MB, at least two segments) for the whole server, with
- * a note beside it, or none if note is NULL.
+ * Give max_wal_size this value (MB, at least two segments) for the whole server,
+ * with a note beside it that says whose it is.  Without a note (NULL) the value is
+ * the administrator's; 0 MB removes the line.
  *
  * Waits up to 10 seconds, with interrupts.  Never raises an error for what can
  * go wrong with the setting: see applied->outcome and its message.
  */
 void
-walsizer_apply_set(int64 mb, const char *note, WalsizerApplied *applied)
+walsizer_apply(int64 mb, const WalsizerNote *note, WalsizerApplied *applied)
 {
-	Assert(mb > 0);
-	apply(mb, note, applied);
-}
+	int64		reloads = walsizer_shared->reloads;
+	const char *message = walsizer_apply_obstacle_now(&applied->outcome);
 
-/* Remove max_wal_size and the note from postgresql.auto.conf; otherwise as above. */
-void
-walsizer_apply_reset(WalsizerApplied *applied)
-{
-	apply(0, NULL, applied);
+	applied->message[0] = '\0';
+	applied->in_force = max_wal_size_mb;
+	if (message == NULL)
+	{
+		applied->outcome = walsizer_write_auto_conf(mb, note, &message);
+		if (applied->outcome == WALSIZER_APPLIED && !reload())
+		{
+			/* the value takes effect when the server gets to it */
+			applied->outcome = WALSIZER_REFUSED;
+			message = "the server has not reloaded its configuration";
+		}
+	}
+	if (message != NULL)
+	{
+		set_message(applied, message);
+		return;
+	}
+
+	applied->in_force = max_wal_size_mb;
+	if (walsizer_shared->reloads == reloads)
+	{
+		applied->outcome = WALSIZER_REFUSED;
+		set_message(applied, "an error in the configuration files keeps the reload from taking effect");
+	}
+	else if (mb > 0 && max_wal_size_mb != mb)
+	{
+		applied->outcome = WALSIZER_OVERRIDDEN;
+		set_message(applied, "an administrator changed max_wal_size at the same moment");
+	}
 }

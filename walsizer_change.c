@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * walsizer_change.c
- *	  Carrying out a decision: apply it, note whose value it is, record it.
+ *	  Carrying out a decision: apply it, remember whose value it is, record it.
  *
  * For the worker only, which alone writes what it needs of shared memory and so
  * reads it without the lock.
@@ -12,53 +12,27 @@
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
+
 #include "walsizer.h"
 #include "walsizer_memory.h"
 
-/* Note which value we are about to write, or that we could not. */
-static void
-note_written(int64 mb, int64 returning)
-{
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_wrote(&walsizer_shared->state, mb);
-	walsizer_returns(&walsizer_shared->state, returning);
-	LWLockRelease(walsizer_shared->lock);
-}
-
 /*
- * Try to put mb into force (dry run: only say so).
+ * Try to give max_wal_size this value (MB; dry run: only say so).
  *
- * That the value is ours is on disk before the value itself is: if the server
- * crashes in between, the next start finds an intention without effect, and
- * not an effect that nobody owns.
+ * Whose value it is, and what it replaced, is on disk with the value itself: in
+ * the note beside it.  So the state file can wait until the value is in effect.
  */
 static void
 try_change(int64 mb, WalsizerApplied *applied)
 {
 	const WalsizerState *state = &walsizer_shared->state;
-	int64		written_before = state->written;
-	int64		returning_before = state->returning;
 	WalsizerNote note = {mb, state->found, state->found_by_alter_system};
-	char		text[WALSIZER_NOTE_SIZE];
-	const char *obstacle;
 
 	if (walsizer_dry_run)
-	{
 		applied->outcome = WALSIZER_DRY_RUN;
-		return;
-	}
-	obstacle = walsizer_apply_obstacle_now(&applied->outcome);
-	if (obstacle != NULL)
-	{
-		strlcpy(applied->message, obstacle, sizeof(applied->message));
-		return;
-	}
-	note_written(mb, 0);
-	walsizer_state_save();
-	walsizer_note_format(&note, text);
-	walsizer_apply_set(mb, text, applied);
-	if (walsizer_shared->auto_conf != mb)	/* it was not written */
-		note_written(written_before, returning_before);
+	else
+		walsizer_apply(mb, &note, applied);
 }
 
 /*
@@ -106,13 +80,49 @@ walsizer_change_setting(const WalsizerDecision *decision, const WalsizerSample *
 	walsizer_record_attempt(&event, applied, &decision->figures);
 }
 
+/* Remember what is to be in effect when our line is gone, or 0, on disk too. */
+static void
+remember_return(int64 mb)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_returns(&walsizer_shared->state, mb);
+	LWLockRelease(walsizer_shared->lock);
+	walsizer_state_save();
+}
+
 /*
- * Remove our line, or put back the line that was there: because
- * walsizer_revert() asks for it, or to make way for an administrator's edit.  A
- * value with which the server would not start is not uncovered: then a line with
- * what was found stays, or with two segments if that was less.  Where nothing is
- * ours, nothing is done: the outcome is "noted".  Waits as long as
- * walsizer_apply_reset() does; takes the lock for an instant only.
+ * Remove our line, or put back the line that was there before it.  A value with
+ * which the server would not start stays hidden: then a line with the original
+ * value remains, or with two segments if that was less.
+ *
+ * What is to be in effect is remembered before the line goes.  If this process or
+ * the server dies in between, the next worker knows that it was us who removed
+ * the line, and finishes what was begun.
+ */
+static void
+try_return(int64 target, WalsizerApplied *applied)
+{
+	const WalsizerState *state = &walsizer_shared->state;
+	int64		least = 2 * (wal_segment_size / WALSIZER_MB);
+	int64		line = 0;
+
+	if (state->found_by_alter_system || !walsizer_shared->configured_valid)
+		line = target = Max(state->found, least);
+	else if (walsizer_shared->configured > 0)
+		target = walsizer_shared->configured;
+	remember_return(target);
+	walsizer_apply(line, NULL, applied);
+	/* a refused line comes into effect with a later reload */
+	if (applied->outcome != WALSIZER_APPLIED && applied->outcome != WALSIZER_REFUSED)
+		remember_return(0);
+}
+
+/*
+ * Return to the administrator's value: because walsizer_revert() asks for it, to
+ * make way for an edit, or to finish what an earlier worker began.  Where nothing
+ * is ours, nothing is done: the outcome is "noted".  A dry run makes way for no
+ * edit.  Waits as long as walsizer_apply() does; takes the lock for an instant
+ * only.
  */
 void
 walsizer_give_back(const WalsizerDecision *decision, const WalsizerSample *sample,
@@ -120,20 +130,19 @@ walsizer_give_back(const WalsizerDecision *decision, const WalsizerSample *sampl
 {
 	WalsizerState *state = &walsizer_shared->state;
 	int64		in_force = walsizer_shared->sample.settings.max_wal_size;
-	int64		least = 2 * sample->settings.segment_size / WALSIZER_MB;
 	WalsizerEvent event = walsizer_make_event(decision, sample, in_force);
 
 	if (decision->reason == WALSIZER_BECAUSE_EDITED)
 		event.action = WALSIZER_EXTERNAL;
 	memset(applied, 0, sizeof(*applied));
 	applied->in_force = in_force;
-	if (state->own == 0 && state->written == 0)
+	if (state->own == 0 && !walsizer_own_line_waits())
 		return;
 
-	if (state->found_by_alter_system || !walsizer_shared->configured_valid)
-		walsizer_apply_set(Max(state->found, least), NULL, applied);
+	if (walsizer_dry_run && decision->reason == WALSIZER_BECAUSE_EDITED)
+		applied->outcome = WALSIZER_DRY_RUN;
 	else
-		walsizer_apply_reset(applied);
+		try_return(decision->target, applied);
 
 	if (applied->outcome == WALSIZER_APPLIED)
 	{
@@ -142,12 +151,6 @@ walsizer_give_back(const WalsizerDecision *decision, const WalsizerSample *sampl
 		publish_in_force(applied->in_force);
 		LWLockRelease(walsizer_shared->lock);
 		event.new_size = applied->in_force;
-	}
-	else if (applied->outcome == WALSIZER_REFUSED)
-	{
-		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-		walsizer_returns(state, decision->target);
-		LWLockRelease(walsizer_shared->lock);
 	}
 	walsizer_record_attempt(&event, applied, &decision->figures);
 }

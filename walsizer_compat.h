@@ -125,18 +125,6 @@ walsizer_alter_system_allowed(void)
 #endif
 }
 
-/*
- * 17: a transaction may be limited in time.  Not that in which the worker writes
- * a setting: it would end the worker, with the setting written and not recorded.
- */
-static inline void
-walsizer_ignore_transaction_timeout(void)
-{
-#if PG_VERSION_NUM >= 170000
-	SetConfigOption("transaction_timeout", "0", PGC_SUSET, PGC_S_OVERRIDE);
-#endif
-}
-
 /* 17: wait events of extensions have names. */
 static inline uint32
 walsizer_wait_event(void)

@@ -1,11 +1,19 @@
 /*-------------------------------------------------------------------------
  *
  * walsizer_files.c
- *	  What the configuration files say of max_wal_size.
+ *	  What the configuration files say of max_wal_size, whose value that is, and
+ *	  whether it awaits a reload.  The only reader of these files, and the only
+ *	  writer of postgresql.auto.conf.
  *
- * The value in force is not all: an edit may be hidden underneath our line, and
- * an ALTER SYSTEM may await its reload.  What was read is kept in shared memory,
- * for this worker and for one that takes its place.
+ * A value of ours is written together with a note on the next line, which says
+ * whose it is and what it replaced.  ALTER SYSTEM changes one setting at a time
+ * and takes its lock for each, so value and note could come apart, by a crash or
+ * by an administrator's ALTER SYSTEM in between.  Here both are replaced under
+ * that lock, in one durable write, which costs no more than one ALTER SYSTEM.
+ *
+ * ALTER SYSTEM appends what it sets at the end of the file.  So a value behind
+ * the note was set by an administrator, even if it is the very value that we
+ * wrote: the note does not speak of it.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -13,147 +21,283 @@
  */
 #include "postgres.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
+#include "storage/fd.h"
+#include "storage/lwlock.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 
 #include "walsizer.h"
 #include "walsizer_compat.h"
 
-/* Does the value in force come from ALTER SYSTEM? */
-bool
-walsizer_stands_in_auto_conf(void)
+#define SIZE				"max_wal_size"
+#define NOTE				"walsizer.last_written"
+#define TMP_FILE			PG_AUTOCONF_FILENAME ".tmp"
+
+/* The record of a setting whose value in effect comes from ALTER SYSTEM, or NULL. */
+static const struct config_generic *
+from_auto_conf(const char *setting_name)
 {
-	const struct config_generic *setting = walsizer_find_setting("max_wal_size");
+	const struct config_generic *setting = walsizer_find_setting(setting_name);
 	const char *name;
 
 	if (setting == NULL || setting->source != PGC_S_FILE || setting->sourcefile == NULL)
-		return false;
+		return NULL;
 	name = last_dir_separator(setting->sourcefile);
 	name = name ? name + 1 : setting->sourcefile;
-	return strcmp(name, PG_AUTOCONF_FILENAME) == 0;
+	return strcmp(name, PG_AUTOCONF_FILENAME) == 0 ? setting : NULL;
 }
 
 /*
- * What a file and those it includes say of max_wal_size: MB, or one of
- * WALSIZER_*_LINE.  False if it is not there or cannot be parsed.
+ * What postgresql.auto.conf said when this process last read its configuration,
+ * as far as it is in effect.  Reads no file.
+ */
+WalsizerAutoConf
+walsizer_auto_conf_in_effect(void)
+{
+	const struct config_generic *size = from_auto_conf(SIZE);
+	const struct config_generic *note = from_auto_conf(NOTE);
+	WalsizerAutoConf conf = {0};
+
+	if (size == NULL)
+		return conf;
+	conf.size = max_wal_size_mb;
+	if (note != NULL && note->sourceline > size->sourceline)
+		conf.note = walsizer_note_parse(walsizer_last_written);
+	if (conf.note.written != conf.size)
+		memset(&conf.note, 0, sizeof(conf.note));
+	return conf;
+}
+
+/* MB that a line of max_wal_size sets, or WALSIZER_BAD_LINE. */
+static int64
+parse_size(const char *value)
+{
+	int			mb;
+
+	return parse_int(value, &mb, GUC_UNIT_MB, NULL) && mb > 0 ? mb : WALSIZER_BAD_LINE;
+}
+
+/*
+ * What a configuration file and those it includes say of max_wal_size, and the
+ * note on it.  False if the file is not there or cannot be parsed.  *items, if
+ * not NULL, receives all of its settings, to be freed by the caller.
  */
 static bool
-read_line(const char *file, int64 *found)
+read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
 {
 	ConfigVariable *head = NULL;
 	ConfigVariable *tail = NULL;
 	bool		parsed = ParseConfigFile(file, true, NULL, 0, 0, DEBUG2, &head, &tail);
 
-	*found = WALSIZER_NO_LINE;
+	memset(conf, 0, sizeof(*conf));
 	/* what cannot be parsed leaves items without a name */
 	for (ConfigVariable *item = head; parsed && item != NULL; item = item->next)
 	{
-		int			mb;
-
-		if (pg_strcasecmp(item->name, "max_wal_size") == 0)
-			*found = parse_int(item->value, &mb, GUC_UNIT_MB, NULL) && mb > 0 ?
-				mb : WALSIZER_BAD_LINE;
+		if (pg_strcasecmp(item->name, SIZE) == 0)
+		{
+			conf->size = parse_size(item->value);
+			memset(&conf->note, 0, sizeof(conf->note));
+		}
+		else if (pg_strcasecmp(item->name, NOTE) == 0)
+			conf->note = walsizer_note_parse(item->value);
 	}
-	FreeConfigVariables(head);
+	if (conf->note.written != conf->size)
+		memset(&conf->note, 0, sizeof(conf->note));
+	if (items != NULL && parsed)
+		*items = head;
+	else
+		FreeConfigVariables(head);
 	return parsed;
 }
 
-/* The same of postgresql.auto.conf, which need not be there. */
-static bool
-read_auto_conf(int64 *line)
-{
-	*line = WALSIZER_NO_LINE;
-	if (access(PG_AUTOCONF_FILENAME, F_OK) != 0 && errno == ENOENT)
-		return true;
-	return read_line(PG_AUTOCONF_FILENAME, line);
-}
-
-static void
-remember_auto_conf(int64 line)
-{
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->auto_conf = line;
-	LWLockRelease(walsizer_shared->lock);
-}
-
 /*
- * Read again what the files say: postgresql.conf and those it includes,
- * underneath a value in postgresql.auto.conf, and that one.  An administrator
- * who edits the former expects an effect, which our line would deny him.
+ * Read again what postgresql.conf and the files it includes say of max_wal_size,
+ * underneath a value in postgresql.auto.conf.  An administrator who edits them
+ * expects an effect, which our line would prevent.
  *
- * An edit counts when it was reloaded: to be called after each reload that took
- * effect, and not in between.  The last answer stays where the value makes no
- * sense, or is one with which the server would not start: that is to remain
- * hidden.  (After a crash of another process all is read anew, also what was
- * not reloaded.)  Takes the lock for an instant.
+ * An edit counts when it was reloaded.  So this is for the moment after a reload
+ * that took effect, and for the start of a server, but not for a worker that takes
+ * the place of another: after a crash of another process the server does not read
+ * its files again.
+ *
+ * The last answer stays where the value makes no sense, or is one with which the
+ * server would not start: our line continues to hide it.  Takes the lock for an
+ * instant.
  */
 void
 walsizer_read_files(void)
 {
-	int64		found;
-	int64		line;
+	WalsizerAutoConf conf;
+	int64		least = 2 * (wal_segment_size / WALSIZER_MB);
 
-	if (!read_line(ConfigFileName, &found) || !read_auto_conf(&line))
+	if (!read_file(ConfigFileName, &conf, NULL))
 		return;
-	if (found == WALSIZER_NO_LINE)
-		found = DEFAULT_MAX_WAL_SEGS * (DEFAULT_XLOG_SEG_SIZE / WALSIZER_MB);
+	if (conf.size == WALSIZER_NO_LINE)
+		conf.size = DEFAULT_MAX_WAL_SEGS * (DEFAULT_XLOG_SEG_SIZE / WALSIZER_MB);
 
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_shared->files_reloaded = PgReloadTime;
-	walsizer_shared->auto_conf = line;
-	walsizer_shared->configured_valid = found >= 2 * (wal_segment_size / WALSIZER_MB);
+	walsizer_shared->configured_valid = conf.size >= least;
 	if (walsizer_shared->configured_valid)
-		walsizer_shared->configured = found;
+		walsizer_shared->configured = conf.size;
 	LWLockRelease(walsizer_shared->lock);
 }
 
+/* What postgresql.auto.conf says; it need not be there. */
+static bool
+read_auto_conf(WalsizerAutoConf *conf, ConfigVariable **items)
+{
+	memset(conf, 0, sizeof(*conf));
+	if (items != NULL)
+		*items = NULL;
+	if (access(PG_AUTOCONF_FILENAME, F_OK) != 0 && errno == ENOENT)
+		return true;
+	return read_file(PG_AUTOCONF_FILENAME, conf, items);
+}
+
 /*
- * The same for a worker that begins: the server may have read its files long ago,
- * or again while there was no worker.  What counts of postgresql.auto.conf is what
- * is in force.  But for a line that makes no sense, and for one of ours that awaits
- * a good reload.
+ * Does this content of the file differ from what is in effect by an
+ * administrator's doing?  Not if the value is one of ours that awaits a good
+ * reload, nor if it is what we returned to.
  */
-void
-walsizer_read_files_late(void)
+static bool
+is_pending(const WalsizerAutoConf *conf)
 {
-	int64		written = walsizer_shared->state.written;
-	int64		line;
+	int64		returning = walsizer_shared->state.returning;
+	WalsizerAutoConf now = walsizer_auto_conf_in_effect();
 
-	if (!read_auto_conf(&line) ||
-		!(line == WALSIZER_BAD_LINE || (line != WALSIZER_NO_LINE && line == written)))
-		line = walsizer_stands_in_auto_conf() ? max_wal_size_mb : WALSIZER_NO_LINE;
-
-	walsizer_read_files();
-	remember_auto_conf(line);
-}
-
-/* We wrote to postgresql.auto.conf; note what stands there now. */
-void
-walsizer_note_line(void)
-{
-	int64		line;
-
-	if (read_auto_conf(&line))
-		remember_auto_conf(line);
+	if (conf->size == now.size || conf->note.written != 0)
+		return false;
+	return returning == 0 ||
+		(conf->size != WALSIZER_NO_LINE && conf->size != returning);
 }
 
 /*
- * Has somebody changed max_wal_size in postgresql.auto.conf, as ALTER SYSTEM
- * does, and not reloaded it yet?  A file that cannot be parsed is no answer.
- * Catches up on walsizer_read_files() if need be.
+ * Has an administrator changed max_wal_size in postgresql.auto.conf, as ALTER
+ * SYSTEM does, and not reloaded it yet?  A file that cannot be parsed is no
+ * answer.  For the worker only.
  */
 bool
 walsizer_change_is_pending(void)
 {
-	int64		line;
+	WalsizerAutoConf conf;
 
-	/* if that did not succeed right after the reload */
-	if (PgReloadTime > walsizer_shared->files_reloaded)
-		walsizer_read_files();
-	return read_auto_conf(&line) && line != walsizer_shared->auto_conf;
+	return read_auto_conf(&conf, NULL) && is_pending(&conf);
+}
+
+/* Is there a value of ours in the file that is not in effect yet? */
+bool
+walsizer_own_line_waits(void)
+{
+	WalsizerAutoConf conf;
+
+	return read_auto_conf(&conf, NULL) && conf.note.written != 0 &&
+		conf.size != walsizer_auto_conf_in_effect().size;
+}
+
+static void
+append_line(StringInfo text, const char *name, const char *value)
+{
+	appendStringInfo(text, "%s = '", name);
+	for (const char *c = value; *c != '\0'; c++)
+	{
+		if (SQL_STR_DOUBLE(*c, true))
+			appendStringInfoChar(text, *c);
+		appendStringInfoChar(text, *c);
+	}
+	appendStringInfoString(text, "'\n");
+}
+
+/* The file with these settings, but our two lines as given, at its end. */
+static char *
+new_text(const ConfigVariable *items, int64 mb, const WalsizerNote *note)
+{
+	StringInfoData text;
+
+	initStringInfo(&text);
+	appendStringInfoString(&text, "# Do not edit this file manually!\n"
+						   "# It will be overwritten by the ALTER SYSTEM command.\n");
+	for (const ConfigVariable *item = items; item != NULL; item = item->next)
+	{
+		if (pg_strcasecmp(item->name, SIZE) != 0 && pg_strcasecmp(item->name, NOTE) != 0)
+			append_line(&text, item->name, item->value);
+	}
+	if (mb > 0)
+		append_line(&text, SIZE, psprintf(INT64_FORMAT "MB", mb));
+	if (note != NULL)
+	{
+		char		value[WALSIZER_NOTE_SIZE];
+
+		walsizer_note_format(note, value);
+		append_line(&text, NOTE, value);
+	}
+	return text.data;
+}
+
+/*
+ * Replace the file as ALTER SYSTEM does; durable_rename() syncs what was written.
+ * NULL, or what went wrong.
+ */
+static char *
+replace_file(const char *text)
+{
+	int			fd = OpenTransientFile(TMP_FILE, O_CREAT | O_RDWR | O_TRUNC | PG_BINARY);
+
+	if (fd < 0)
+		return psprintf("could not open file \"%s\": %m", TMP_FILE);
+	if (!walsizer_write_all(fd, text, strlen(text)))
+	{
+		char	   *message = psprintf("could not write file \"%s\": %m", TMP_FILE);
+
+		CloseTransientFile(fd);
+		unlink(TMP_FILE);
+		return message;
+	}
+	if (CloseTransientFile(fd) != 0 ||
+		durable_rename(TMP_FILE, PG_AUTOCONF_FILENAME, DEBUG1) != 0)
+		return psprintf("could not replace file \"%s\": %m", PG_AUTOCONF_FILENAME);
+	return NULL;
+}
+
+/*
+ * Write max_wal_size (MB; 0: remove the line) and the note on it (NULL: remove
+ * that) to postgresql.auto.conf, in one step.
+ *
+ * Returns "applied"; "overridden" if an administrator's change awaits a reload
+ * there, which is left as it is; or "failed".  *message says why.  Takes the
+ * server's lock on the file for as long as ALTER SYSTEM does, unless there is no
+ * shared memory yet, while the postmaster starts.
+ */
+WalsizerOutcome
+walsizer_write_auto_conf(int64 mb, const WalsizerNote *note, const char **message)
+{
+	WalsizerOutcome outcome = WALSIZER_FAILED;
+	WalsizerAutoConf conf;
+	ConfigVariable *items;
+
+	if (IsUnderPostmaster)
+		LWLockAcquire(AutoFileLock, LW_EXCLUSIVE);
+	if (!read_auto_conf(&conf, &items))
+		*message = "could not parse contents of file \"" PG_AUTOCONF_FILENAME "\"";
+	else
+	{
+		if (IsUnderPostmaster && is_pending(&conf))
+		{
+			outcome = WALSIZER_OVERRIDDEN;
+			*message = WALSIZER_PENDING;
+		}
+		else if ((*message = replace_file(new_text(items, mb, note))) == NULL)
+			outcome = WALSIZER_APPLIED;
+		FreeConfigVariables(items);
+	}
+	if (IsUnderPostmaster)
+		LWLockRelease(AutoFileLock);
+	return outcome;
 }

@@ -25,9 +25,6 @@
 #include "walsizer_compat.h"
 #include "walsizer_rows.h"
 
-/* How long a function waits for the worker; a reload may take ten of them. */
-#define ANSWER_WAIT_MS		30000
-
 PG_FUNCTION_INFO_V1(walsizer_status);
 PG_FUNCTION_INFO_V1(walsizer_history);
 PG_FUNCTION_INFO_V1(walsizer_demand);
@@ -37,116 +34,6 @@ PG_FUNCTION_INFO_V1(walsizer_revert);
 PG_FUNCTION_INFO_V1(walsizer_reset);
 PG_FUNCTION_INFO_V1(walsizer_boost);
 PG_FUNCTION_INFO_V1(walsizer_boost_end);
-
-/*-------------------------------------------------------------------------
- * Access to shared memory
- *-------------------------------------------------------------------------
- */
-
-/* The planned load that is asked for: size (MB, 0: none), and until when. */
-typedef struct BoostPlan
-{
-	int64		size;
-	TimestampTz until;
-} BoostPlan;
-
-/*
- * Put a request (WALSIZER_ASK_*; plan is NULL unless it is for a planned load).
- * Returns its ticket, and the worker that is to answer.
- */
-static uint64
-put_request(int what, const BoostPlan *plan, int *worker_pid)
-{
-	PGPROC	   *worker;
-	uint64		ticket;
-
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	worker = walsizer_shared->worker_proc;
-	*worker_pid = walsizer_shared->worker_pid;
-	if (worker == NULL)
-	{
-		LWLockRelease(walsizer_shared->lock);
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the walsizer worker is not running"),
-				 errhint("After an error it is started again within 10 seconds. If it never starts, see the server log, and make sure that \"max_worker_processes\" leaves room for it.")));
-	}
-	walsizer_shared->asked |= what;
-	if (plan != NULL)
-	{
-		walsizer_shared->asked_boost = plan->size;
-		walsizer_shared->asked_boost_until = plan->until;
-	}
-	ticket = ++walsizer_shared->asked_ticket;
-	SetLatch(&worker->procLatch);
-	LWLockRelease(walsizer_shared->lock);
-	return ticket;
-}
-
-/*
- * The answer to a request, if there is one: the first of those given since.
- * Raises an error if there never will be.
- */
-static bool
-find_answer(uint64 ticket, int worker_pid, WalsizerAnswer *answer)
-{
-	const WalsizerAnswer *found = NULL;
-	bool		gone;
-
-	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
-	for (int i = 0; i < WALSIZER_ANSWER_SLOTS; i++)
-	{
-		const WalsizerAnswer *one = &walsizer_shared->answers[i];
-
-		if (one->ticket >= ticket && (found == NULL || one->ticket < found->ticket))
-			found = one;
-	}
-	if (found != NULL)
-		*answer = *found;
-	gone = walsizer_shared->worker_pid != worker_pid;
-	LWLockRelease(walsizer_shared->lock);
-
-	if (found == NULL && gone)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the walsizer worker ended before it answered"),
-				 errhint("See the server log for the reason, and repeat the command.")));
-	return found != NULL;
-}
-
-/*
- * Ask the worker for something and wait for its answer.  Raises an error if
- * there is no worker, or no answer in time; then what was asked for may still be
- * done.
- */
-static WalsizerAnswer
-ask_worker(int what, const BoostPlan *plan)
-{
-	int64		deadline = walsizer_monotonic_ms() + ANSWER_WAIT_MS;
-	WalsizerAnswer answer;
-	int			worker_pid;
-	uint64		ticket;
-
-	walsizer_check_preloaded();
-	ticket = put_request(what, plan, &worker_pid);
-
-	ConditionVariablePrepareToSleep(&walsizer_shared->answered);
-	while (!find_answer(ticket, worker_pid, &answer))
-	{
-		int64		left = deadline - walsizer_monotonic_ms();
-
-		if (left <= 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("the walsizer worker has not answered within %d seconds",
-							ANSWER_WAIT_MS / 1000),
-					 errhint("See the server log and the view walsizer_status.")));
-		(void) ConditionVariableTimedSleep(&walsizer_shared->answered, (long) left,
-										   walsizer_wait_event());
-	}
-	ConditionVariableCancelSleep();
-	return answer;
-}
 
 /*-------------------------------------------------------------------------
  * walsizer_status()
@@ -398,6 +285,14 @@ walsizer_instructions(PG_FUNCTION_ARGS)
  *-------------------------------------------------------------------------
  */
 
+/* Ask the worker for anything but a planned load: see walsizer_ask(). */
+static WalsizerAnswer
+ask(WalsizerAsk what)
+{
+	walsizer_check_preloaded();
+	return walsizer_ask(what, 0, 0);
+}
+
 /* A decision and what came of it, in words. */
 static Datum
 answer_text(const WalsizerAnswer *answer)
@@ -417,7 +312,7 @@ answer_text(const WalsizerAnswer *answer)
 Datum
 walsizer_evaluate(PG_FUNCTION_ARGS)
 {
-	WalsizerAnswer answer = ask_worker(WALSIZER_ASK_EVALUATE, NULL);
+	WalsizerAnswer answer = ask(WALSIZER_ASK_EVALUATE);
 
 	PG_RETURN_DATUM(answer_text(&answer));
 }
@@ -426,7 +321,7 @@ walsizer_evaluate(PG_FUNCTION_ARGS)
 Datum
 walsizer_revert(PG_FUNCTION_ARGS)
 {
-	WalsizerAnswer answer = ask_worker(WALSIZER_ASK_REVERT, NULL);
+	WalsizerAnswer answer = ask(WALSIZER_ASK_REVERT);
 	const WalsizerApplied *reverted = &answer.reverted;
 
 	if (reverted->outcome == WALSIZER_NOTED)
@@ -449,16 +344,15 @@ walsizer_revert(PG_FUNCTION_ARGS)
 Datum
 walsizer_reset(PG_FUNCTION_ARGS)
 {
-	(void) ask_worker(WALSIZER_ASK_RESET, NULL);
+	(void) ask(WALSIZER_ASK_RESET);
 	PG_RETURN_VOID();
 }
 
-/* Put the request for a planned load; size in MB, 0 ends it. */
+/* Put the request for a planned load; size in MB, 0 ends it; time in ms. */
 static Datum
-ask_boost(int64 mb, TimestampTz until)
+ask_boost(int64 mb, int64 ms)
 {
-	BoostPlan	plan = {mb, until};
-	WalsizerAnswer answer = ask_worker(WALSIZER_ASK_BOOST, &plan);
+	WalsizerAnswer answer = walsizer_ask(WALSIZER_ASK_BOOST, mb, ms);
 	const WalsizerFigures *figures = &answer.decision.figures;
 	int64		whole = mb - mb % (wal_segment_size / WALSIZER_MB);
 
@@ -485,6 +379,7 @@ walsizer_boost(PG_FUNCTION_ARGS)
 																PG_GETARG_DATUM(1)));
 	int64		least = 2 * (int64) wal_segment_size;
 
+	walsizer_check_preloaded();
 	if (bytes < least || bytes / WALSIZER_MB > MAX_KILOBYTES)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -502,12 +397,13 @@ walsizer_boost(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("walsizer.enable is off"),
 				 errhint("Turn walsizer.enable on, or set max_wal_size by hand.")));
-	PG_RETURN_DATUM(ask_boost(bytes / WALSIZER_MB, until));
+	PG_RETURN_DATUM(ask_boost(bytes / WALSIZER_MB, (until - now) / 1000));
 }
 
 /* The announced load is over, or will not come. */
 Datum
 walsizer_boost_end(PG_FUNCTION_ARGS)
 {
+	walsizer_check_preloaded();
 	PG_RETURN_DATUM(ask_boost(0, 0));
 }

@@ -5,7 +5,8 @@
  *
  *		walsizer 1
  *		system <system identifier>
- *		value <found> <found by ALTER SYSTEM> <written> <own> <configured>
+ *		value <found> <found by ALTER SYSTEM> <own> <configured> <returning>
+ *		files <start of the server> <reloaded> <configured> <valid>
  *		boost <size> <until> <size to return to>
  *		replay <bytes> <milliseconds>
  *		numbered <number of the last event that ever was>
@@ -140,9 +141,19 @@ read_value(Reader *reader, WalsizerMemory *memory)
 {
 	return take_number(reader, 0, INT32_MAX, &memory->found) &&
 		take_flag(reader, &memory->found_by_alter_system) &&
-		take_number(reader, 0, INT32_MAX, &memory->written) &&
 		take_number(reader, 0, INT32_MAX, &memory->own) &&
 		take_number(reader, -1, INT32_MAX, &memory->configured) &&
+		take_number(reader, 0, INT32_MAX, &memory->returning) &&
+		line_ended(reader);
+}
+
+static bool
+read_files(Reader *reader, WalsizerMemory *memory)
+{
+	return take_number(reader, INT64_MIN, INT64_MAX, &memory->server_started) &&
+		take_number(reader, INT64_MIN, INT64_MAX, &memory->files_reloaded) &&
+		take_number(reader, 0, INT32_MAX, &memory->files_configured) &&
+		take_flag(reader, &memory->files_valid) &&
 		line_ended(reader);
 }
 
@@ -276,6 +287,8 @@ read_heading(Reader *reader, WalsizerMemory *memory, WalsizerMemoryError *error)
 		return fail(error, reader, "no system identifier");
 	if (!next_line(reader) || !take_word(reader, "value") || !read_value(reader, memory))
 		return fail(error, reader, "no valid line of values");
+	if (!next_line(reader) || !take_word(reader, "files") || !read_files(reader, memory))
+		return fail(error, reader, "no valid line on files");
 	if (!next_line(reader) || !take_word(reader, "boost") || !read_boost(reader, memory))
 		return fail(error, reader, "no valid line on planned loads");
 	if (!next_line(reader) || !take_word(reader, "replay") || !read_replay(reader, memory))
@@ -360,13 +373,16 @@ size_t
 walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
 {
 	size_t		length = 0;
-	int			lines = 6;
+	int			lines = 7;
 
 	APPEND("walsizer %d\nsystem %" PRIu64 "\n",
 		   WALSIZER_MEMORY_VERSION, memory->system_identifier);
 	APPEND("value %" PRId64 " %d %" PRId64 " %" PRId64 " %" PRId64 "\n",
-		   memory->found, memory->found_by_alter_system ? 1 : 0, memory->written,
-		   memory->own, memory->configured);
+		   memory->found, memory->found_by_alter_system ? 1 : 0, memory->own,
+		   memory->configured, memory->returning);
+	APPEND("files %" PRId64 " %" PRId64 " %" PRId64 " %d\n",
+		   memory->server_started, memory->files_reloaded, memory->files_configured,
+		   memory->files_valid ? 1 : 0);
 	APPEND("boost %" PRId64 " %" PRId64 " %" PRId64 "\n",
 		   memory->boost, memory->boost_until, memory->boost_return);
 	APPEND("replay %" PRId64 " %" PRId64 "\n", memory->replay_bytes, memory->replay_ms);

@@ -26,7 +26,7 @@
 #define WALSIZER_LINE_SIZE			1024
 
 /* Most lines that a file can have: heading, peaks, events, end. */
-#define WALSIZER_MEMORY_LINES		(7 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
+#define WALSIZER_MEMORY_LINES		(8 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
 
 typedef enum WalsizerOutcome
 {
@@ -69,9 +69,16 @@ typedef struct WalsizerMemory
 	uint64_t	system_identifier;
 	int64_t		found;			/* MB; see WalsizerState */
 	bool		found_by_alter_system;
-	int64_t		written;
 	int64_t		own;
 	int64_t		configured;
+	int64_t		returning;
+
+	/* what the files said as of that reload; see WalsizerShared */
+	int64_t		server_started; /* a TimestampTz, like the next */
+	int64_t		files_reloaded;
+	int64_t		files_configured;
+	bool		files_valid;
+
 	int64_t		boost;			/* MB, 0: no planned load */
 	int64_t		boost_until;	/* a TimestampTz */
 	int64_t		boost_return;	/* MB, see WalsizerState */

@@ -92,7 +92,6 @@ extern int64_t walsizer_learned_now(WalsizerState *state, const WalsizerSample *
 									int64_t lookback);
 
 /* walsizer_owner.c */
-extern void walsizer_recognize(WalsizerState *state, const WalsizerSample *sample);
 extern bool walsizer_note_owner(WalsizerState *state, const WalsizerSample *sample);
 extern bool walsizer_note_edit(WalsizerState *state, const WalsizerSample *sample);
 extern bool walsizer_is_own_raise(const WalsizerState *state, int64_t in_force);

@@ -44,6 +44,7 @@ walsizer_reason_name(WalsizerReason reason)
 		"walsizer_boost() announced a load",
 		"the load that walsizer_boost() announced is over",
 		"an earlier change took effect with a later reload",
+		"walsizer.enable is off, and max_wal_size as edited in the configuration file is hidden by walsizer's value",
 	};
 
 	return NAME_OF(names, reason);

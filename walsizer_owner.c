@@ -3,7 +3,7 @@
  * walsizer_owner.c
  *	  Whose value is it: the administrator's, or ours, or lent for a while.
  *
- * A value that somebody else has set is adopted and never lowered.  Part of
+ * A value that an administrator has set is adopted and never lowered.  Part of
  * the policy: this file includes no server header.
  *
  * Portions Copyright (c) 2026, the walsizer developers
@@ -19,7 +19,6 @@ adopt(WalsizerState *state, const WalsizerSample *sample)
 	state->found = sample->settings.max_wal_size;
 	state->found_by_alter_system = sample->alter_system;
 	state->configured = sample->configured;
-	state->written = 0;
 	state->own = 0;
 	state->tried = 0;
 	state->returning = 0;
@@ -27,9 +26,9 @@ adopt(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * The value that we wrote last is in force, as sample->settings says.  To be
- * called as soon as that is known: a change by somebody else that comes before
- * the next sample is to be seen as one.
+ * A value that we wrote is in effect, as sample->settings says.  To be called as
+ * soon as that is known: a change by an administrator that comes before the next
+ * sample is to be seen as one.
  */
 void
 walsizer_took_effect(WalsizerState *state, const WalsizerSample *sample)
@@ -45,42 +44,31 @@ walsizer_took_effect(WalsizerState *state, const WalsizerSample *sample)
 	state->changed_at = sample->now;
 	walsizer_note_change(state, sample);
 	state->own = in_force;
+	state->returning = 0;
 }
 
 /*
- * Before the first sample: does memory know the value in force?
- *
- * In a backup, and in what pg_rewind brings, memory and value are files that
- * were copied at different moments, between which we may have raised.  The note
- * was copied together with the value: it tells that the value is ours, and what
- * was found.  Where memory knows the value, memory counts: an administrator may
- * have set what we had written before.
+ * The note says that the value in effect is ours, and what it replaced.  It was
+ * written together with the value, so it is right where memory is not: in a
+ * backup or after pg_rewind, which copy the two files at different moments, or
+ * after a crash between writing the value and remembering it.
  */
-void
-walsizer_recognize(WalsizerState *state, const WalsizerSample *sample)
+static void
+recognize(WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		in_force = sample->settings.max_wal_size;
-	const WalsizerNote *note = &sample->note;
-
-	if (!sample->alter_system || note->written != in_force || note->found <= 0 ||
-		in_force == state->written || in_force == state->own ||
-		(in_force == state->found && state->own == 0))
-		return;
 	if (state->found == 0)
 		state->configured = sample->configured;
-	state->found = note->found;
-	state->found_by_alter_system = note->found_by_alter_system;
-	state->written = in_force;
-	state->own = in_force;
+	state->found = sample->note.found;
+	state->found_by_alter_system = sample->note.found_by_alter_system;
+	walsizer_took_effect(state, sample);
 }
 
 /*
- * Compare the value in force with what we know.  Returns true if somebody else
- * changed it: then it is adopted and left alone for one timeout.
+ * Compare the value in effect with what we know.  Returns true if an administrator
+ * changed it: then it is adopted and left alone for a while.
  *
- * A value of ours that had to wait (for a broken configuration file to be
- * mended) may come into force at any later reload, hence "written" beside
- * "own".
+ * An administrator may also set the very value that we wrote, to keep it: then
+ * there is no note that speaks of it.
  */
 bool
 walsizer_note_owner(WalsizerState *state, const WalsizerSample *sample)
@@ -89,18 +77,16 @@ walsizer_note_owner(WalsizerState *state, const WalsizerSample *sample)
 
 	if (in_force == state->tried)
 		state->tried = 0;
+	if (sample->note.found > 0 && sample->note.written == in_force)
+	{
+		recognize(state, sample);
+		return false;
+	}
 	if (state->found == 0)
 	{
 		adopt(state, sample);
 		return false;
 	}
-	if (state->written != 0 && in_force == state->written)
-	{
-		walsizer_took_effect(state, sample);
-		return false;
-	}
-	if (in_force == state->own)
-		return false;
 	if (state->returning != 0 && in_force == state->returning)
 	{
 		walsizer_given_back(state, in_force);
@@ -145,17 +131,9 @@ walsizer_is_own_raise(const WalsizerState *state, int64_t in_force)
 	return state->own != 0 && in_force == state->own && in_force > state->found;
 }
 
-/* The worker is about to write this value (MB). */
-void
-walsizer_wrote(WalsizerState *state, int64_t max_wal_size_mb)
-{
-	state->written = max_wal_size_mb;
-	state->returning = 0;
-}
-
 /*
- * Our line is gone, but not our value: this one (MB) comes into force with the
- * next reload that the server does not refuse.
+ * Our line is about to go, or gone: this value (MB) takes effect with the next
+ * reload that the server does not refuse.  0: nothing of that kind any more.
  */
 void
 walsizer_returns(WalsizerState *state, int64_t max_wal_size_mb)
@@ -168,7 +146,6 @@ void
 walsizer_given_back(WalsizerState *state, int64_t in_force)
 {
 	state->found = in_force;
-	state->written = 0;
 	state->own = 0;
 	state->tried = 0;
 	state->edit_tried = 0;

@@ -450,8 +450,8 @@ must_settle(const WalsizerState *state, const WalsizerSample *sample,
  * Take in one sample and decide.
  *
  * Any input gives a defined answer; a sample that makes no sense changes
- * nothing.  The caller applies the decision, having told walsizer_wrote()
- * before it writes; the next sample shows what came of it.  Costs O(1).
+ * nothing.  The caller applies the decision; the next sample shows what came of
+ * it.  Costs O(1).
  */
 WalsizerDecision
 walsizer_step(const WalsizerConfig *given, WalsizerState *state,
@@ -467,8 +467,6 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 		return decision;
 
 	walsizer_observe(state, sample, &decision.figures);
-	if (first)
-		walsizer_recognize(state, sample);
 	foreign = walsizer_note_owner(state, sample);
 	edited = walsizer_note_edit(state, sample);
 	walsizer_note_boost(state, sample);
@@ -482,6 +480,8 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 		decision.action = WALSIZER_EXTERNAL;
 		decision.reason = WALSIZER_BECAUSE_CHANGED;
 	}
+	else if (edited && !config.enable)
+		decision.reason = WALSIZER_BECAUSE_HIDDEN;
 	else if (edited && edit_must_wait(state, sample))
 		decision.reason = WALSIZER_BECAUSE_WAITING;
 	else if (edited)

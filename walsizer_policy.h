@@ -75,8 +75,10 @@ typedef enum WalsizerReason
 	WALSIZER_BECAUSE_PLANNED,	/* walsizer_boost() asked for it */
 	WALSIZER_BECAUSE_PLAN_OVER, /* and its time is over */
 	WALSIZER_BECAUSE_LATE,		/* a value that waited is in force now */
+	WALSIZER_BECAUSE_HIDDEN,	/* our value hides an edit, walsizer.enable is
+								 * off */
 } WalsizerReason;
-#define WALSIZER_LAST_REASON		WALSIZER_BECAUSE_LATE
+#define WALSIZER_LAST_REASON		WALSIZER_BECAUSE_HIDDEN
 
 typedef enum WalsizerBound
 {
@@ -107,8 +109,8 @@ typedef struct WalsizerSettings
 } WalsizerSettings;
 
 /*
- * What stands beside a value of ours, in the same file, so that a copy of that
- * file tells whose the value is when no memory fits it.
+ * What stands beside a value of ours, in the same file and written with it: whose
+ * the value is.
  */
 typedef struct WalsizerNote
 {
@@ -150,7 +152,7 @@ typedef struct WalsizerSample
 	bool		counters_reset; /* since the sample before */
 	bool		standby;
 	bool		alter_system;	/* the value stands in postgresql.auto.conf */
-	WalsizerNote note;			/* and so does this */
+	WalsizerNote note;			/* that speaks of the value in effect */
 	int64_t		configured;		/* MB, in force if it did not; -1: not known */
 	int64_t		boost;			/* MB, for a planned load under way; 0: none */
 	bool		evaluate;		/* run the cycle's rules now */
@@ -199,19 +201,18 @@ typedef struct WalsizerPeak
 
 /*
  * Everything remembered from one step to the next.  Plain data, all zeroes
- * means unprimed; "found" to "configured", "boost_return" and "peaks" outlive the
- * server in the state file, the rest does not.
+ * means unprimed; "found" to "boost_return" and "peaks" outlive the server in the state
+ * file, the rest does not.
  */
 typedef struct WalsizerState
 {
 	/* whose value is it, MB; 0: none */
 	int64_t		found;			/* the value that was here before us */
 	bool		found_by_alter_system;	/* it stood in postgresql.auto.conf */
-	int64_t		written;		/* the value we wrote last */
-	int64_t		own;			/* the value we wrote and saw in force */
+	int64_t		own;			/* the value we wrote and saw in effect */
 	int64_t		configured;		/* what the other files said when it was found */
-	int64_t		returning;		/* our line is gone, and this is to be in
-								 * force with the next reload; 0: no */
+	int64_t		returning;		/* our line is going, and this takes effect
+								 * with the next reload; 0: no */
 	int64_t		boost_return;	/* in force before a planned load; 0: none */
 	int64_t		boost;			/* the size for the planned load under way */
 	int64_t		planned_until;	/* so long W contains WAL of a planned load,
@@ -389,7 +390,6 @@ extern int	walsizer_candidates(const WalsizerSettings *settings, int64_t wanted,
 								int64_t *sizes);
 
 /* what became of a decision */
-extern void walsizer_wrote(WalsizerState *state, int64_t max_wal_size_mb);
 extern void walsizer_took_effect(WalsizerState *state, const WalsizerSample *sample);
 extern void walsizer_returns(WalsizerState *state, int64_t max_wal_size_mb);
 extern void walsizer_given_back(WalsizerState *state, int64_t in_force);

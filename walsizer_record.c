@@ -124,6 +124,7 @@ is_news(const WalsizerApplied *applied, int64 mb)
 	{
 		shared->trouble = *applied;
 		shared->trouble_at = GetCurrentTimestamp();
+		shared->trouble_reloads = shared->reloads;
 	}
 	LWLockRelease(shared->lock);
 	return news;
@@ -167,7 +168,7 @@ trouble_is_over(const WalsizerDecision *decision)
 			return walsizer_apply_obstacle_now(&obstacle) == NULL ||
 				(nothing_to_do && figures->wanted <= figures->in_force);
 		case WALSIZER_REFUSED:
-			return PgReloadTime > walsizer_shared->trouble_at;
+			return walsizer_shared->reloads > walsizer_shared->trouble_reloads;
 		case WALSIZER_FAILED:
 			return nothing_to_do || walsizer_dry_run;
 		default:

@@ -254,6 +254,8 @@ walsizer_take_disk(WalsizerSample *sample)
 void
 walsizer_take_sample(WalsizerSample *sample, bool first)
 {
+	WalsizerAutoConf conf;
+
 	memset(sample, 0, sizeof(*sample));
 	sample->now = walsizer_monotonic_ms();
 	sample->hour = (int64) time(NULL) / SECS_PER_HOUR;
@@ -263,7 +265,8 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 		read_primary(sample);
 	read_counters(sample, first);
 	sample->checkpoint_age = first ? read_checkpoint_age() : -1;
-	sample->alter_system = walsizer_stands_in_auto_conf();
-	sample->note = walsizer_note_parse(walsizer_last_written);
+	conf = walsizer_auto_conf_in_effect();
+	sample->alter_system = conf.size != WALSIZER_NO_LINE;
+	sample->note = conf.note;
 	sample->configured = walsizer_shared->configured > 0 ? walsizer_shared->configured : -1;
 }

@@ -3,9 +3,11 @@
  * walsizer_state.c
  *	  Shared memory, the history in it, and the file that outlives both.
  *
- * The file is written at each adjustment and planned load, after a crash recovery
- * and walsizer_reset(), each hour and at the end, to a temporary name first, and
- * it is kept while the server runs: unlike statistics it must survive a crash.
+ * The file is written after each adjustment and crash recovery, before walsizer
+ * removes its line from postgresql.auto.conf, for a planned load and
+ * walsizer_reset(), each hour and at the end, and while a value of ours is in
+ * effect, at the start and after each reload; to a temporary name first.  It is
+ * kept while the server runs: unlike statistics it must survive a crash.
  * Trouble with the file is logged and costs memory at worst, never the worker.
  *
  * Portions Copyright (c) 2026, the walsizer developers
@@ -24,6 +26,7 @@
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
+#include "utils/timestamp.h"
 
 #include "walsizer.h"
 
@@ -187,6 +190,10 @@ copy_memory(void)
 	*state = walsizer_shared->state;
 	memory->boost = walsizer_shared->boost;
 	memory->boost_until = walsizer_shared->boost_until;
+	memory->server_started = PgStartTime;
+	memory->files_reloaded = walsizer_shared->files_reloaded;
+	memory->files_configured = walsizer_shared->configured;
+	memory->files_valid = walsizer_shared->configured_valid;
 	memory->replay_bytes = walsizer_shared->replay_bytes;
 	memory->replay_ms = walsizer_shared->replay_ms;
 	memory->last_event = walsizer_shared->last_event;
@@ -199,13 +206,26 @@ copy_memory(void)
 	memory->system_identifier = GetSystemIdentifier();
 	memory->found = state->found;
 	memory->found_by_alter_system = state->found_by_alter_system;
-	memory->written = state->written;
 	memory->own = state->own;
 	memory->configured = state->configured;
+	memory->returning = state->returning;
 	memory->boost_return = state->boost_return;
 	memcpy(memory->peaks, state->peaks, sizeof(memory->peaks));
 	pfree(state);
 	return memory;
+}
+
+/*
+ * How long the planned load still lasts, ms: by the clock on the wall, which is
+ * all that is known after a start of the machine.  Nobody could have asked for
+ * more than the longest duration.
+ */
+static int64
+boost_left(const WalsizerMemory *memory)
+{
+	int64		left = (memory->boost_until - GetCurrentTimestamp()) / 1000;
+
+	return left <= (WALSIZER_BOOST_MOST_DAYS + 1) * (USECS_PER_DAY / 1000) ? left : 0;
 }
 
 static void
@@ -216,12 +236,19 @@ put_memory(const WalsizerMemory *memory)
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	state->found = memory->found;
 	state->found_by_alter_system = memory->found_by_alter_system;
-	state->written = memory->written;
 	state->own = memory->own;
 	state->configured = memory->configured;
+	state->returning = memory->returning;
 	state->boost_return = memory->boost_return;
 	walsizer_shared->boost = memory->boost;
 	walsizer_shared->boost_until = memory->boost_until;
+	walsizer_shared->boost_end = walsizer_monotonic_ms() + boost_left(memory);
+	if (memory->server_started == PgStartTime)
+	{
+		walsizer_shared->files_reloaded = memory->files_reloaded;
+		walsizer_shared->configured = memory->files_configured;
+		walsizer_shared->configured_valid = memory->files_valid;
+	}
 	if (walsizer_shared->replay_ms == 0)	/* none measured at this start */
 	{
 		walsizer_shared->replay_bytes = memory->replay_bytes;
@@ -243,9 +270,9 @@ put_memory(const WalsizerMemory *memory)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/* Write all of buf.  On failure errno says why. */
-static bool
-write_all(int fd, const char *buf, size_t length)
+/* Write all of buf to a file.  False, with errno, if that fails. */
+bool
+walsizer_write_all(int fd, const char *buf, size_t length)
 {
 	while (length > 0)
 	{
@@ -274,7 +301,7 @@ write_file(const char *text, size_t length)
 
 	if (fd < 0)
 		return false;
-	written = write_all(fd, text, length);
+	written = walsizer_write_all(fd, text, length);
 	if (!written)
 	{
 		int			save_errno = errno;

@@ -52,13 +52,6 @@ typedef struct Clockwork
 	bool		first;			/* no sample taken by this process yet */
 } Clockwork;
 
-/* What SQL functions ask for, taken over at the start of a pass. */
-typedef struct Request
-{
-	int			asked;			/* WALSIZER_ASK_* */
-	WalsizerAnswer answer;
-} Request;
-
 /*-------------------------------------------------------------------------
  * Registration, start and end
  *-------------------------------------------------------------------------
@@ -102,8 +95,6 @@ attach(void)
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_shared->worker_proc = MyProc;
 	walsizer_shared->worker_pid = MyProcPid;
-	walsizer_shared->asked = 0; /* who asked the last worker was told of its
-								 * end */
 	if (walsizer_shared->started_at == 0)
 		walsizer_shared->started_at = GetCurrentTimestamp();
 	LWLockRelease(walsizer_shared->lock);
@@ -115,20 +106,6 @@ attach(void)
  *-------------------------------------------------------------------------
  */
 
-/* What the SQL functions have asked for since the last pass. */
-static Request
-take_request(void)
-{
-	Request		request = {0};
-
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	request.asked = walsizer_shared->asked;
-	request.answer.ticket = walsizer_shared->asked_ticket;
-	walsizer_shared->asked = 0;
-	LWLockRelease(walsizer_shared->lock);
-	return request;
-}
-
 /* The rates and bounds that count now. */
 static WalsizerConfig
 config_now(void)
@@ -139,28 +116,6 @@ config_now(void)
 	replay_rate = walsizer_measured_replay_rate(walsizer_shared);
 	LWLockRelease(walsizer_shared->lock);
 	return walsizer_config(replay_rate);
-}
-
-/* Do it in the next pass instead, at once. */
-static void
-put_back(const Request *request)
-{
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->asked |= request->asked;
-	LWLockRelease(walsizer_shared->lock);
-	SetLatch(MyLatch);
-}
-
-static void
-give_answer(const Request *request)
-{
-	if (request->asked == 0)
-		return;
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->answers[walsizer_shared->next_answer] = request->answer;
-	walsizer_shared->next_answer = (walsizer_shared->next_answer + 1) % WALSIZER_ANSWER_SLOTS;
-	LWLockRelease(walsizer_shared->lock);
-	ConditionVariableBroadcast(&walsizer_shared->answered);
 }
 
 /* What walsizer_revert() asks for, in the form of a decision. */
@@ -216,11 +171,12 @@ add_disk(Clockwork *clockwork, WalsizerSample *sample)
 
 /* Take over a new planned load, or the end of one, and keep it over a crash. */
 static void
-set_boost(void)
+set_boost(int64 mb, int64 ms)
 {
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->boost = walsizer_shared->asked_boost;
-	walsizer_shared->boost_until = walsizer_shared->asked_boost_until;
+	walsizer_shared->boost = mb;
+	walsizer_shared->boost_end = walsizer_monotonic_ms() + ms;
+	walsizer_shared->boost_until = GetCurrentTimestamp() + ms * 1000;
 	LWLockRelease(walsizer_shared->lock);
 	walsizer_state_save();
 }
@@ -229,28 +185,32 @@ set_boost(void)
 static void
 end_boost(void)
 {
-	if (walsizer_shared->boost == 0)
-		return;
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->boost = 0;
-	LWLockRelease(walsizer_shared->lock);
-	walsizer_state_save();
+	if (walsizer_shared->boost != 0)
+		set_boost(0, 0);
 }
 
 /*
- * The size for the planned load under way, MB; 0 if there is none.  Nobody could
- * have asked for more than the longest duration from now: then the clock was set
- * back.
+ * The size for the planned load under way, MB; 0 if there is none.  It lasts as
+ * long as was asked for, whatever becomes of the clock on the wall; when that was
+ * set, the end is shown by the new time.
  */
 static int64
 boost_now(void)
 {
-	TimestampTz now = GetCurrentTimestamp();
+	int64		left = walsizer_shared->boost_end - walsizer_monotonic_ms();
+	TimestampTz until = GetCurrentTimestamp() + left * 1000;
 
-	if (walsizer_shared->boost != 0 &&
-		(now >= walsizer_shared->boost_until ||
-		 walsizer_shared->boost_until - now > (WALSIZER_BOOST_MOST_DAYS + 1) * USECS_PER_DAY))
+	if (walsizer_shared->boost == 0)
+		return 0;
+	if (left <= 0)
 		end_boost();
+	else if (Max(until, walsizer_shared->boost_until) -
+			 Min(until, walsizer_shared->boost_until) > USECS_PER_SEC)
+	{
+		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+		walsizer_shared->boost_until = until;
+		LWLockRelease(walsizer_shared->lock);
+	}
 	return walsizer_shared->boost;
 }
 
@@ -272,9 +232,12 @@ decide(const WalsizerSample *sample)
 	return decision;
 }
 
-/* Take a sample, with all that was asked for and concerns it. */
+/*
+ * Take a sample.  What was asked for (WalsizerAsk; request is NULL if nothing
+ * was) counts for it already.
+ */
 static void
-observe(Clockwork *clockwork, const Request *request, WalsizerSample *sample)
+observe(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample *sample)
 {
 	walsizer_take_sample(sample, clockwork->first);
 	clockwork->first = false;
@@ -282,11 +245,15 @@ observe(Clockwork *clockwork, const Request *request, WalsizerSample *sample)
 		clockwork->last_write = sample->now;
 	clockwork->last_lsn = sample->write_lsn;
 
-	sample->evaluate = (request->asked & (WALSIZER_ASK_EVALUATE | WALSIZER_ASK_BOOST)) != 0;
-	if (request->asked & WALSIZER_ASK_RESET)
-		reset();
-	if (request->asked & WALSIZER_ASK_BOOST)
-		set_boost();
+	if (request != NULL)
+	{
+		sample->evaluate = request->what == WALSIZER_ASK_EVALUATE ||
+			request->what == WALSIZER_ASK_BOOST;
+		if (request->what == WALSIZER_ASK_RESET)
+			reset();
+		if (request->what == WALSIZER_ASK_BOOST)
+			set_boost(request->boost, request->boost_ms);
+	}
 	sample->boost = boost_now();
 	add_disk(clockwork, sample);
 }
@@ -320,43 +287,74 @@ revert(const WalsizerDecision *decision, const WalsizerSample *sample, WalsizerA
 		walsizer_give_back(&asked, sample, &answer->reverted);
 }
 
+/*
+ * Finish what a worker before this one began, and did not live to see: it was
+ * about to remove our line, or had removed it, and the old value is still in
+ * effect.
+ */
 static void
-pass(Clockwork *clockwork)
+finish_return(const WalsizerDecision *decision, const WalsizerSample *sample)
 {
-	Request		request = take_request();
+	WalsizerDecision unfinished = reverting(decision);
+	WalsizerApplied applied;
+
+	unfinished.wanted = unfinished.target = walsizer_shared->state.returning;
+	walsizer_give_back(&unfinished, sample, &applied);
+}
+
+/*
+ * Observe, decide, and carry that out.  request is NULL, or what is asked for;
+ * what came of it goes to *answer.  False if a change by an administrator had to be
+ * dealt with first: then a planned load is for another pass.
+ */
+static bool
+pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answer)
+{
+	bool		first = clockwork->first;
+	bool		boost_asked = request != NULL && request->what == WALSIZER_ASK_BOOST;
 	int64		edit_before = walsizer_shared->state.edit_tried;
 	int64		old_size = walsizer_shared->state.own != 0 ?
 		walsizer_shared->state.own : walsizer_shared->state.found;
-	WalsizerAnswer *answer = &request.answer;
+	WalsizerDecision *decision = &answer->decision;
 	WalsizerSample sample;
 	bool		superseded;
 
-	observe(clockwork, &request, &sample);
-	answer->decision = decide(&sample);
-	if (answer->decision.followed)
-		walsizer_state_follow_up(answer->decision.followed_size, answer->decision.followed_forced);
-	superseded = answer->decision.action == WALSIZER_EXTERNAL ||
-		answer->decision.action == WALSIZER_REVERT;
+	memset(answer, 0, sizeof(*answer));
+	observe(clockwork, request, &sample);
+	*decision = decide(&sample);
+	if (decision->followed)
+		walsizer_state_follow_up(decision->followed_size, decision->followed_forced);
+	superseded = decision->action == WALSIZER_EXTERNAL || decision->action == WALSIZER_REVERT;
 
 	/*
 	 * The administrator has changed his mind about the size.  Not each time
 	 * that it is tried again to give way to the same edit.
 	 */
-	if (superseded && !(request.asked & WALSIZER_ASK_BOOST) &&
-		(answer->decision.action == WALSIZER_EXTERNAL || sample.configured != edit_before))
+	if (superseded && !boost_asked &&
+		(decision->action == WALSIZER_EXTERNAL || sample.configured != edit_before))
 		end_boost();
-	carry_out(&answer->decision, &sample, old_size, &answer->applied);
+	carry_out(decision, &sample, old_size, &answer->applied);
 
-	/* A load that was announced after all this is for the next pass. */
-	if (superseded && answer->applied.outcome <= WALSIZER_APPLIED &&
-		(request.asked & WALSIZER_ASK_BOOST))
+	if (first && !superseded && walsizer_shared->state.returning != 0)
+		finish_return(decision, &sample);
+	if (request != NULL && request->what == WALSIZER_ASK_REVERT)
+		revert(decision, &sample, answer);
+	return !superseded || answer->applied.outcome > WALSIZER_APPLIED;
+}
+
+/* Do what SQL functions ask for, one after the other. */
+static void
+serve(Clockwork *clockwork)
+{
+	WalsizerRequest *request;
+	WalsizerAnswer answer;
+
+	while ((request = walsizer_take_request()) != NULL)
 	{
-		put_back(&request);
-		return;
+		if (!pass(clockwork, request, &answer) && request->what == WALSIZER_ASK_BOOST)
+			(void) pass(clockwork, request, &answer);
+		walsizer_give_answer(request, &answer);
 	}
-	if (request.asked & WALSIZER_ASK_REVERT)
-		revert(&answer->decision, &sample, answer);
-	give_answer(&request);
 }
 
 /*-------------------------------------------------------------------------
@@ -381,17 +379,6 @@ set_next_tick(Clockwork *clockwork)
 		clockwork->next_tick = now + interval;
 }
 
-static bool
-something_asked(void)
-{
-	bool		asked;
-
-	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
-	asked = walsizer_shared->asked != 0;
-	LWLockRelease(walsizer_shared->lock);
-	return asked;
-}
-
 /* How long the last crash recovery took, which another process may just measure. */
 static int64
 measured_replay_ms(void)
@@ -404,20 +391,39 @@ measured_replay_ms(void)
 	return ms;
 }
 
+/*
+ * Keep what the files said at the start and at the last reload: after a crash of
+ * a process it still counts, whatever they say then.  It matters only where a
+ * value of ours could hide an edit.
+ */
+static void
+save_what_files_say(void)
+{
+	if (walsizer_shared->state.own != 0)
+		walsizer_state_save();
+}
+
 /* Do what is due.  A latch set early finds nothing due and changes nothing. */
 static void
 work(Clockwork *clockwork)
 {
 	int64		now = walsizer_monotonic_ms();
 	bool		tick = now >= clockwork->next_tick;
+	bool		first = clockwork->first;
 	int64		replay_ms;
+	WalsizerAnswer answer;
 
-	if (!tick && !something_asked())
+	if (walsizer_something_asked())
+		serve(clockwork);
+	else if (tick)
+		(void) pass(clockwork, NULL, &answer);
+	else
 		return;
-	pass(clockwork);
 	if (tick)
 		set_next_tick(clockwork);
 	replay_ms = measured_replay_ms();
+	if (first)
+		save_what_files_say();
 	if (now >= clockwork->next_save || replay_ms != clockwork->saved_replay_ms)
 	{
 		clockwork->next_save = now + SAVE_MS;
@@ -442,6 +448,7 @@ handle_interrupts(Clockwork *clockwork)
 	if (ConfigReloadPending)
 	{
 		walsizer_reread_configuration();
+		save_what_files_say();
 		/* walsizer.sample_interval may be shorter now */
 		clockwork->next_tick = Min(clockwork->next_tick,
 								   walsizer_monotonic_ms() + walsizer_interval);
@@ -466,7 +473,8 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	pqsignal(SIGINT, ignore_cancel);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
-	walsizer_ignore_transaction_timeout();
+	/* each sample clears what it read: no copy of all statistics for that */
+	SetConfigOption("stats_fetch_consistency", "none", PGC_USERSET, PGC_S_OVERRIDE);
 
 	attach();
 	walsizer_state_load();
@@ -476,7 +484,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	 * since.
 	 */
 	if (PgReloadTime > walsizer_shared->files_reloaded)
-		walsizer_read_files_late();
+		walsizer_read_files();
 	pgstat_report_activity(STATE_IDLE, "watching max_wal_size");
 
 	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass",

@@ -49,7 +49,7 @@ static void
 check(const WalsizerMemory *memory)
 {
 	CHECK(memory->found >= 0 && memory->found <= INT32_MAX);
-	CHECK(memory->written >= 0 && memory->own >= 0);
+	CHECK(memory->own >= 0 && memory->returning >= 0);
 	CHECK(memory->num_events >= 0 && memory->num_events <= WALSIZER_HISTORY_SLOTS);
 	CHECK(memory->num_events == 0 ||
 		  memory->events[memory->num_events - 1].number <= memory->last_event);
@@ -116,9 +116,13 @@ take_memory(const uint8_t **data, size_t *left, WalsizerMemory *memory)
 	memory->system_identifier = take(data, left, 8);
 	memory->found = (int64_t) take(data, left, 3);
 	memory->found_by_alter_system = take(data, left, 1) & 1;
-	memory->written = (int64_t) take(data, left, 3);
 	memory->own = (int64_t) take(data, left, 3);
 	memory->configured = (int64_t) take(data, left, 3) - 1;
+	memory->returning = (int64_t) take(data, left, 3);
+	memory->server_started = (int64_t) take(data, left, 8);
+	memory->files_reloaded = (int64_t) take(data, left, 8);
+	memory->files_configured = (int64_t) take(data, left, 3);
+	memory->files_valid = take(data, left, 1) & 1;
 	for (peaks = (int) take(data, left, 1); peaks > 0; peaks--)
 	{
 		int64_t		hour = 1 + (int64_t) take(data, left, 3);
@@ -152,6 +156,7 @@ written_and_changed(const uint8_t *data, size_t left, size_t *length)
 	CHECK(*length > 0);
 	CHECK(walsizer_memory_parse(text, *length, &again, &error));
 	CHECK(memory.found == again.found && memory.own == again.own);
+	CHECK(memory.returning == again.returning && memory.files_reloaded == again.files_reloaded);
 	CHECK(memory.num_events == again.num_events && memory.last_event == again.last_event);
 	CHECK(memcmp(memory.peaks, again.peaks, sizeof(memory.peaks)) == 0);
 

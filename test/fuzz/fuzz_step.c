@@ -215,12 +215,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			continue;
 		}
 		check(&config, &state, &sample, &decision);
-		if ((decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER) && what < 224)
+		if ((decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER) && what < 192)
 		{
-			walsizer_wrote(&state, decision.target);
-			if (what < 192)
-				sample.settings.max_wal_size = decision.target;
+			sample.settings.max_wal_size = sample.note.written = decision.target;
+			sample.note.found = state.found;
 		}
+		if (what == 252)
+			walsizer_returns(&state, state.found);
 		if (what == 255)
 			walsizer_settle(&state);
 		if (what == 254)

@@ -45,6 +45,7 @@ typedef struct Run
 	bool		reset;			/* the statistics were */
 	bool		lowered;
 	WalsizerState *state;
+	WalsizerNote note;			/* on the value written last */
 
 	/* the classics */
 	double		cycle;
@@ -180,6 +181,8 @@ walsizer_tick(Run *run)
 	sample.counters_reset = run->reset;
 	sample.alter_system = run->result->raises > 0;
 	sample.settings = s->settings;
+	if (run->note.written == s->settings.max_wal_size)
+		sample.note = run->note;
 	run->reset = false;
 
 	decision = walsizer_step(&run->options->config, run->state, &sample);
@@ -195,7 +198,8 @@ walsizer_tick(Run *run)
 		check_decision(run, &decision, run->state);
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{
-		walsizer_wrote(run->state, decision.target);
+		run->note.written = decision.target;
+		run->note.found = run->state->found;
 		apply(run, decision.target, decision.reason == WALSIZER_BECAUSE_PACED);
 	}
 	if (run->options->csv != NULL)
@@ -388,7 +392,6 @@ restart_worker(Run *run, bool crash)
 		abort();
 	run->state->found = before->found;
 	run->state->found_by_alter_system = before->found_by_alter_system;
-	run->state->written = before->written;
 	run->state->own = before->own;
 	memcpy(run->state->peaks, before->peaks, sizeof(before->peaks));
 	free(before);

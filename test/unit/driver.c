@@ -42,6 +42,16 @@ driver_new(void)
 	return d;
 }
 
+void
+driver_write(Driver *d, int64_t mb)
+{
+	d->sample.settings.max_wal_size = mb;
+	d->sample.alter_system = true;
+	d->sample.note.written = mb;
+	d->sample.note.found = d->state.found;
+	d->sample.note.found_by_alter_system = d->state.found_by_alter_system;
+}
+
 WalsizerAction
 driver_step(Driver *d, int64_t ms, int64_t bytes)
 {
@@ -69,9 +79,7 @@ driver_step(Driver *d, int64_t ms, int64_t bytes)
 	if (d->apply &&
 		(d->last.action == WALSIZER_RAISE || d->last.action == WALSIZER_LOWER))
 	{
-		walsizer_wrote(&d->state, d->last.target);
-		d->sample.settings.max_wal_size = d->last.target;
-		d->sample.alter_system = true;
+		driver_write(d, d->last.target);
 	}
 	return d->last.action;
 }

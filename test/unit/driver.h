@@ -43,6 +43,9 @@ typedef struct Driver
 /* T = 300 s, c = 0.9, 16MB segments, max_wal_size = 1GB, defaults of walsizer. */
 extern Driver *driver_new(void);
 
+/* A value of ours (MB) takes effect, with the note on it. */
+extern void driver_write(Driver *d, int64_t mb);
+
 /* Let ms pass and bytes of WAL be written, then take one step. */
 extern WalsizerAction driver_step(Driver *d, int64_t ms, int64_t bytes);
 

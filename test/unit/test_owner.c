@@ -93,7 +93,26 @@ found_set_again_is_somebody_elses_doing(void **unused)
 	set_by_hand(d, 1024);
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
 	assert_int_equal(d->state.own, 0);
-	assert_int_equal(d->state.written, 0);
+	assert_int_equal(d->state.found, 1024);
+}
+
+/* The very value that we wrote, set by an administrator to keep it. */
+static void
+a_pinned_value_is_the_administrators(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		size;
+
+	(void) unused;
+	d->config.lookback = 1;
+	size = raised(d);
+	memset(&d->sample.note, 0, sizeof(d->sample.note));
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
+	assert_int_equal(d->state.found, size);
+	assert_int_equal(d->state.own, 0);
+	driver_run(d, 10 * 3600, 0);
+	assert_int_equal(d->lowers, 0);
+	assert_int_equal(d->externals, 1);
 }
 
 static void
@@ -119,10 +138,9 @@ a_value_that_waited_is_still_ours(void **unused)
 	driver_run(d, 400, 4 * MB);
 	assert_true(d->raises > 0);
 	wanted = d->state.tried;
-	walsizer_wrote(&d->state, wanted);
 	driver_run(d, 100, 0);
-	assert_int_equal(d->externals, 0);	/* the found value is still in force */
-	set_by_hand(d, wanted);		/* a later reload puts ours in force */
+	assert_int_equal(d->externals, 0);	/* the original value is in effect */
+	driver_write(d, wanted);	/* a later reload puts ours into effect */
 	driver_step(d, SECOND, 0);
 	assert_int_equal(d->externals, 0);
 	assert_int_equal(d->state.own, wanted);
@@ -138,8 +156,8 @@ a_second_write_that_failed_keeps_the_first(void **unused)
 
 	(void) unused;
 	first = raised(d);
-	walsizer_wrote(&d->state, first * 2);	/* never comes into force */
-	driver_run(d, 600, 4 * MB);
+	d->apply = false;			/* what follows never takes effect */
+	driver_run(d, 600, 8 * MB);
 	assert_int_equal(d->externals, 0);
 	assert_int_equal(d->state.own, first);
 }
@@ -183,7 +201,6 @@ ownership_outlives_a_restart(void **unused)
 	/* what the state file keeps */
 	memset(&d->state, 0, sizeof(d->state));
 	d->state.found = before.found;
-	d->state.written = before.written;
 	d->state.own = before.own;
 	memcpy(d->state.peaks, before.peaks, sizeof(before.peaks));
 	d->sample.redo_lsn = d->sample.write_lsn;
@@ -398,7 +415,7 @@ a_copy_with_no_memory_or_one_that_does_not_fit(void **unused)
 	{
 		d = copied(3000);
 		d->state.found = d->state.configured = 1024;
-		d->state.written = d->state.own = remembered;
+		d->state.own = remembered;
 		recognized(d, 3000);
 	}
 	d = copied(3000);
@@ -447,24 +464,50 @@ a_note_on_another_value_says_nothing(void **unused)
 	/* in a file of the administrator's */
 	d = copied(3000);
 	d->sample.alter_system = false;
+	memset(&d->sample.note, 0, sizeof(d->sample.note));
 	driver_step(d, 0, 0);
 	assert_int_equal(d->state.own, 0);
 
-	/* memory knows better: an administrator has set it since */
+	/* an administrator has set it since: the note is not read with it */
 	d = copied(3000);
 	d->state.found = 3000;
+	memset(&d->sample.note, 0, sizeof(d->sample.note));
 	driver_step(d, 0, 0);
 	assert_int_equal(d->state.own, 0);
 	assert_int_equal(d->state.found, 3000);
+}
 
-	/* later than at the start it is not asked */
-	d = copied(3000);
-	d->sample.note.written = 5000;
-	driver_step(d, 0, 0);
-	d->sample.settings.max_wal_size = 5000;
+/* A crash between writing a value and remembering it. */
+static void
+a_value_that_took_effect_with_a_restart_is_ours(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		size;
+
+	(void) unused;
+	size = raised(d);
+	d->state.primed = false;
+	driver_write(d, 2 * size);
 	driver_step(d, SECOND, 0);
-	assert_int_equal(d->externals, 1);
-	assert_int_equal(d->state.own, 0);
+	assert_int_equal(d->externals, 0);
+	assert_int_equal(d->state.own, 2 * size);
+	assert_int_equal(d->state.found, 1024);
+}
+
+static void
+switched_off_it_makes_way_for_no_edit(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.configured = 1024;
+	raised(d);
+	d->config.enable = false;
+	d->sample.configured = 3000;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_HIDDEN);
+	d->config.enable = true;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
 }
 
 int
@@ -475,6 +518,7 @@ main(void)
 		cmocka_unit_test(a_larger_value_by_hand_is_adopted_and_kept),
 		cmocka_unit_test(a_smaller_value_by_hand_is_left_alone_for_one_timeout),
 		cmocka_unit_test(found_set_again_is_somebody_elses_doing),
+		cmocka_unit_test(a_pinned_value_is_the_administrators),
 		cmocka_unit_test(set_by_hand_before_we_wrote_anything),
 		cmocka_unit_test(a_value_that_waited_is_still_ours),
 		cmocka_unit_test(a_second_write_that_failed_keeps_the_first),
@@ -493,6 +537,8 @@ main(void)
 		cmocka_unit_test(a_copy_within_its_own_bounds),
 		cmocka_unit_test(a_note_on_an_alter_system_is_believed_whole),
 		cmocka_unit_test(a_note_on_another_value_says_nothing),
+		cmocka_unit_test(a_value_that_took_effect_with_a_restart_is_ours),
+		cmocka_unit_test(switched_off_it_makes_way_for_no_edit),
 	};
 
 	return cmocka_run_group_tests_name("policy, ownership", tests, NULL, NULL);

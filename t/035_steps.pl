@@ -1,0 +1,427 @@
+
+# What lies between a decision and its effect: few synchronous writes, and none
+# after which a crash, an administrator's ALTER SYSTEM or a clock that is set
+# leaves it unclear whose value it is.
+#
+# The server runs with a library that counts and interrupts these steps
+# (t/steps.c).
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use IPC::Run ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+my $dir = PostgreSQL::Test::Utils::tempdir();
+my $shim = "$dir/steps.so";
+system_or_bail('cc', '-shared', '-fPIC', '-D_GNU_SOURCE', '-o', $shim, "$FindBin::RealBin/steps.c", '-ldl');
+$ENV{WALSIZER_STEPS} = $dir;
+
+# Cycles of an hour: nothing happens but what is asked for.
+my $node = make_node('steps',
+	conf  => "walsizer.predict = off\ncheckpoint_timeout = 1h\nrestart_after_crash = on\nfsync = on\n",
+	start => 0);
+{
+	local $ENV{LD_PRELOAD} = $shim;
+	$node->start;
+}
+
+# What was left alone before is no longer then.
+sub restart
+{
+	{
+		local $ENV{LD_PRELOAD} = $shim;
+		$node->restart;
+	}
+	wait_for_worker($node);
+	return;
+}
+
+$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
+wait_for_worker($node);
+
+my %signals = (count => 0, kill => 9, stop => 19);
+
+# From here on the steps of that process count; at this one (0: none) it gets
+# the signal.
+sub arm
+{
+	my ($pid, $step, $signal) = @_;
+
+	unlink "$dir/log";
+	write_file("$dir/arm.new", "$pid $step $signals{$signal}\n");
+	rename "$dir/arm.new", "$dir/arm" or die $!;
+	return;
+}
+
+sub steps
+{
+	unlink "$dir/arm";
+	return -e "$dir/log" ? split(/\n/, slurp_file("$dir/log")) : ();
+}
+
+sub fsyncs { return scalar grep { /^fsync/ } @_ }
+
+sub set_clock
+{
+	my ($seconds) = @_;
+
+	write_file("$dir/clock.new", "$seconds\n");
+	rename "$dir/clock.new", "$dir/clock" or die $!;
+	return;
+}
+
+# Ask without waiting for the answer, which may never come.
+sub ask
+{
+	my ($sql, $out) = @_;
+	my $asked = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $sql ],
+		'<', \undef, '>', $out, '2>', "$dir/stderr");
+
+	$node->poll_query_until('postgres', <<"END") or die "nobody asks: $sql" if $_[2];
+SELECT count(*) > 0 FROM pg_stat_activity
+WHERE query = '$sql' AND wait_event_type IN ('Extension', 'LWLock')
+END
+	return $asked;
+}
+
+# Has a program ended?
+sub is_done
+{
+	my ($run) = @_;
+	$run->pump_nb if $run->pumpable;
+	return !$run->pumpable;
+}
+
+# Bring about a load that needs a raise.
+sub need_a_raise
+{
+	force_checkpoints($node, 3 * capacity_mb(setting_mb($node), 1, 0.9));
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	return;
+}
+
+sub raise
+{
+	need_a_raise();
+	like(evaluate($node), qr/^raise: .*applied\)$/, "$_[0]: raised");
+	return setting_mb($node);
+}
+
+# The server is up again after a process was killed, with another worker.
+sub wait_for_restart
+{
+	my ($pid) = @_;
+
+	$node->poll_query_until('postgres', 'SELECT true') or die 'the server does not come back';
+	wait_for_worker($node, $pid);
+	return;
+}
+
+# Nobody is suspected of what nobody did.
+sub nobody_is_suspected
+{
+	my ($what) = @_;
+	is(scalar(grep { $_->{action} eq 'external' && $_->{outcome} eq 'noted' } history($node)),
+		0, "$what: nobody is suspected");
+	is(status($node)->{trouble}, undef, "$what: no trouble");
+	return;
+}
+
+sub revert
+{
+	my ($what) = @_;
+	is($node->safe_psql('postgres', 'SELECT walsizer_revert() / 1048576'), 4, "$what: can be reverted");
+	unlike(auto_conf($node), qr/max_wal_size|walsizer/, "$what: nothing is left behind");
+	restart();
+	return;
+}
+
+# ---- few of them
+
+my $session = $node->background_psql('postgres');
+sub steps_of_alter_system
+{
+	my $pid = $session->query_safe('SELECT pg_backend_pid()');
+	arm($pid, 0, 'count');
+	$session->query_safe("ALTER SYSTEM SET work_mem = '5MB'");
+	return steps();
+}
+my $unit = $session->can('query_safe') ? fsyncs(steps_of_alter_system()) : 5;
+$session->quit;
+is($unit, 5, 'ALTER SYSTEM makes so many synchronous writes');
+
+foreach my $which ('the first raise', 'the next raise')
+{
+	need_a_raise();
+	arm(worker_pid($node), 0, 'count');
+	like(evaluate($node), qr/^raise: .*applied\)$/, "$which: raised");
+	my @steps = steps();
+	my ($sighup) = grep { $steps[$_] =~ /^sighup/ } 0 .. $#steps;
+	my $before = fsyncs(@steps[ 0 .. $sighup ]);
+	my $all = fsyncs(@steps);
+	diag("$which: $before synchronous writes before the reload, $all in all");
+	cmp_ok($before, '<=', $unit + 2, "$which: few synchronous writes before the reload");
+	cmp_ok($all, '<=', $unit + 5, "$which: and after it");
+}
+revert('the raises');
+
+# ---- killed at each step of a raise
+
+my $killed = 0;
+for (my $step = 1;; $step++)
+{
+	my $what = "raise, killed at step $step";
+	my $pid = worker_pid($node);
+	my $answer;
+
+	need_a_raise();
+	arm($pid, $step, 'kill');
+	my $asked = ask('SELECT walsizer_evaluate()', \$answer);
+	$asked->finish;
+	my @steps = steps();
+	if (@steps < $step)
+	{
+		like($answer, qr/^raise: .*applied\)$/, 'all steps of a raise were tried');
+		last;
+	}
+	$killed++;
+	wait_for_restart($pid);
+	my $status = status($node);
+	is($status->{found_size}, 4 * MB, "$what ($steps[-1]): the original value is known");
+	is($status->{own_size}, $status->{max_wal_size} > 4 * MB ? $status->{max_wal_size} : undef,
+		"$what: so is whose the value is");
+	nobody_is_suspected($what);
+	# what was written and not reloaded is walsizer's to overwrite
+	if ($status->{own_size})
+	{
+		$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+		restart();
+	}
+	need_a_raise();
+	like(evaluate($node), qr/^raise: .*applied\)$/, "$what: the next raise works");
+	revert($what);
+}
+cmp_ok($killed, '>=', 6, "there were several steps ($killed)");
+revert('raise');
+
+# ---- killed at each step of a revert
+
+$killed = 0;
+for (my $step = 1;; $step++)
+{
+	my $what = "revert, killed at step $step";
+	my $raised = raise($what);
+	my $pid = worker_pid($node);
+
+	arm($pid, $step, 'kill');
+	ask('SELECT walsizer_revert()', \my $answer)->finish;
+	my @steps = steps();
+	last if @steps < $step;
+	$killed++;
+	wait_for_restart($pid);
+	evaluate($node);
+	my $status = status($node);
+	# it was remembered what was to come, or nothing had happened
+	if ($status->{own_size})
+	{
+		is($status->{max_wal_size}, $raised * MB, "$what ($steps[-1]): nothing has happened");
+		cmp_ok($step, '<=', 5, "$what: that early");
+	}
+	else
+	{
+		is($status->{max_wal_size}, 4 * MB, "$what ($steps[-1]): finished");
+	}
+	nobody_is_suspected($what);
+	revert($what);
+}
+cmp_ok($killed, '>=', 10, "there were several steps ($killed)");
+is(setting_mb($node), 4, 'revert: done');
+restart();
+
+# ---- killed at each step of making way for an edit
+
+my $conf = slurp_file($node->data_dir . '/postgresql.conf');
+$killed = 0;
+for (my $step = 1;; $step++)
+{
+	my $what = "edit, killed at step $step";
+	my $pid;
+
+	raise($what);
+	$pid = worker_pid($node);
+	arm($pid, $step, 'kill');
+	$node->append_conf('postgresql.conf', 'max_wal_size = 7MB');
+	$node->reload;
+	$node->poll_query_until('postgres',
+		"SELECT coalesce((SELECT max_wal_size = 7 * 1048576 AND own_size IS NULL FROM walsizer_status), false)")
+	  or die 'the edit does not take effect';
+	my @steps = steps();
+	wait_for_restart($pid) if @steps >= $step;
+	evaluate($node);
+	is(setting_mb($node), 7, "$what: the edit is in effect");
+	unlike(auto_conf($node), qr/max_wal_size|walsizer/, "$what: nothing is left behind");
+	nobody_is_suspected($what);
+	write_file($node->data_dir . '/postgresql.conf', $conf);
+	$node->reload;
+	wait_for($node, 'max_wal_size = 4 * 1048576');
+	$node->safe_psql('postgres', 'SELECT walsizer_reset()');
+	# what an administrator has changed is left alone until a restart
+	restart();
+	last if @steps < $step;
+	$killed++;
+}
+cmp_ok($killed, '>=', 10, "there were several steps ($killed)");
+
+# ---- an administrator's ALTER SYSTEM at each step of a raise
+
+for (my $step = 1;; $step++)
+{
+	my $what = "ALTER SYSTEM at step $step";
+	my ($answer, $out);
+	my $pid = worker_pid($node);
+
+	need_a_raise();
+	arm($pid, $step, 'stop');
+	my $asked = ask('SELECT walsizer_evaluate()', \$answer);
+	wait_until('the worker stops, or is done',
+		sub { return slurp_file("/proc/$pid/stat") =~ /\) T/ || is_done($asked); });
+	my $stopped = slurp_file("/proc/$pid/stat") =~ /\) T/;
+	my @steps = steps();
+	if (!$stopped || $steps[-1] =~ /^sighup/)
+	{
+		kill 'CONT', $pid;
+		$asked->finish;
+		ok($stopped, 'all steps before the reload were tried');
+		last;
+	}
+	my $admin = IPC::Run::start(
+		[
+			'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
+			"ALTER SYSTEM SET max_wal_size = '60MB'"
+		],
+		'<', \undef, '>', \$out);
+	wait_until('ALTER SYSTEM is done, or waits',
+		sub {
+			return is_done($admin) || $node->safe_psql('postgres',
+				"SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'ALTER SYSTEM SET max%' AND wait_event = 'AutoFile'"
+			) > 0;
+		});
+	kill 'CONT', $pid or die $!;
+	$admin->finish;
+	$asked->finish;
+	$node->reload;
+	wait_for($node, 'max_wal_size = 60 * 1048576');
+	like(auto_conf($node), qr/^max_wal_size = '60MB'$/m, "$what ($steps[-1]): is not lost");
+	wait_for($node, 'own_size IS NULL AND found_size = 60 * 1048576');
+	pass("$what: and is the administrator's");
+	$node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
+	$node->reload;
+	wait_for($node, 'max_wal_size = 4 * 1048576');
+	restart();
+}
+revert('ALTER SYSTEM at each step');
+
+# ---- an edit that was not reloaded stays so when a process crashes
+
+my $raised = raise('not reloaded');
+my $pid = worker_pid($node);
+my $number = last_event($node)->{number};
+$node->append_conf('postgresql.conf', "max_wal_size = 1GB\nwork_mem = 7MB");
+kill 'KILL', $node->safe_psql('postgres',
+	"SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
+wait_for_restart($pid);
+evaluate($node) for 1 .. 2;
+is(setting_mb($node), $raised, 'not reloaded: a crash does not make it count');
+isnt($node->safe_psql('postgres', 'SHOW work_mem'), '7MB', 'not reloaded: nor anything else');
+is(last_event($node)->{number}, $number, 'not reloaded: nothing is noticed');
+$node->reload;
+wait_for($node, 'max_wal_size = 1073741824 AND own_size IS NULL');
+pass('not reloaded: a reload does');
+write_file($node->data_dir . '/postgresql.conf', $conf);
+restart() for 1 .. 2;
+
+# ---- an administrator keeps walsizer's value
+
+$raised = raise('pinned');
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '${raised}MB'");
+$node->reload;
+wait_for($node, "own_size IS NULL AND found_size = $raised * 1048576");
+is(last_event($node)->{action}, 'external', 'pinned: noticed');
+is(last_event($node)->{old_mb}, $raised, 'pinned: from the same value');
+$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+is(setting_mb($node), $raised, 'pinned: walsizer takes it back no more');
+restart();
+is(status($node)->{own_size}, undef, 'pinned: nor after a restart');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
+restart() for 1 .. 2;
+is(setting_mb($node), 4, 'pinned: until the administrator does');
+
+# ---- the clock on the wall is set back
+
+need_a_raise();
+$node->append_conf('postgresql.conf', 'max_connections = = 5');
+like(evaluate($node), qr/^raise: .*refused\)$/, 'clock: a syntax error');
+set_clock(-7200);
+write_file($node->data_dir . '/postgresql.conf', $conf);
+$node->reload;
+wait_for($node, 'trouble IS NULL AND own_size > 4 * 1048576');
+pass('clock: trouble ends with a good reload, whatever the time');
+set_clock(0);
+revert('clock');
+like($node->safe_psql('postgres', "SELECT walsizer_boost('100MB', '3 seconds')"),
+	qr/applied\)$/, 'clock: a planned load');
+set_clock(-7200);
+wait_for($node, 'boost_size IS NULL');
+pass('clock: ends in time');
+set_clock(0);
+$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+
+# ---- two requests between two passes
+
+$pid = worker_pid($node);
+kill 'STOP', $pid or die $!;
+my ($first, $second);
+my @asked = (
+	ask("SELECT walsizer_boost(''100MB'', ''1 hour'')" =~ s/''/'/gr, \$first),
+	);
+sub wait_for_askers
+{
+	my ($number) = @_;
+	wait_until("$number sessions wait",
+		sub {
+			return $node->safe_psql('postgres',
+				"SELECT count(*) FROM pg_stat_activity WHERE query ~ 'walsizer_(boost|revert)' AND pid <> pg_backend_pid() AND wait_event_type = 'Extension'"
+			) == $number;
+		});
+	return;
+}
+wait_for_askers(1);
+push @asked, ask("SELECT walsizer_boost('200MB', '1 hour')", \$second);
+wait_for_askers(2);
+kill 'CONT', $pid or die $!;
+$_->finish foreach @asked;
+like($first, qr/\(100 MB, applied\)$/m, 'two planned loads: the first has its own answer');
+like($second, qr/\(200 MB, applied\)$/m, 'two planned loads: and so has the second');
+is(setting_mb($node), 200, 'two planned loads: the second counts');
+
+kill 'STOP', $pid or die $!;
+@asked = (ask('SELECT walsizer_revert() / 1048576', \$first));
+wait_for_askers(1);
+push @asked, ask("SELECT walsizer_boost('150MB', '1 hour')", \$second);
+wait_for_askers(2);
+kill 'CONT', $pid or die $!;
+$_->finish foreach @asked;
+is($first, "4\n", 'revert, then a planned load: reverted');
+like($second, qr/\(150 MB, applied\)$/m, 'revert, then a planned load: raised');
+is(setting_mb($node), 150, 'revert, then a planned load: as it was said');
+$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+is(setting_mb($node), 4, 'at the end');
+$node->stop;
+
+done_testing();
