@@ -55,8 +55,9 @@ typedef struct WalsizerAnswer
 /*
  * Shared memory.  "lock" protects all of it except the condition variable,
  * which protects itself.  Only the worker writes, so that it reads without the
- * lock; apart from the requests, and from "replay", which is the recovery
- * watcher's.  Others copy out under the shared lock.  It is never held over I/O.
+ * lock; apart from the requests, and from "replay", which the startup process
+ * writes before there is a worker.  Others copy out under the shared lock.  It is
+ * never held over I/O.
  */
 typedef struct WalsizerShared
 {
@@ -178,8 +179,7 @@ extern const char *walsizer_apply_obstacle(WalsizerOutcome *outcome);
 extern const char *walsizer_apply_obstacle_now(WalsizerOutcome *outcome);
 
 /* walsizer_recovery.c */
-extern PGDLLEXPORT void walsizer_recovery_main(Datum main_arg);
-extern void walsizer_register_recovery_worker(void);
+extern void walsizer_recovery_install_hook(void);
 
 /* walsizer_state.c */
 extern WalsizerShared *walsizer_shared;

@@ -46,7 +46,6 @@ typedef struct Clockwork
 	int64		next_tick;
 	int64		next_save;
 	int64		next_disk;
-	int64		saved_replay_ms;	/* of the crash recovery already on disk */
 	int64		last_write;		/* when WAL was last seen to be written */
 	uint64		last_lsn;
 	bool		first;			/* no sample taken by this process yet */
@@ -392,36 +391,21 @@ something_asked(void)
 	return asked;
 }
 
-/* How long the last crash recovery took, which another process may just measure. */
-static int64
-measured_replay_ms(void)
-{
-	int64		ms;
-
-	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
-	ms = walsizer_shared->replay_ms;
-	LWLockRelease(walsizer_shared->lock);
-	return ms;
-}
-
 /* Do what is due.  A latch set early finds nothing due and changes nothing. */
 static void
 work(Clockwork *clockwork)
 {
 	int64		now = walsizer_monotonic_ms();
 	bool		tick = now >= clockwork->next_tick;
-	int64		replay_ms;
 
 	if (!tick && !something_asked())
 		return;
 	pass(clockwork);
 	if (tick)
 		set_next_tick(clockwork);
-	replay_ms = measured_replay_ms();
-	if (now >= clockwork->next_save || replay_ms != clockwork->saved_replay_ms)
+	if (now >= clockwork->next_save)
 	{
 		clockwork->next_save = now + SAVE_MS;
-		clockwork->saved_replay_ms = replay_ms;
 		walsizer_state_save();
 	}
 }
@@ -460,6 +444,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 {
 	MemoryContext pass_context;
 	Clockwork	clockwork = {0};
+	bool		measured;
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -469,6 +454,8 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	walsizer_ignore_transaction_timeout();
 
 	attach();
+	/* a crash recovery before this first worker is not on disk yet */
+	measured = !walsizer_shared->loaded && walsizer_shared->replay_ms != 0;
 	walsizer_state_load();
 
 	/*
@@ -484,7 +471,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	MemoryContextSwitchTo(pass_context);
 	clockwork.first = true;
 	clockwork.next_tick = clockwork.last_write = walsizer_monotonic_ms();
-	clockwork.next_save = clockwork.next_tick + SAVE_MS;
+	clockwork.next_save = clockwork.next_tick + (measured ? 0 : SAVE_MS);
 
 	for (;;)
 	{
