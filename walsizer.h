@@ -142,6 +142,10 @@ extern WalsizerConfig walsizer_config(double measured_replay_rate);
 extern PGDLLEXPORT void walsizer_main(Datum main_arg);
 extern void walsizer_register_worker(void);
 
+/* walsizer_library.c */
+extern void walsizer_library_name(char *name, size_t size);
+extern void walsizer_end_in_other_copy(void);
+
 /* walsizer_change.c */
 extern void walsizer_change_setting(const WalsizerDecision *decision,
 									const WalsizerSample *sample, WalsizerApplied *applied);

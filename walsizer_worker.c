@@ -63,6 +63,12 @@ typedef struct Request
  *-------------------------------------------------------------------------
  */
 
+/*
+ * Has this copy of the library registered the worker?  Static, because another
+ * copy may see the global variables of this one.
+ */
+static bool registered = false;
+
 /* For _PG_init(): the worker runs from the moment when hot standbys answer. */
 void
 walsizer_register_worker(void)
@@ -73,11 +79,12 @@ walsizer_register_worker(void)
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = RESTART_SECONDS;
-	strlcpy(worker.bgw_library_name, "walsizer", sizeof(worker.bgw_library_name));
+	walsizer_library_name(worker.bgw_library_name, sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "walsizer_main", sizeof(worker.bgw_function_name));
 	strlcpy(worker.bgw_name, "walsizer", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "walsizer", BGW_MAXLEN);
 	RegisterBackgroundWorker(&worker);
+	registered = true;
 }
 
 /*
@@ -445,6 +452,9 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	MemoryContext pass_context;
 	Clockwork	clockwork = {0};
 	bool		measured;
+
+	if (!registered || walsizer_shared == NULL)
+		walsizer_end_in_other_copy();
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
