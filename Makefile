@@ -11,6 +11,7 @@ OBJS = \
 	walsizer_demand.o \
 	walsizer_files.o \
 	walsizer_funcs.o \
+	walsizer_library.o \
 	walsizer_memory.o \
 	walsizer_model.o \
 	walsizer_names.o \

@@ -122,7 +122,7 @@ define_settings(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("walsizer.replay_rate",
 							"Sets the WAL that this server replays per second in a recovery.",
-							"Zero means the rate measured at the last crash recovery with which the server started, or 40MB until there was one.",
+							"Zero means the rate measured at the last crash recovery, or 40MB until there was one.",
 							&walsizer_replay_rate,
 							0, 0, 1024 * 1024,
 							PGC_SIGHUP, GUC_UNIT_MB,
@@ -180,6 +180,6 @@ _PG_init(void)
 	/* pg_upgrade's servers are none that anybody works with. */
 	if (IsBinaryUpgrade)
 		return;
+	walsizer_recovery_install_hook();
 	walsizer_register_worker();
-	walsizer_register_recovery_worker();
 }

@@ -88,8 +88,9 @@ typedef struct WalsizerAutoConf
 /*
  * Shared memory.  "lock" protects all of it except the condition variable,
  * which protects itself.  Only the worker writes, so that it reads without the
- * lock; apart from the requests, and from "replay", which is the recovery
- * watcher's.  Others copy out under the shared lock.  It is never held over I/O.
+ * lock; apart from the requests, and from "replay", which the startup process
+ * writes before there is a worker.  Others copy out under the shared lock.  It is
+ * never held over I/O.
  */
 typedef struct WalsizerShared
 {
@@ -175,6 +176,10 @@ extern WalsizerConfig walsizer_config(double measured_replay_rate);
 extern PGDLLEXPORT void walsizer_main(Datum main_arg);
 extern void walsizer_register_worker(void);
 
+/* walsizer_library.c */
+extern void walsizer_library_name(char *name, size_t size);
+extern void walsizer_end_in_other_copy(void);
+
 /* walsizer_change.c */
 extern void walsizer_change_setting(const WalsizerDecision *decision,
 									const WalsizerSample *sample, WalsizerApplied *applied);
@@ -218,8 +223,7 @@ extern void walsizer_give_answer(WalsizerRequest *request, const WalsizerAnswer 
 extern WalsizerAnswer walsizer_ask(WalsizerAsk what, int64 boost, int64 boost_ms);
 
 /* walsizer_recovery.c */
-extern PGDLLEXPORT void walsizer_recovery_main(Datum main_arg);
-extern void walsizer_register_recovery_worker(void);
+extern void walsizer_recovery_install_hook(void);
 
 /* walsizer_state.c */
 extern WalsizerShared *walsizer_shared;

@@ -156,7 +156,7 @@ walsizer_check_preloaded(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("walsizer must be loaded via \"shared_preload_libraries\""),
-				 errhint("Add walsizer to \"shared_preload_libraries\" in the server's configuration and restart the server.")));
+				 errhint("Add walsizer to \"shared_preload_libraries\" in the server's configuration and restart the server. If it is there already, it names another file than \"$libdir/walsizer\", which the SQL functions use.")));
 }
 
 /*

@@ -46,7 +46,6 @@ typedef struct Clockwork
 	int64		next_tick;
 	int64		next_save;
 	int64		next_disk;
-	int64		saved_replay_ms;	/* of the crash recovery already on disk */
 	int64		last_write;		/* when WAL was last seen to be written */
 	uint64		last_lsn;
 	bool		first;			/* no sample taken by this process yet */
@@ -56,6 +55,12 @@ typedef struct Clockwork
  * Registration, start and end
  *-------------------------------------------------------------------------
  */
+
+/*
+ * Has this copy of the library registered the worker?  Static, because another
+ * copy may see the global variables of this one.
+ */
+static bool registered = false;
 
 /* For _PG_init(): the worker runs from the moment when hot standbys answer. */
 void
@@ -67,11 +72,12 @@ walsizer_register_worker(void)
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = RESTART_SECONDS;
-	strlcpy(worker.bgw_library_name, "walsizer", sizeof(worker.bgw_library_name));
+	walsizer_library_name(worker.bgw_library_name, sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "walsizer_main", sizeof(worker.bgw_function_name));
 	strlcpy(worker.bgw_name, "walsizer", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "walsizer", BGW_MAXLEN);
 	RegisterBackgroundWorker(&worker);
+	registered = true;
 }
 
 /*
@@ -379,18 +385,6 @@ set_next_tick(Clockwork *clockwork)
 		clockwork->next_tick = now + interval;
 }
 
-/* How long the last crash recovery took, which another process may just measure. */
-static int64
-measured_replay_ms(void)
-{
-	int64		ms;
-
-	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
-	ms = walsizer_shared->replay_ms;
-	LWLockRelease(walsizer_shared->lock);
-	return ms;
-}
-
 /*
  * Keep what the files said at the start and at the last reload: after a crash of
  * a process it still counts, whatever they say then.  It matters only where a
@@ -410,7 +404,6 @@ work(Clockwork *clockwork)
 	int64		now = walsizer_monotonic_ms();
 	bool		tick = now >= clockwork->next_tick;
 	bool		first = clockwork->first;
-	int64		replay_ms;
 	WalsizerAnswer answer;
 
 	if (walsizer_something_asked())
@@ -421,13 +414,11 @@ work(Clockwork *clockwork)
 		return;
 	if (tick)
 		set_next_tick(clockwork);
-	replay_ms = measured_replay_ms();
 	if (first)
 		save_what_files_say();
-	if (now >= clockwork->next_save || replay_ms != clockwork->saved_replay_ms)
+	if (now >= clockwork->next_save)
 	{
 		clockwork->next_save = now + SAVE_MS;
-		clockwork->saved_replay_ms = replay_ms;
 		walsizer_state_save();
 	}
 }
@@ -467,6 +458,10 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 {
 	MemoryContext pass_context;
 	Clockwork	clockwork = {0};
+	bool		measured;
+
+	if (!registered || walsizer_shared == NULL)
+		walsizer_end_in_other_copy();
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -477,6 +472,8 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	SetConfigOption("stats_fetch_consistency", "none", PGC_USERSET, PGC_S_OVERRIDE);
 
 	attach();
+	/* a crash recovery before this first worker is not on disk yet */
+	measured = !walsizer_shared->loaded && walsizer_shared->replay_ms != 0;
 	walsizer_state_load();
 
 	/*
@@ -492,7 +489,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	MemoryContextSwitchTo(pass_context);
 	clockwork.first = true;
 	clockwork.next_tick = clockwork.last_write = walsizer_monotonic_ms();
-	clockwork.next_save = clockwork.next_tick + SAVE_MS;
+	clockwork.next_save = clockwork.next_tick + (measured ? 0 : SAVE_MS);
 
 	for (;;)
 	{

@@ -213,6 +213,24 @@ foreach my $function (qw(evaluate revert reset))
 }
 $node->stop;
 
+# ---- room for one worker
+
+# The server's own launcher takes the first place.
+$node = make_node('one_place', conf => "max_worker_processes = 2\n");
+is(status($node)->{state}, 'watching', 'one place: the worker runs');
+is(log_count($node, qr/too many background workers/), 0, 'one place: it is enough');
+$node->stop;
+
+# What comes after walsizer has a place, too.
+if (glob $node->config_data('--pkglibdir') . '/pg_prewarm.*')
+{
+	$node = make_node('neighbour',
+		conf => "max_worker_processes = 3\nshared_preload_libraries = 'walsizer,pg_prewarm'\nlog_min_messages = debug1\n");
+	wait_for_log_line($node, qr/starting background worker process "autoprewarm/, 0);
+	is(log_count($node, qr/too many background workers/), 0, 'a neighbour: there is room for its worker');
+	$node->stop;
+}
+
 # ---- not preloaded
 
 $node = make_node('not_preloaded', conf => "shared_preload_libraries = ''\n", start => 0);

@@ -24,6 +24,7 @@ checkpoint_timeout = 1h
 max_wal_size = 2GB
 min_wal_size = 32MB
 shared_buffers = 128MB
+restart_after_crash = on
 walsizer.enable = off
 END
 $node->safe_psql('postgres', <<'END');
@@ -31,29 +32,13 @@ CREATE TABLE load AS SELECT n, 0 AS v, repeat('x', 40) AS filler FROM generate_s
 CREATE INDEX ON load (v);
 END
 
-# The workers that measure a recovery, of this server.
-sub watchers
-{
-	my ($node) = @_;
-	my $parent = $node->{_pid};
-	my @found;
-
-	foreach my $dir (glob '/proc/[0-9]*')
-	{
-		# a process may end meanwhile
-		my $title = eval { slurp_file("$dir/cmdline") } // '';
-		my $stat  = eval { slurp_file("$dir/stat") }    // '';
-		push @found, $dir if $title =~ /recovery watcher/ && $stat =~ /^\d+ \(.*\) \S $parent /;
-	}
-	return @found;
-}
-
-# Returns the estimate made just before the crash, and the seconds it took.  The
-# worker that measures has then ended, and said what it has to say: nothing, if it
-# came too late, or if there was too little to measure.
+# Returns the estimate made just before the crash, and the seconds it took.  What
+# was measured is known when there is a worker: nothing, if there was too little.
+# The crash is that of the whole server, unless a function is given that brings
+# one about.
 sub crash
 {
-	my ($node) = @_;
+	my ($node, $how) = @_;
 	my ($estimate, $bytes, $before, $redo, $line);
 
 	# From one sample: not if a checkpoint was completed after it.
@@ -70,10 +55,16 @@ END
 	} while ($redo ne $before);
 	cmp_ok(abs($bytes), '<', 16 * MB, 'the estimate is that of the WAL since the redo pointer');
 	$offset = log_offset($node);
-	kill 'KILL', $node->{_pid};
-	start_after_kill($node);
+	if ($how)
+	{
+		$how->($node);
+	}
+	else
+	{
+		kill 'KILL', $node->{_pid};
+		start_after_kill($node);
+	}
 	wait_for_worker($node);
-	wait_until('the worker that measures has ended', sub { return !watchers($node) });
 	$line = slurp_file($node->logfile, $offset);
 	$line =~ /redo done at .* elapsed: ([\d.]+) s/ or die 'there was no recovery';
 	return ($estimate, $1);
@@ -81,11 +72,23 @@ END
 
 sub load_and_crash
 {
-	my ($node, $updates) = @_;
+	my ($node, $updates, $how) = @_;
 
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	$node->safe_psql('postgres', "UPDATE load SET v = v + n") for 1 .. $updates;
-	return crash($node);
+	return crash($node, $how);
+}
+
+# One process crashes, and the server goes on without a new start.
+sub crash_of_one_process
+{
+	my ($node) = @_;
+	my $pid = worker_pid($node);
+
+	kill 'KILL', $pid or die "could not kill the worker: $!";
+	wait_for_log_line($node, qr/all server processes terminated; reinitializing/, $offset);
+	wait_for_log_line($node, qr/database system is ready to accept connections/, $offset);
+	return;
 }
 
 $status = status($node);
@@ -118,6 +121,16 @@ for (1 .. 5)
 	last if $good;
 }
 ok($good, 'the estimate before a crash is what recovery takes, within a factor of three');
+
+# So does the crash of one process.
+for (1 .. 5)
+{
+	$rate = status($node)->{replay_rate};
+	($estimate, $took) = load_and_crash($node, 2, \&crash_of_one_process);
+	$good = status($node)->{replay_rate} != $rate;
+	last if $good;
+}
+ok($good, 'a recovery after the crash of one process is measured, too');
 
 $rate = status($node)->{replay_rate};
 $node->restart;
