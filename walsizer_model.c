@@ -306,21 +306,9 @@ until_timed(const WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*-------------------------------------------------------------------------
- * Disk; the primary of a standby
+ * The primary of a standby
  *-------------------------------------------------------------------------
  */
-
-static void
-note_disk(WalsizerState *state, const WalsizerSample *sample)
-{
-	if (!sample->has_disk)
-		return;
-	state->has_disk = true;
-	state->disk_held = walsizer_min(walsizer_max(sample->disk_held, 0), WALSIZER_LIMIT_BYTES);
-	state->disk_room =
-		walsizer_min(walsizer_max(sample->disk_free, 0), WALSIZER_LIMIT_BYTES) +
-		walsizer_min(walsizer_max(sample->disk_wal, 0), WALSIZER_LIMIT_BYTES);
-}
 
 /*
  * W of the primary, from two of its checkpoints that are about a timeout apart.
@@ -489,7 +477,6 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 		note_checkpoints(state, sample);
 	}
 
-	note_disk(state, sample);
 	if (sample->standby)
 		note_primary(state, sample);
 

@@ -30,11 +30,7 @@
  */
 #include "walsizer_model.h"
 
-/* A prediction is acted upon when this many ticks are left ... */
-#define LEAD_TICKS			5
-#define LEAD_AT_LEAST		2000	/* ms */
-
-/* ... or this much of the capacity is used. */
+/* A prediction is acted upon when it is near, or this much of the capacity used. */
 #define NEAR_CAPACITY		0.85
 
 /* A load that exceeds what was learned by no more than this is a known one. */
@@ -132,7 +128,7 @@ predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 			 const WalsizerFigures *figures)
 {
 	const WalsizerSettings *settings = &sample->settings;
-	int64_t		lead = walsizer_max(LEAD_TICKS * config->sample_interval, LEAD_AT_LEAST);
+	int64_t		lead = walsizer_lead(config);
 	int64_t		projected = figures->projected;
 	int64_t		known;
 	int64_t		soon;
@@ -331,24 +327,35 @@ judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *
 	walsizer_find_limit(config, state, sample, figures);
 }
 
-/* Raise to this size, or as far as the bounds let us. */
+/*
+ * Raise to this size, or as far as the limits let us.
+ *
+ * A planned load takes at once what the limits allow it in the long run: the
+ * statement that it is for may begin soon, and would not see later steps.
+ */
 static void
-decide_raise(WalsizerDecision *decision, WalsizerReason reason, int64_t size)
+decide_raise(const WalsizerState *state, WalsizerDecision *decision, WalsizerReason reason,
+			 int64_t size)
 {
 	const WalsizerFigures *figures = &decision->figures;
+	int64_t		most = walsizer_min(size, figures->limit);
 
 	decision->wanted = size;
-	decision->target = walsizer_min(size, figures->limit);
+	decision->target = figures->in_force;
 	decision->reason = reason;
-	if (decision->target < size)
+	if (most < size)
 		decision->bound = figures->limit_by;
-	if (walsizer_worth_raising(figures, size))
-		decision->action = WALSIZER_RAISE;
-	else
+	if (!walsizer_worth_raising(figures, size))
 	{
-		decision->target = figures->in_force;
 		decision->reason = WALSIZER_BECAUSE_BOUNDED;
+		return;
 	}
+	decision->target = reason == WALSIZER_BECAUSE_PLANNED ? most :
+		walsizer_step_size(state, figures, most);
+	if (decision->target < most)
+		decision->bound = WALSIZER_BOUND_DISK;
+	if (decision->target > figures->in_force)
+		decision->action = WALSIZER_RAISE;
 }
 
 static void
@@ -373,7 +380,7 @@ must_follow_bound(const WalsizerState *state, const WalsizerSample *sample,
 	if (!walsizer_is_own_raise(state, figures->in_force) || allowed >= figures->in_force)
 		return false;
 	if (figures->limit_by == WALSIZER_BOUND_DISK)
-		return sample->has_disk &&
+		return sample->looked && sample->has_disk &&
 			(double) allowed <= LOWER_BELOW * (double) figures->in_force;
 	return can_lower_to(figures, allowed, &sample->settings);
 }
@@ -390,16 +397,16 @@ apply_rules(const WalsizerConfig *config, const WalsizerState *state,
 	int64_t		size;
 
 	if ((size = boost_rule(state, sample, figures)) > 0)
-		decide_raise(decision, WALSIZER_BECAUSE_PLANNED, size);
+		decide_raise(state, decision, WALSIZER_BECAUSE_PLANNED, size);
 	else if (sample->standby && (size = standby_rule(config, sample, figures)) > 0)
-		decide_raise(decision, WALSIZER_BECAUSE_PRIMARY, size);
+		decide_raise(state, decision, WALSIZER_BECAUSE_PRIMARY, size);
 	else if (!sample->standby && cycle &&
 			 (size = forced_rule(config, sample, figures)) > 0)
-		decide_raise(decision, WALSIZER_BECAUSE_FORCED, size);
+		decide_raise(state, decision, WALSIZER_BECAUSE_FORCED, size);
 	else if (!sample->standby && (size = predict_rule(config, sample, figures)) > 0)
-		decide_raise(decision, WALSIZER_BECAUSE_PREDICTED, size);
+		decide_raise(state, decision, WALSIZER_BECAUSE_PREDICTED, size);
 	else if (!sample->standby && cycle && (size = pace_rule(state, figures)) > 0)
-		decide_raise(decision, WALSIZER_BECAUSE_PACED, size);
+		decide_raise(state, decision, WALSIZER_BECAUSE_PACED, size);
 	else if ((size = boost_over_rule(config, state, sample, figures)) > 0)
 		decide_lower(decision, WALSIZER_BECAUSE_PLAN_OVER, walsizer_min(size, allowed));
 	else if (cycle && (size = lower_rule(config, state, sample, figures)) > 0)
@@ -447,24 +454,16 @@ must_settle(const WalsizerState *state, const WalsizerSample *sample,
 }
 
 /*
- * Take in one sample and decide.
- *
- * Any input gives a defined answer; a sample that makes no sense changes
- * nothing.  The caller applies the decision, having told walsizer_wrote()
- * before it writes; the next sample shows what came of it.  Costs O(1).
+ * Bring the state up to date with a sample.  The answer is the decision if there
+ * is nothing to decide by rules, and the figures for them.
  */
-WalsizerDecision
-walsizer_step(const WalsizerConfig *given, WalsizerState *state,
-			  const WalsizerSample *sample)
+static WalsizerDecision
+take_in(WalsizerState *state, const WalsizerSample *sample)
 {
-	WalsizerConfig config = sane_config(given);
 	WalsizerDecision decision = {0};
 	bool		first = !state->primed;
 	bool		foreign;
 	bool		edited;
-
-	if (!walsizer_sample_valid(sample))
-		return decision;
 
 	walsizer_observe(state, sample, &decision.figures);
 	if (first)
@@ -473,9 +472,9 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 	edited = walsizer_note_edit(state, sample);
 	walsizer_note_boost(state, sample);
 	walsizer_follow_up(state, sample, &decision);
-	judge(&config, state, sample, &decision.figures);
 	decision.cycle = cycle_ends(state, sample);
 	decision.target = decision.wanted = sample->settings.max_wal_size;
+	decision.reason = first ? WALSIZER_BECAUSE_STARTED : WALSIZER_BECAUSE_ENOUGH;
 
 	if (foreign)
 	{
@@ -489,23 +488,69 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 		decision.action = WALSIZER_REVERT;
 		decision.reason = WALSIZER_BECAUSE_EDITED;
 		decision.target = decision.wanted = sample->configured;
+		state->edit_tried = sample->configured;
+		state->edit_tried_at = sample->now;
 	}
-	else if (!config.enable)
+	return decision;
+}
+
+/* The same sample again, now with the disk figures? */
+static bool
+is_pending(const WalsizerState *state, const WalsizerSample *sample)
+{
+	return state->pending && sample->now == state->last_ms &&
+		sample->write_lsn == state->last_lsn;
+}
+
+/*
+ * Take in one sample and decide.
+ *
+ * Any input gives a defined answer; a sample that makes no sense changes
+ * nothing.  The disk need not be looked at for each sample: if the answer is
+ * wants_disk, look (sample->looked) and call again with the same sample.  The
+ * caller applies the decision, having told walsizer_wrote() before it writes; the
+ * next sample shows what came of it.  Costs O(1).
+ */
+WalsizerDecision
+walsizer_step(const WalsizerConfig *given, WalsizerState *state,
+			  const WalsizerSample *sample)
+{
+	WalsizerConfig config = sane_config(given);
+	WalsizerDecision decision = {0};
+	WalsizerDecision observed;
+
+	if (!walsizer_sample_valid(sample))
+		return decision;
+	if (!sample->looked && (is_pending(state, sample) ||
+							walsizer_look_is_due(&config, state, sample)))
+	{
+		decision.wants_disk = true;
+		return decision;
+	}
+
+	observed = is_pending(state, sample) ? state->observed : take_in(state, sample);
+	state->pending = false;
+	decision = observed;
+	walsizer_note_disk(state, sample);
+	judge(&config, state, sample, &decision.figures);
+
+	if (decision.reason != WALSIZER_BECAUSE_STARTED && decision.reason != WALSIZER_BECAUSE_ENOUGH)
+		return decision;
+	if (!config.enable)
 		decision.reason = WALSIZER_BECAUSE_DISABLED;
 	else if (must_settle(state, sample, &decision.figures))
 		decision.reason = WALSIZER_BECAUSE_SETTLING;
 	else if (must_wait(state, sample))
 		decision.reason = WALSIZER_BECAUSE_WAITING;
 	else
-	{
-		decision.reason = first ? WALSIZER_BECAUSE_STARTED : WALSIZER_BECAUSE_ENOUGH;
 		apply_rules(&config, state, sample, &decision);
-	}
 
-	if (decision.action == WALSIZER_REVERT)
+	if (!sample->looked &&
+		(decision.action == WALSIZER_RAISE || decision.bound == WALSIZER_BOUND_DISK))
 	{
-		state->edit_tried = sample->configured;
-		state->edit_tried_at = sample->now;
+		state->pending = true;
+		state->observed = observed;
+		decision = (WalsizerDecision) {.wants_disk = true};
 	}
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{
