@@ -209,15 +209,23 @@ all_demand(const WalsizerState *state, const WalsizerFigures *figures)
 }
 
 /*
- * The least that may be in force while we have a say.  A planned load is no part
- * of it: that has to keep within the bounds.
+ * What a size (MB) that a limit dictates never goes below: the original value.
+ * walsizer.min is no part of it, for that would keep a disk from being saved, nor
+ * is a planned load.
  */
+static int64_t
+least_size(const WalsizerState *state, const WalsizerSettings *settings, int64_t mb)
+{
+	return walsizer_max(walsizer_max(state->found, mb),
+						2 * (settings->segment_size / WALSIZER_MB));
+}
+
+/* The least to which falling demand lowers. */
 static int64_t
 floor_size(const WalsizerConfig *config, const WalsizerState *state,
 		   const WalsizerSettings *settings)
 {
-	return walsizer_max(walsizer_max(state->found, config->min),
-						2 * (settings->segment_size / WALSIZER_MB));
+	return least_size(state, settings, config->min);
 }
 
 /*
@@ -392,8 +400,7 @@ apply_rules(const WalsizerConfig *config, const WalsizerState *state,
 {
 	const WalsizerFigures *figures = &decision->figures;
 	bool		cycle = decision->cycle || sample->evaluate;
-	int64_t		allowed = walsizer_max(figures->limit,
-									   floor_size(config, state, &sample->settings));
+	int64_t		allowed = least_size(state, &sample->settings, figures->limit);
 	int64_t		size;
 
 	if ((size = boost_rule(state, sample, figures)) > 0)

@@ -105,6 +105,29 @@ disk_space_binds(void **unused)
 	assert_int_equal(d->sample.settings.max_wal_size, 1024);
 }
 
+static void
+the_disk_wins_over_min(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->config.min = 3000;
+	driver_run(d, 900, 4 * MB);
+	assert_int_equal(d->sample.settings.max_wal_size, 2800);
+	d->sample.has_disk = true;
+	d->sample.disk_wal = 2800 * MB;
+	d->sample.disk_free = 500 * MB;
+	driver_step(d, SECOND, MB);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOUND_FELL);
+	assert_int_equal(d->sample.settings.max_wal_size, 1648);
+
+	/* the original value stays */
+	d->sample.disk_wal = 1600 * MB;
+	d->sample.disk_free = 0;
+	driver_run(d, 10, 0);
+	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+}
+
 /* What one raise may claim of the disk: a part of what is free. */
 static void
 a_raise_claims_a_part_of_what_is_free(void **unused)
@@ -257,6 +280,7 @@ main(void)
 		cmocka_unit_test(a_raise_claims_a_part_of_what_is_free),
 		cmocka_unit_test(a_raise_leaves_what_others_are_taking),
 		cmocka_unit_test(the_disk_is_looked_at_before_it_can_fill),
+		cmocka_unit_test(the_disk_wins_over_min),
 		cmocka_unit_test(recovery_time_binds),
 		cmocka_unit_test(a_bound_that_trembles_changes_little),
 		cmocka_unit_test(a_planned_load_keeps_within_bounds_that_come_down),
