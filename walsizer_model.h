@@ -18,6 +18,9 @@
 /* More WAL than this is "very much"; leaves room for sums without overflow. */
 #define WALSIZER_LIMIT_BYTES	(INT64_C(1) << 60)
 
+/* Nothing is left alone for longer than this. */
+#define WALSIZER_MOST_PATIENCE	(INT64_C(300) * 1000)	/* ms */
+
 /* A prediction is acted upon when this many ticks are left. */
 #define WALSIZER_LEAD_TICKS		5
 #define WALSIZER_LEAD_AT_LEAST	2000	/* ms */
@@ -57,6 +60,16 @@ walsizer_distance(uint64_t from, uint64_t to)
 		return 0;
 	return to - from < (uint64_t) WALSIZER_LIMIT_BYTES ?
 		(int64_t) (to - from) : WALSIZER_LIMIT_BYTES;
+}
+
+/*
+ * So long we wait where nothing is urgent, with what failed and with what an
+ * administrator has just changed, ms: one timeout, which may be a day.
+ */
+static inline int64_t
+walsizer_patience(int64_t timeout)
+{
+	return walsizer_min(timeout, WALSIZER_MOST_PATIENCE);
 }
 
 /* So long before a forced checkpoint it is predicted, ms. */

@@ -55,6 +55,9 @@
 /* And must leave this much room before the new size forces a checkpoint. */
 #define LOWER_USED			0.5
 
+/* A lowering to save the disk that failed is tried again after this time. */
+#define SAFETY_RETRY		10000	/* ms */
+
 /* The size for that much WAL (bytes) with the administrator's headroom, MB. */
 int64_t
 walsizer_roomy_size(const WalsizerConfig *config, const WalsizerSettings *settings,
@@ -393,6 +396,41 @@ must_follow_bound(const WalsizerState *state, const WalsizerSample *sample,
 	return can_lower_to(figures, allowed, &sample->settings);
 }
 
+/*
+ * A value that was decided and did not take effect is not decided again at once:
+ * what cannot be applied now cannot be applied in a second either.  Another value is
+ * another matter, but a prediction gives another one each time: only one that goes
+ * twice as far.  What failed in one direction says nothing about the other, and a
+ * lowering that is to save the disk waits for nothing but itself, and not for long.
+ */
+static bool
+must_wait(const WalsizerState *state, const WalsizerSample *sample,
+		  const WalsizerDecision *decision)
+{
+	int64_t		in_force = sample->settings.max_wal_size;
+	int64_t		elapsed = sample->now - state->tried_at;
+	bool		raise = decision->action == WALSIZER_RAISE;
+
+	if (state->tried == 0 || sample->evaluate || decision->action == WALSIZER_NONE ||
+		raise != (state->tried > in_force))
+		return false;
+	if (decision->reason == WALSIZER_BECAUSE_BOUND_FELL)
+		return elapsed < SAFETY_RETRY;
+	if (raise ? decision->target / 2 > state->tried : decision->target < state->tried / 2)
+		return false;
+	return elapsed < walsizer_patience(sample->settings.timeout);
+}
+
+/* Not now, see above. */
+static void
+decide_to_wait(WalsizerDecision *decision)
+{
+	decision->action = WALSIZER_NONE;
+	decision->reason = WALSIZER_BECAUSE_WAITING;
+	decision->bound = WALSIZER_UNBOUND;
+	decision->target = decision->figures.in_force;
+}
+
 /* The rules, in order of urgency. */
 static void
 apply_rules(const WalsizerConfig *config, const WalsizerState *state,
@@ -419,37 +457,30 @@ apply_rules(const WalsizerConfig *config, const WalsizerState *state,
 	else if (cycle && (size = lower_rule(config, state, sample, figures)) > 0)
 		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, walsizer_min(size, allowed));
 
+	if (must_wait(state, sample, decision))
+		decide_to_wait(decision);
+
 	if (decision->action == WALSIZER_NONE &&
 		must_follow_bound(state, sample, figures, allowed))
 	{
 		decide_lower(decision, WALSIZER_BECAUSE_BOUND_FELL, allowed);
 		decision->bound = figures->limit_by;
+		if (must_wait(state, sample, decision))
+			decide_to_wait(decision);
 	}
 }
 
-/*
- * A value that was decided and did not come into force is not decided again
- * before a timeout has passed, whatever else happens: if it cannot be applied
- * now, it cannot be applied in a second either.
- */
-static bool
-must_wait(const WalsizerState *state, const WalsizerSample *sample)
-{
-	return state->tried != 0 && !sample->evaluate &&
-		sample->now - state->tried_at < sample->settings.timeout;
-}
-
-/* The same for making way for an edit; another edit is another matter. */
+/* Making way for an edit that failed is not tried again at once; another edit is. */
 static bool
 edit_must_wait(const WalsizerState *state, const WalsizerSample *sample)
 {
 	return state->edit_tried == sample->configured && !sample->evaluate &&
-		sample->now - state->edit_tried_at < sample->settings.timeout;
+		sample->now - state->edit_tried_at < walsizer_patience(sample->settings.timeout);
 }
 
 /*
- * A change by somebody else is left alone for one timeout.  But whoever announces
- * a load meanwhile has asked for more, and gets it.
+ * A change by an administrator is left alone for a while.  But a load that is
+ * announced meanwhile gets what it asks for.
  */
 static bool
 must_settle(const WalsizerState *state, const WalsizerSample *sample,
@@ -547,8 +578,6 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 		decision.reason = WALSIZER_BECAUSE_DISABLED;
 	else if (must_settle(state, sample, &decision.figures))
 		decision.reason = WALSIZER_BECAUSE_SETTLING;
-	else if (must_wait(state, sample))
-		decision.reason = WALSIZER_BECAUSE_WAITING;
 	else
 		apply_rules(&config, state, sample, &decision);
 

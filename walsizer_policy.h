@@ -324,7 +324,7 @@ typedef struct WalsizerState
 
 	/* pacing of decisions */
 	int64_t		cycle_start;
-	int64_t		settle_until;	/* leave a foreign change alone until then */
+	int64_t		settle_until;	/* leave an administrator's change alone until then */
 	int64_t		tried;			/* value decided last and not in force, MB */
 	int64_t		tried_at;
 	int64_t		edit_tried;		/* edit that we could not make way for, MB */

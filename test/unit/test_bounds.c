@@ -128,6 +128,38 @@ the_disk_wins_over_min(void **unused)
 	assert_int_equal(d->sample.settings.max_wal_size, 1024);
 }
 
+/* A raise that failed, at a checkpoint_timeout of a day, stands in no way of it. */
+static void
+nothing_that_failed_keeps_the_disk_from_being_saved(void **unused)
+{
+	Driver	   *d = driver_new();
+	int			lowers = 0;
+
+	(void) unused;
+	d->sample.settings.timeout = 86400 * SECOND;
+	driver_run(d, 300, 8 * MB);
+	assert_in_range(d->sample.settings.max_wal_size, 4000, 8192);
+	d->apply = false;
+	driver_run(d, 600, 8 * MB);
+	assert_true(d->raises > 3);
+	assert_int_not_equal(d->state.tried, 0);
+
+	d->sample.has_disk = true;
+	d->sample.disk_wal = 1500 * MB;
+	d->sample.disk_free = 500 * MB;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.action, WALSIZER_LOWER);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOUND_FELL);
+
+	/* if that fails as well, it is tried again, but not each second */
+	lowers = d->lowers;
+	driver_run(d, 60, 0);
+	assert_in_range(d->lowers - lowers, 5, 6);
+	d->apply = true;
+	driver_run(d, 10, 0);
+	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+}
+
 /* What one raise may claim of the disk: a part of what is free. */
 static void
 a_raise_claims_a_part_of_what_is_free(void **unused)
@@ -281,6 +313,7 @@ main(void)
 		cmocka_unit_test(a_raise_leaves_what_others_are_taking),
 		cmocka_unit_test(the_disk_is_looked_at_before_it_can_fill),
 		cmocka_unit_test(the_disk_wins_over_min),
+		cmocka_unit_test(nothing_that_failed_keeps_the_disk_from_being_saved),
 		cmocka_unit_test(recovery_time_binds),
 		cmocka_unit_test(a_bound_that_trembles_changes_little),
 		cmocka_unit_test(a_planned_load_keeps_within_bounds_that_come_down),
