@@ -438,6 +438,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->edit_tried = 0;
 	state->changed_at = sample->now;
 	state->keep_until = sample->now + WALSIZER_KEEP_RAISE;
+	state->lower_due = false;
 
 	/* The interval under way began with a known position at a known time. */
 	if (state->timer_start < sample->now && sample->redo_lsn <= sample->write_lsn &&

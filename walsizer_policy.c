@@ -249,10 +249,14 @@ can_lower_to(const WalsizerFigures *figures, int64_t size, const WalsizerSetting
  * Two whole windows must have passed since the last change; and an hour since
  * the last raise, lest a load that comes and goes within minutes and was
  * overrated at first has its size taken away between two of its bursts.
+ *
+ * The end of a cycle makes the lowering due; it comes with the first sample then
+ * that has room for it.  Cycle and checkpoint timer have the same period and keep
+ * their phase: at the end of a cycle there may never be room.
  */
 static int64_t
-lower_rule(const WalsizerConfig *config, const WalsizerState *state,
-		   const WalsizerSample *sample, const WalsizerFigures *figures)
+lower_rule(const WalsizerConfig *config, WalsizerState *state,
+		   const WalsizerSample *sample, const WalsizerFigures *figures, bool cycle)
 {
 	int64_t		size = walsizer_max(walsizer_max(figures->wanted, state->boost),
 									floor_size(config, state, &sample->settings));
@@ -261,10 +265,13 @@ lower_rule(const WalsizerConfig *config, const WalsizerState *state,
 		sample->now - state->changed_at < 2 * sample->settings.timeout ||
 		sample->now < state->keep_until ||
 		(double) size > LOWER_BELOW * (double) figures->in_force ||
-		most_for_pace(&sample->settings, all_demand(state, figures)) >= figures->in_force ||
-		!can_lower_to(figures, size, &sample->settings))
+		most_for_pace(&sample->settings, all_demand(state, figures)) >= figures->in_force)
+	{
+		state->lower_due = false;
 		return 0;
-	return size;
+	}
+	state->lower_due = state->lower_due || cycle;
+	return state->lower_due && can_lower_to(figures, size, &sample->settings) ? size : 0;
 }
 
 /*
@@ -433,7 +440,7 @@ decide_to_wait(WalsizerDecision *decision)
 
 /* The rules, in order of urgency. */
 static void
-apply_rules(const WalsizerConfig *config, const WalsizerState *state,
+apply_rules(const WalsizerConfig *config, WalsizerState *state,
 			const WalsizerSample *sample, WalsizerDecision *decision)
 {
 	const WalsizerFigures *figures = &decision->figures;
@@ -454,7 +461,7 @@ apply_rules(const WalsizerConfig *config, const WalsizerState *state,
 		decide_raise(state, decision, WALSIZER_BECAUSE_PACED, size);
 	else if ((size = boost_over_rule(config, state, sample, figures)) > 0)
 		decide_lower(decision, WALSIZER_BECAUSE_PLAN_OVER, walsizer_min(size, allowed));
-	else if (cycle && (size = lower_rule(config, state, sample, figures)) > 0)
+	else if ((size = lower_rule(config, state, sample, figures, cycle)) > 0)
 		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, walsizer_min(size, allowed));
 
 	if (must_wait(state, sample, decision))

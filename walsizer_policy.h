@@ -331,6 +331,7 @@ typedef struct WalsizerState
 	int64_t		edit_tried_at;
 	int64_t		changed_at;		/* when our last change took effect */
 	int64_t		keep_until;		/* our last raise is not taken back before */
+	bool		lower_due;		/* a cycle found that demand allows a lowering */
 	WalsizerChange changes[WALSIZER_CHANGE_SLOTS];	/* oldest first */
 	int			num_changes;
 

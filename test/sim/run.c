@@ -104,7 +104,10 @@ apply(Run *run, int64_t mb, bool for_pace)
 		run->result->returns += run->lowered && !for_pace;
 	}
 	else
+	{
 		run->result->lowers++;
+		run->result->lowered_at = run->server.now;
+	}
 	run->lowered = mb < old || (run->lowered && for_pace);
 	if (run->server.now > run->options->quiet_from)
 	{
