@@ -76,7 +76,7 @@ walsizer_recognize(WalsizerState *state, const WalsizerSample *sample)
 
 /*
  * Compare the value in force with what we know.  Returns true if somebody else
- * changed it: then it is adopted and left alone for one timeout.
+ * changed it: then it is adopted and left alone for a while.
  *
  * A value of ours that had to wait (for a broken configuration file to be
  * mended) may come into force at any later reload, hence "written" beside
@@ -114,7 +114,7 @@ walsizer_note_owner(WalsizerState *state, const WalsizerSample *sample)
 	}
 
 	adopt(state, sample);
-	state->settle_until = sample->now + sample->settings.timeout;
+	state->settle_until = sample->now + walsizer_patience(sample->settings.timeout);
 	state->changed_at = sample->now;
 	walsizer_note_change(state, sample);
 	return true;
@@ -174,7 +174,7 @@ walsizer_given_back(WalsizerState *state, int64_t in_force)
 	state->edit_tried = 0;
 	state->returning = 0;
 	state->boost_return = 0;
-	state->settle_until = state->last_ms + state->last_settings.timeout;
+	state->settle_until = state->last_ms + walsizer_patience(state->last_settings.timeout);
 	state->changed_at = state->last_ms;
 }
 

@@ -311,6 +311,7 @@ walsizer_take_disk(WalsizerSample *sample)
 	/* files that come or go meanwhile must not count twice, as WAL and as free */
 	sample->disk_free = Min(before, free_for_wal());
 	sample->has_disk = complete && sample->disk_free >= 0;
+	sample->looked = true;
 }
 
 /*
