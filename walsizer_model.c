@@ -306,21 +306,9 @@ until_timed(const WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*-------------------------------------------------------------------------
- * Disk; the primary of a standby
+ * The primary of a standby
  *-------------------------------------------------------------------------
  */
-
-static void
-note_disk(WalsizerState *state, const WalsizerSample *sample)
-{
-	if (!sample->has_disk)
-		return;
-	state->has_disk = true;
-	state->disk_held = walsizer_min(walsizer_max(sample->disk_held, 0), WALSIZER_LIMIT_BYTES);
-	state->disk_room =
-		walsizer_min(walsizer_max(sample->disk_free, 0), WALSIZER_LIMIT_BYTES) +
-		walsizer_min(walsizer_max(sample->disk_wal, 0), WALSIZER_LIMIT_BYTES);
-}
 
 /*
  * W of the primary, from two of its checkpoints that are about a timeout apart.
@@ -450,6 +438,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->edit_tried = 0;
 	state->changed_at = sample->now;
 	state->keep_until = sample->now + WALSIZER_KEEP_RAISE;
+	state->lower_due = false;
 
 	/* The interval under way began with a known position at a known time. */
 	if (state->timer_start < sample->now && sample->redo_lsn <= sample->write_lsn &&
@@ -489,7 +478,6 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 		note_checkpoints(state, sample);
 	}
 
-	note_disk(state, sample);
 	if (sample->standby)
 		note_primary(state, sample);
 

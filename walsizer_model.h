@@ -18,6 +18,13 @@
 /* More WAL than this is "very much"; leaves room for sums without overflow. */
 #define WALSIZER_LIMIT_BYTES	(INT64_C(1) << 60)
 
+/* Nothing is left alone for longer than this. */
+#define WALSIZER_MOST_PATIENCE	(INT64_C(300) * 1000)	/* ms */
+
+/* A prediction is acted upon when this many ticks are left. */
+#define WALSIZER_LEAD_TICKS		5
+#define WALSIZER_LEAD_AT_LEAST	2000	/* ms */
+
 /*
  * A raise is not taken back within this time, nor after a start, whatever the
  * demand.
@@ -55,6 +62,23 @@ walsizer_distance(uint64_t from, uint64_t to)
 		(int64_t) (to - from) : WALSIZER_LIMIT_BYTES;
 }
 
+/*
+ * So long we wait where nothing is urgent, with what failed and with what an
+ * administrator has just changed, ms: one timeout, which may be a day.
+ */
+static inline int64_t
+walsizer_patience(int64_t timeout)
+{
+	return walsizer_min(timeout, WALSIZER_MOST_PATIENCE);
+}
+
+/* So long before a forced checkpoint it is predicted, ms. */
+static inline int64_t
+walsizer_lead(const WalsizerConfig *config)
+{
+	return walsizer_max(WALSIZER_LEAD_TICKS * config->sample_interval, WALSIZER_LEAD_AT_LEAST);
+}
+
 /* Forced checkpoints since primed, whatever the capacity they were forced at. */
 static inline int64_t
 walsizer_forced_total(const WalsizerState *state)
@@ -80,6 +104,11 @@ extern int64_t walsizer_whole_segments(int64_t mb, const WalsizerSettings *setti
 extern void walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 								const WalsizerSample *sample, WalsizerFigures *figures);
 extern bool walsizer_worth_raising(const WalsizerFigures *figures, int64_t size);
+extern int64_t walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures,
+								  int64_t size);
+extern bool walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
+								 const WalsizerSample *sample);
+extern void walsizer_note_disk(WalsizerState *state, const WalsizerSample *sample);
 
 /* walsizer_demand.c */
 extern void walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn,

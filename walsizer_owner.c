@@ -100,7 +100,7 @@ walsizer_note_owner(WalsizerState *state, const WalsizerSample *sample)
 	}
 
 	adopt(state, sample);
-	state->settle_until = sample->now + sample->settings.timeout;
+	state->settle_until = sample->now + walsizer_patience(sample->settings.timeout);
 	state->changed_at = sample->now;
 	walsizer_note_change(state, sample);
 	return true;
@@ -151,7 +151,7 @@ walsizer_given_back(WalsizerState *state, int64_t in_force)
 	state->edit_tried = 0;
 	state->returning = 0;
 	state->boost_return = 0;
-	state->settle_until = state->last_ms + state->last_settings.timeout;
+	state->settle_until = state->last_ms + walsizer_patience(state->last_settings.timeout);
 	state->changed_at = state->last_ms;
 }
 

@@ -30,11 +30,7 @@
  */
 #include "walsizer_model.h"
 
-/* A prediction is acted upon when this many ticks are left ... */
-#define LEAD_TICKS			5
-#define LEAD_AT_LEAST		2000	/* ms */
-
-/* ... or this much of the capacity is used. */
+/* A prediction is acted upon when it is near, or this much of the capacity used. */
 #define NEAR_CAPACITY		0.85
 
 /* A load that exceeds what was learned by no more than this is a known one. */
@@ -58,6 +54,9 @@
 
 /* And must leave this much room before the new size forces a checkpoint. */
 #define LOWER_USED			0.5
+
+/* A lowering to save the disk that failed is tried again after this time. */
+#define SAFETY_RETRY		10000	/* ms */
 
 /* The size for that much WAL (bytes) with the administrator's headroom, MB. */
 int64_t
@@ -132,7 +131,7 @@ predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 			 const WalsizerFigures *figures)
 {
 	const WalsizerSettings *settings = &sample->settings;
-	int64_t		lead = walsizer_max(LEAD_TICKS * config->sample_interval, LEAD_AT_LEAST);
+	int64_t		lead = walsizer_lead(config);
 	int64_t		projected = figures->projected;
 	int64_t		known;
 	int64_t		soon;
@@ -213,15 +212,23 @@ all_demand(const WalsizerState *state, const WalsizerFigures *figures)
 }
 
 /*
- * The least that may be in force while we have a say.  A planned load is no part
- * of it: that has to keep within the bounds.
+ * What a size (MB) that a limit dictates never goes below: the original value.
+ * walsizer.min is no part of it, for that would keep a disk from being saved, nor
+ * is a planned load.
  */
+static int64_t
+least_size(const WalsizerState *state, const WalsizerSettings *settings, int64_t mb)
+{
+	return walsizer_max(walsizer_max(state->found, mb),
+						2 * (settings->segment_size / WALSIZER_MB));
+}
+
+/* The least to which falling demand lowers. */
 static int64_t
 floor_size(const WalsizerConfig *config, const WalsizerState *state,
 		   const WalsizerSettings *settings)
 {
-	return walsizer_max(walsizer_max(state->found, config->min),
-						2 * (settings->segment_size / WALSIZER_MB));
+	return least_size(state, settings, config->min);
 }
 
 /*
@@ -242,10 +249,14 @@ can_lower_to(const WalsizerFigures *figures, int64_t size, const WalsizerSetting
  * Two whole windows must have passed since the last change; and an hour since
  * the last raise, lest a load that comes and goes within minutes and was
  * overrated at first has its size taken away between two of its bursts.
+ *
+ * The end of a cycle makes the lowering due; it comes with the first sample then
+ * that has room for it.  Cycle and checkpoint timer have the same period and keep
+ * their phase: at the end of a cycle there may never be room.
  */
 static int64_t
-lower_rule(const WalsizerConfig *config, const WalsizerState *state,
-		   const WalsizerSample *sample, const WalsizerFigures *figures)
+lower_rule(const WalsizerConfig *config, WalsizerState *state,
+		   const WalsizerSample *sample, const WalsizerFigures *figures, bool cycle)
 {
 	int64_t		size = walsizer_max(walsizer_max(figures->wanted, state->boost),
 									floor_size(config, state, &sample->settings));
@@ -254,10 +265,13 @@ lower_rule(const WalsizerConfig *config, const WalsizerState *state,
 		sample->now - state->changed_at < 2 * sample->settings.timeout ||
 		sample->now < state->keep_until ||
 		(double) size > LOWER_BELOW * (double) figures->in_force ||
-		most_for_pace(&sample->settings, all_demand(state, figures)) >= figures->in_force ||
-		!can_lower_to(figures, size, &sample->settings))
+		most_for_pace(&sample->settings, all_demand(state, figures)) >= figures->in_force)
+	{
+		state->lower_due = false;
 		return 0;
-	return size;
+	}
+	state->lower_due = state->lower_due || cycle;
+	return state->lower_due && can_lower_to(figures, size, &sample->settings) ? size : 0;
 }
 
 /*
@@ -331,24 +345,35 @@ judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *
 	walsizer_find_limit(config, state, sample, figures);
 }
 
-/* Raise to this size, or as far as the bounds let us. */
+/*
+ * Raise to this size, or as far as the limits let us.
+ *
+ * A planned load takes at once what the limits allow it in the long run: the
+ * statement that it is for may begin soon, and would not see later steps.
+ */
 static void
-decide_raise(WalsizerDecision *decision, WalsizerReason reason, int64_t size)
+decide_raise(const WalsizerState *state, WalsizerDecision *decision, WalsizerReason reason,
+			 int64_t size)
 {
 	const WalsizerFigures *figures = &decision->figures;
+	int64_t		most = walsizer_min(size, figures->limit);
 
 	decision->wanted = size;
-	decision->target = walsizer_min(size, figures->limit);
+	decision->target = figures->in_force;
 	decision->reason = reason;
-	if (decision->target < size)
+	if (most < size)
 		decision->bound = figures->limit_by;
-	if (walsizer_worth_raising(figures, size))
-		decision->action = WALSIZER_RAISE;
-	else
+	if (!walsizer_worth_raising(figures, size))
 	{
-		decision->target = figures->in_force;
 		decision->reason = WALSIZER_BECAUSE_BOUNDED;
+		return;
 	}
+	decision->target = reason == WALSIZER_BECAUSE_PLANNED ? most :
+		walsizer_step_size(state, figures, most);
+	if (decision->target < most)
+		decision->bound = WALSIZER_BOUND_DISK;
+	if (decision->target > figures->in_force)
+		decision->action = WALSIZER_RAISE;
 }
 
 static void
@@ -373,69 +398,96 @@ must_follow_bound(const WalsizerState *state, const WalsizerSample *sample,
 	if (!walsizer_is_own_raise(state, figures->in_force) || allowed >= figures->in_force)
 		return false;
 	if (figures->limit_by == WALSIZER_BOUND_DISK)
-		return sample->has_disk &&
+		return sample->looked && sample->has_disk &&
 			(double) allowed <= LOWER_BELOW * (double) figures->in_force;
 	return can_lower_to(figures, allowed, &sample->settings);
 }
 
+/*
+ * A value that was decided and did not take effect is not decided again at once:
+ * what cannot be applied now cannot be applied in a second either.  Another value is
+ * another matter, but a prediction gives another one each time: only one that goes
+ * twice as far.  What failed in one direction says nothing about the other, and a
+ * lowering that is to save the disk waits for nothing but itself, and not for long.
+ */
+static bool
+must_wait(const WalsizerState *state, const WalsizerSample *sample,
+		  const WalsizerDecision *decision)
+{
+	int64_t		in_force = sample->settings.max_wal_size;
+	int64_t		elapsed = sample->now - state->tried_at;
+	bool		raise = decision->action == WALSIZER_RAISE;
+
+	if (state->tried == 0 || sample->evaluate || decision->action == WALSIZER_NONE ||
+		raise != (state->tried > in_force))
+		return false;
+	if (decision->reason == WALSIZER_BECAUSE_BOUND_FELL)
+		return elapsed < SAFETY_RETRY;
+	if (raise ? decision->target / 2 > state->tried : decision->target < state->tried / 2)
+		return false;
+	return elapsed < walsizer_patience(sample->settings.timeout);
+}
+
+/* Not now, see above. */
+static void
+decide_to_wait(WalsizerDecision *decision)
+{
+	decision->action = WALSIZER_NONE;
+	decision->reason = WALSIZER_BECAUSE_WAITING;
+	decision->bound = WALSIZER_UNBOUND;
+	decision->target = decision->figures.in_force;
+}
+
 /* The rules, in order of urgency. */
 static void
-apply_rules(const WalsizerConfig *config, const WalsizerState *state,
+apply_rules(const WalsizerConfig *config, WalsizerState *state,
 			const WalsizerSample *sample, WalsizerDecision *decision)
 {
 	const WalsizerFigures *figures = &decision->figures;
 	bool		cycle = decision->cycle || sample->evaluate;
-	int64_t		allowed = walsizer_max(figures->limit,
-									   floor_size(config, state, &sample->settings));
+	int64_t		allowed = least_size(state, &sample->settings, figures->limit);
 	int64_t		size;
 
 	if ((size = boost_rule(state, sample, figures)) > 0)
-		decide_raise(decision, WALSIZER_BECAUSE_PLANNED, size);
+		decide_raise(state, decision, WALSIZER_BECAUSE_PLANNED, size);
 	else if (sample->standby && (size = standby_rule(config, sample, figures)) > 0)
-		decide_raise(decision, WALSIZER_BECAUSE_PRIMARY, size);
+		decide_raise(state, decision, WALSIZER_BECAUSE_PRIMARY, size);
 	else if (!sample->standby && cycle &&
 			 (size = forced_rule(config, sample, figures)) > 0)
-		decide_raise(decision, WALSIZER_BECAUSE_FORCED, size);
+		decide_raise(state, decision, WALSIZER_BECAUSE_FORCED, size);
 	else if (!sample->standby && (size = predict_rule(config, sample, figures)) > 0)
-		decide_raise(decision, WALSIZER_BECAUSE_PREDICTED, size);
+		decide_raise(state, decision, WALSIZER_BECAUSE_PREDICTED, size);
 	else if (!sample->standby && cycle && (size = pace_rule(state, figures)) > 0)
-		decide_raise(decision, WALSIZER_BECAUSE_PACED, size);
+		decide_raise(state, decision, WALSIZER_BECAUSE_PACED, size);
 	else if ((size = boost_over_rule(config, state, sample, figures)) > 0)
 		decide_lower(decision, WALSIZER_BECAUSE_PLAN_OVER, walsizer_min(size, allowed));
-	else if (cycle && (size = lower_rule(config, state, sample, figures)) > 0)
+	else if ((size = lower_rule(config, state, sample, figures, cycle)) > 0)
 		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, walsizer_min(size, allowed));
+
+	if (must_wait(state, sample, decision))
+		decide_to_wait(decision);
 
 	if (decision->action == WALSIZER_NONE &&
 		must_follow_bound(state, sample, figures, allowed))
 	{
 		decide_lower(decision, WALSIZER_BECAUSE_BOUND_FELL, allowed);
 		decision->bound = figures->limit_by;
+		if (must_wait(state, sample, decision))
+			decide_to_wait(decision);
 	}
 }
 
-/*
- * A value that was decided and did not come into force is not decided again
- * before a timeout has passed, whatever else happens: if it cannot be applied
- * now, it cannot be applied in a second either.
- */
-static bool
-must_wait(const WalsizerState *state, const WalsizerSample *sample)
-{
-	return state->tried != 0 && !sample->evaluate &&
-		sample->now - state->tried_at < sample->settings.timeout;
-}
-
-/* The same for making way for an edit; another edit is another matter. */
+/* Making way for an edit that failed is not tried again at once; another edit is. */
 static bool
 edit_must_wait(const WalsizerState *state, const WalsizerSample *sample)
 {
 	return state->edit_tried == sample->configured && !sample->evaluate &&
-		sample->now - state->edit_tried_at < sample->settings.timeout;
+		sample->now - state->edit_tried_at < walsizer_patience(sample->settings.timeout);
 }
 
 /*
- * A change by somebody else is left alone for one timeout.  But whoever announces
- * a load meanwhile has asked for more, and gets it.
+ * A change by an administrator is left alone for a while.  But a load that is
+ * announced meanwhile gets what it asks for.
  */
 static bool
 must_settle(const WalsizerState *state, const WalsizerSample *sample,
@@ -447,40 +499,32 @@ must_settle(const WalsizerState *state, const WalsizerSample *sample,
 }
 
 /*
- * Take in one sample and decide.
- *
- * Any input gives a defined answer; a sample that makes no sense changes
- * nothing.  The caller applies the decision; the next sample shows what came of
- * it.  Costs O(1).
+ * Bring the state up to date with a sample.  The answer is the decision if there
+ * is nothing to decide by rules, and the figures for them.
  */
-WalsizerDecision
-walsizer_step(const WalsizerConfig *given, WalsizerState *state,
-			  const WalsizerSample *sample)
+static WalsizerDecision
+take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *sample)
 {
-	WalsizerConfig config = sane_config(given);
 	WalsizerDecision decision = {0};
 	bool		first = !state->primed;
 	bool		foreign;
 	bool		edited;
-
-	if (!walsizer_sample_valid(sample))
-		return decision;
 
 	walsizer_observe(state, sample, &decision.figures);
 	foreign = walsizer_note_owner(state, sample);
 	edited = walsizer_note_edit(state, sample);
 	walsizer_note_boost(state, sample);
 	walsizer_follow_up(state, sample, &decision);
-	judge(&config, state, sample, &decision.figures);
 	decision.cycle = cycle_ends(state, sample);
 	decision.target = decision.wanted = sample->settings.max_wal_size;
+	decision.reason = first ? WALSIZER_BECAUSE_STARTED : WALSIZER_BECAUSE_ENOUGH;
 
 	if (foreign)
 	{
 		decision.action = WALSIZER_EXTERNAL;
 		decision.reason = WALSIZER_BECAUSE_CHANGED;
 	}
-	else if (edited && !config.enable)
+	else if (edited && !config->enable)
 		decision.reason = WALSIZER_BECAUSE_HIDDEN;
 	else if (edited && edit_must_wait(state, sample))
 		decision.reason = WALSIZER_BECAUSE_WAITING;
@@ -489,23 +533,66 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 		decision.action = WALSIZER_REVERT;
 		decision.reason = WALSIZER_BECAUSE_EDITED;
 		decision.target = decision.wanted = sample->configured;
+		state->edit_tried = sample->configured;
+		state->edit_tried_at = sample->now;
 	}
-	else if (!config.enable)
+	return decision;
+}
+
+/* The same sample again, now with the disk figures? */
+static bool
+is_pending(const WalsizerState *state, const WalsizerSample *sample)
+{
+	return state->pending && sample->now == state->last_ms &&
+		sample->write_lsn == state->last_lsn;
+}
+
+/*
+ * Take in one sample and decide.
+ *
+ * Any input gives a defined answer; a sample that makes no sense changes
+ * nothing.  The disk need not be looked at for each sample: if the answer is
+ * wants_disk, look (sample->looked) and call again with the same sample.  The
+ * caller applies the decision; the next sample shows what came of it.  Costs O(1).
+ */
+WalsizerDecision
+walsizer_step(const WalsizerConfig *given, WalsizerState *state,
+			  const WalsizerSample *sample)
+{
+	WalsizerConfig config = sane_config(given);
+	WalsizerDecision decision = {0};
+	WalsizerDecision observed;
+
+	if (!walsizer_sample_valid(sample))
+		return decision;
+	if (!sample->looked && (is_pending(state, sample) ||
+							walsizer_look_is_due(&config, state, sample)))
+	{
+		decision.wants_disk = true;
+		return decision;
+	}
+
+	observed = is_pending(state, sample) ? state->observed : take_in(&config, state, sample);
+	state->pending = false;
+	decision = observed;
+	walsizer_note_disk(state, sample);
+	judge(&config, state, sample, &decision.figures);
+
+	if (decision.reason != WALSIZER_BECAUSE_STARTED && decision.reason != WALSIZER_BECAUSE_ENOUGH)
+		return decision;
+	if (!config.enable)
 		decision.reason = WALSIZER_BECAUSE_DISABLED;
 	else if (must_settle(state, sample, &decision.figures))
 		decision.reason = WALSIZER_BECAUSE_SETTLING;
-	else if (must_wait(state, sample))
-		decision.reason = WALSIZER_BECAUSE_WAITING;
 	else
-	{
-		decision.reason = first ? WALSIZER_BECAUSE_STARTED : WALSIZER_BECAUSE_ENOUGH;
 		apply_rules(&config, state, sample, &decision);
-	}
 
-	if (decision.action == WALSIZER_REVERT)
+	if (!sample->looked &&
+		(decision.action == WALSIZER_RAISE || decision.bound == WALSIZER_BOUND_DISK))
 	{
-		state->edit_tried = sample->configured;
-		state->edit_tried_at = sample->now;
+		state->pending = true;
+		state->observed = observed;
+		decision = (WalsizerDecision) {.wants_disk = true};
 	}
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{

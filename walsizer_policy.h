@@ -156,7 +156,8 @@ typedef struct WalsizerSample
 	int64_t		configured;		/* MB, in force if it did not; -1: not known */
 	int64_t		boost;			/* MB, for a planned load under way; 0: none */
 	bool		evaluate;		/* run the cycle's rules now */
-	bool		has_disk;		/* are the three fields below filled? */
+	bool		looked;			/* the disk was looked at for this sample */
+	bool		has_disk;		/* successfully: the next three are filled */
 	int64_t		disk_free;		/* bytes available to the server */
 	int64_t		disk_wal;		/* bytes of pg_wal that max_wal_size covers */
 	int64_t		disk_held;		/* and those that something else holds back */
@@ -198,6 +199,61 @@ typedef struct WalsizerPeak
 	int64_t		demand;			/* bytes */
 	int64_t		timeout;		/* ms */
 } WalsizerPeak;
+
+/* The numbers behind a decision, for messages and views. */
+typedef struct WalsizerFigures
+{
+	int64_t		in_force;		/* MB */
+	int64_t		wanted;			/* size that demand and memory ask for, MB */
+	int64_t		limit;			/* smallest bound, MB */
+	WalsizerBound limit_by;		/* and which one that is */
+	int64_t		disk_limit;		/* MB, 0: not known */
+	int64_t		step_limit;		/* the largest size that one raise may claim of
+								 * the disk now, MB */
+	int64_t		recovery_limit; /* MB, 0: none set */
+	int64_t		demand;			/* W */
+	int64_t		window;			/* ms that W really covers */
+	int64_t		learned;		/* largest remembered W */
+	int64_t		rate;			/* recent WAL, bytes per second */
+	int64_t		used;			/* WAL since the redo pointer's segment began */
+	int64_t		capacity;		/* WAL at which a checkpoint is forced */
+	int64_t		pace;			/* capacity at which time paces checkpoints,
+								 * 0: not known, or nothing to be gained */
+	int64_t		projected;		/* WAL expected up to the timed checkpoint */
+	int64_t		until_timed;	/* ms */
+	int64_t		until_forced;	/* ms at the recent rate, -1: not before */
+	int64_t		forced;			/* WAL-forced checkpoints in the window */
+	int64_t		stale;			/* those of them that no raise could prevent */
+	int64_t		requested;		/* requested checkpoints in the window */
+} WalsizerFigures;
+
+typedef struct WalsizerDecision
+{
+	/*
+	 * Nothing is decided yet.  Look at the disk, enter what it shows into the
+	 * same sample, and call again.
+	 */
+	bool		wants_disk;
+
+	WalsizerAction action;
+	WalsizerReason reason;
+	WalsizerBound bound;		/* the one that made target < wanted */
+	bool		cycle;			/* this step ended a cycle */
+	int64_t		target;			/* MB to set (external: the value met) */
+	int64_t		wanted;			/* MB before the bounds */
+
+	/*
+	 * One whole timeout has passed since a change took effect: how many
+	 * checkpoints WAL forced in it, at whatever capacity.  Each change is
+	 * reported once, in order, with the size (MB) it brought; one that is too
+	 * many at a time, or that a restart cuts off, never.
+	 */
+	bool		followed;
+	int64_t		followed_size;
+	int64_t		followed_forced;
+
+	WalsizerFigures figures;
+} WalsizerDecision;
 
 /*
  * Everything remembered from one step to the next.  Plain data, all zeroes
@@ -269,73 +325,37 @@ typedef struct WalsizerState
 
 	/* pacing of decisions */
 	int64_t		cycle_start;
-	int64_t		settle_until;	/* leave a foreign change alone until then */
+	int64_t		settle_until;	/* leave an administrator's change alone until then */
 	int64_t		tried;			/* value decided last and not in force, MB */
 	int64_t		tried_at;
 	int64_t		edit_tried;		/* edit that we could not make way for, MB */
 	int64_t		edit_tried_at;
 	int64_t		changed_at;		/* when our last change took effect */
 	int64_t		keep_until;		/* our last raise is not taken back before */
+	bool		lower_due;		/* a cycle found that demand allows a lowering */
 	WalsizerChange changes[WALSIZER_CHANGE_SLOTS];	/* oldest first */
 	int			num_changes;
 
 	/* the last disk figures read, for the steps that read none */
 	bool		has_disk;
-	int64_t		disk_room;		/* bytes that WAL has or could have */
+	int64_t		disk_free;		/* bytes */
+	int64_t		disk_wal;		/* bytes of WAL that max_wal_size covers */
 	int64_t		disk_held;		/* bytes of WAL that are not ours to free */
+	int64_t		disk_taken[2];	/* bytes per second that others took between the
+								 * last two looks, and the two before */
+	bool		looked;			/* at the disk, and when: */
+	int64_t		looked_at;
+	uint64_t	looked_lsn;
+
+	/* taken in and not decided: the step wants the disk figures first */
+	bool		pending;
+	WalsizerDecision observed;
 
 	/* standby: the primary's checkpoint from which W is counted */
 	uint64_t	primary_redo;
 	int64_t		primary_time;	/* s of the primary's clock, 0: none */
 	int64_t		primary_demand; /* W of the primary */
 } WalsizerState;
-
-/* The numbers behind a decision, for messages and views. */
-typedef struct WalsizerFigures
-{
-	int64_t		in_force;		/* MB */
-	int64_t		wanted;			/* size that demand and memory ask for, MB */
-	int64_t		limit;			/* smallest bound, MB */
-	WalsizerBound limit_by;		/* and which one that is */
-	int64_t		disk_limit;		/* MB, 0: not known */
-	int64_t		recovery_limit; /* MB, 0: none set */
-	int64_t		demand;			/* W */
-	int64_t		window;			/* ms that W really covers */
-	int64_t		learned;		/* largest remembered W */
-	int64_t		rate;			/* recent WAL, bytes per second */
-	int64_t		used;			/* WAL since the redo pointer's segment began */
-	int64_t		capacity;		/* WAL at which a checkpoint is forced */
-	int64_t		pace;			/* capacity at which time paces checkpoints,
-								 * 0: not known, or nothing to be gained */
-	int64_t		projected;		/* WAL expected up to the timed checkpoint */
-	int64_t		until_timed;	/* ms */
-	int64_t		until_forced;	/* ms at the recent rate, -1: not before */
-	int64_t		forced;			/* WAL-forced checkpoints in the window */
-	int64_t		stale;			/* those of them that no raise could prevent */
-	int64_t		requested;		/* requested checkpoints in the window */
-} WalsizerFigures;
-
-typedef struct WalsizerDecision
-{
-	WalsizerAction action;
-	WalsizerReason reason;
-	WalsizerBound bound;		/* the one that made target < wanted */
-	bool		cycle;			/* this step ended a cycle */
-	int64_t		target;			/* MB to set (external: the value met) */
-	int64_t		wanted;			/* MB before the bounds */
-
-	/*
-	 * One whole timeout has passed since a change took effect: how many
-	 * checkpoints WAL forced in it, at whatever capacity.  Each change is
-	 * reported once, in order, with the size (MB) it brought; one that is too
-	 * many at a time, or that a restart cuts off, never.
-	 */
-	bool		followed;
-	int64_t		followed_size;
-	int64_t		followed_forced;
-
-	WalsizerFigures figures;
-} WalsizerDecision;
 
 /* What another value of max_wal_size would mean. */
 typedef struct WalsizerWhatIf

@@ -92,7 +92,7 @@ log_change(const WalsizerEvent *event, const WalsizerFigures *figures)
 				 detail_of(event, figures),
 				 event->reason == WALSIZER_BECAUSE_ASKED ?
 				 errhint("When that is mended, call walsizer_revert() again if the value has not come back by itself.") :
-				 errhint("walsizer keeps watching and tries again every checkpoint_timeout; this message is not repeated.")));
+				 errhint("walsizer keeps watching and tries again every checkpoint_timeout, or every five minutes if that is less; this message is not repeated.")));
 }
 
 /*
@@ -223,7 +223,7 @@ walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample 
 	ereport(LOG,
 			(errmsg("max_wal_size was changed from %lld MB to %lld MB, but not by walsizer",
 					(long long) event.old_size, (long long) event.new_size),
-			 errdetail("walsizer takes the new value for the administrator's and leaves it alone for one checkpoint_timeout.")));
+			 errdetail("walsizer takes the new value for the administrator's and leaves it alone for one checkpoint_timeout, but for five minutes at most.")));
 }
 
 /*

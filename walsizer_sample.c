@@ -13,6 +13,7 @@
  */
 #include "postgres.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -26,6 +27,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgwriter.h"
+#include "replication/walreceiver.h"
 #include "storage/fd.h"
 #include "utils/timestamp.h"
 
@@ -177,17 +179,82 @@ size_of_new_segment(const char *name)
 }
 
 /*
+ * Does this segment contain its own WAL?  A segment that was recycled for later
+ * has a new name, and on its first page still the address of the WAL that it
+ * contained before.  A segment that cannot be read counts as one with WAL: then
+ * too little is taken for ours.
+ */
+static bool
+contains_own_wal(const char *name, XLogSegNo segno)
+{
+	char		path[MAXPGPATH];
+	XLogPageHeaderData header;
+	XLogRecPtr	start;
+	bool		own = true;
+	int			fd;
+
+	snprintf(path, sizeof(path), XLOGDIR "/%s", name);
+	fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
+	if (fd < 0)
+		return true;
+	XLogSegNoOffsetToRecPtr(segno, 0, wal_segment_size, start);
+	if (read(fd, &header, sizeof(header)) == (ssize_t) sizeof(header))
+		own = header.xlp_pageaddr == start;
+	CloseTransientFile(fd);
+	return own;
+}
+
+/*
+ * Standby: is this segment, which is beyond what was replayed, waiting for replay?
+ *
+ * Up to the position that the WAL receiver has flushed it is.  That position is
+ * not known before the server has asked for streaming for the first time, which
+ * it does when it has replayed what it found in pg_wal: with
+ * recovery_min_apply_delay that may be hours after its start, and with an archive
+ * alone never.  Until then the segment itself tells.  Segments with WAL come first
+ * and recycled ones after them, so the answer for one segment is the answer for
+ * many others, and few have to be read.
+ */
+static bool
+awaits_replay(const char *name, XLogSegNo segno)
+{
+	static XLogSegNo last_received = 0;
+	static XLogSegNo first_recycled = 0;	/* 0: not known */
+	XLogRecPtr	flushed = GetWalRcvFlushRecPtr(NULL, NULL);
+	XLogSegNo	last_flushed;
+
+	if (!XLogRecPtrIsInvalid(flushed))
+	{
+		XLByteToPrevSeg(flushed, last_flushed, wal_segment_size);
+		return segno <= last_flushed;
+	}
+	if (segno <= last_received)
+		return true;
+	if (first_recycled != 0 && segno >= first_recycled)
+		return false;
+	if (contains_own_wal(name, segno))
+	{
+		last_received = segno;
+		return true;
+	}
+	first_recycled = segno;
+	return false;
+}
+
+/*
  * Bytes of pg_wal: those that max_wal_size accounts for, which are the segments
  * that recovery needs, those recycled for later and those being made; and older
  * ones.  These are held back by slots, wal_keep_size or a failing archiver; no
- * checkpoint would free them, and no value of max_wal_size includes them.  False
- * if the directory cannot be read to its end.
+ * checkpoint would free them, and no value of max_wal_size includes them.  What a
+ * standby has received and not yet replayed is neither.  False if the directory
+ * cannot be read to its end.
  */
 static bool
-read_wal_files(XLogRecPtr needed, int64_t *covered, int64_t *held)
+read_wal_files(const WalsizerSample *sample, int64_t *covered, int64_t *held)
 {
 	TimeLineID	tli;
 	XLogSegNo	oldest;
+	XLogSegNo	newest;
 	DIR		   *dir = AllocateDir(XLOGDIR);
 	struct dirent *entry;
 	bool		complete;
@@ -195,7 +262,8 @@ read_wal_files(XLogRecPtr needed, int64_t *covered, int64_t *held)
 	if (dir == NULL)
 		return false;
 	*covered = *held = 0;
-	XLByteToSeg(needed, oldest, wal_segment_size);
+	XLByteToSeg(sample->needed_lsn, oldest, wal_segment_size);
+	XLByteToSeg(sample->write_lsn, newest, wal_segment_size);
 	while (errno = 0, (entry = readdir(dir)) != NULL)
 	{
 		XLogSegNo	segno;
@@ -206,7 +274,10 @@ read_wal_files(XLogRecPtr needed, int64_t *covered, int64_t *held)
 			continue;
 		}
 		XLogFromFileName(entry->d_name, &tli, &segno, wal_segment_size);
-		*(segno >= oldest ? covered : held) += wal_segment_size;
+		if (segno < oldest)
+			*held += wal_segment_size;
+		else if (!sample->standby || segno <= newest || !awaits_replay(entry->d_name, segno))
+			*covered += wal_segment_size;
 	}
 	complete = errno == 0;
 	FreeDir(dir);
@@ -235,12 +306,12 @@ void
 walsizer_take_disk(WalsizerSample *sample)
 {
 	int64		before = free_for_wal();
-	bool		complete = read_wal_files(sample->needed_lsn, &sample->disk_wal,
-										  &sample->disk_held);
+	bool		complete = read_wal_files(sample, &sample->disk_wal, &sample->disk_held);
 
 	/* files that come or go meanwhile must not count twice, as WAL and as free */
 	sample->disk_free = Min(before, free_for_wal());
 	sample->has_disk = complete && sample->disk_free >= 0;
+	sample->looked = true;
 }
 
 /*

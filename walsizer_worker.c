@@ -34,9 +34,6 @@
 #define IDLE_AFTER_MS		60000
 #define IDLE_FACTOR			5
 
-/* Every so many ticks the disk is looked at. */
-#define DISK_TICKS			10
-
 /* How often the state file is written, whatever happens. */
 #define SAVE_MS				(3600 * 1000)
 
@@ -45,7 +42,6 @@ typedef struct Clockwork
 {
 	int64		next_tick;
 	int64		next_save;
-	int64		next_disk;
 	int64		last_write;		/* when WAL was last seen to be written */
 	uint64		last_lsn;
 	bool		first;			/* no sample taken by this process yet */
@@ -148,33 +144,6 @@ reset(void)
 	walsizer_state_save();
 }
 
-/*
- * Add the disk figures if they are wanted: every few ticks, at the end of a
- * cycle, and before each raise.  Whether a raise is near is asked of the policy
- * itself, with a copy of its state.
- */
-static void
-add_disk(Clockwork *clockwork, WalsizerSample *sample)
-{
-	bool		wanted = sample->evaluate || sample->now >= clockwork->next_disk;
-
-	if (!wanted)
-	{
-		WalsizerConfig config = config_now();
-		WalsizerState *copy = palloc(sizeof(WalsizerState));
-		WalsizerDecision decision;
-
-		*copy = walsizer_shared->state;
-		decision = walsizer_step(&config, copy, sample);
-		wanted = decision.cycle || decision.action == WALSIZER_RAISE;
-	}
-	if (wanted)
-	{
-		walsizer_take_disk(sample);
-		clockwork->next_disk = sample->now + DISK_TICKS * walsizer_interval;
-	}
-}
-
 /* Take over a new planned load, or the end of one, and keep it over a crash. */
 static void
 set_boost(int64 mb, int64 ms)
@@ -220,15 +189,25 @@ boost_now(void)
 	return walsizer_shared->boost;
 }
 
-/* Let the policy see the sample, and show both to the SQL functions. */
+/*
+ * Let the policy see the sample, with the disk figures if it wants them, and show
+ * both to the SQL functions.  The disk is looked at without the lock.
+ */
 static WalsizerDecision
-decide(const WalsizerSample *sample)
+decide(WalsizerSample *sample)
 {
 	WalsizerConfig config = config_now();
 	WalsizerDecision decision;
 
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	decision = walsizer_step(&config, &walsizer_shared->state, sample);
+	if (decision.wants_disk)
+	{
+		LWLockRelease(walsizer_shared->lock);
+		walsizer_take_disk(sample);
+		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+		decision = walsizer_step(&config, &walsizer_shared->state, sample);
+	}
 	walsizer_shared->sample = *sample;
 	walsizer_shared->decision = decision;
 	walsizer_shared->sampled_at = GetCurrentTimestamp();
@@ -261,7 +240,6 @@ observe(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample *sa
 			set_boost(request->boost, request->boost_ms);
 	}
 	sample->boost = boost_now();
-	add_disk(clockwork, sample);
 }
 
 /* Record and apply what was decided.  "old_size" is what we took for in force. */

@@ -14,8 +14,8 @@ from harness import plots, results, server as servers, storage
 # In this order in "all".
 NAMES = ["dip", "bulk", "distance", "small", "slow", "sweep", "cost", "crash", "fleet"]
 
-# Not part of "all": of the dip one is enough, and failover only judges walsizer.
-APART = ["larger", "failover"]
+# Not part of "all": of the dip one is enough, and the others only judge walsizer.
+APART = ["larger", "failover", "failover_bursts"]
 MODES = ["quick", "normal", "full"]
 
 

@@ -17,10 +17,6 @@
 #define IDLE_AFTER			60000.0
 #define IDLE_FACTOR			5
 
-/* The clock of the machine when the trace begins: some hour since 1970. */
-#define FIRST_HOUR			490000
-#define MONOTONIC_START		INT64_C(5000000)
-
 /* The rivals' ceiling; walsizer's is in its configuration. */
 #define CLASSIC_MAX			(64 * 1024)
 #define CLASSIC_THRESHOLD	2
@@ -45,7 +41,6 @@ typedef struct Run
 	bool		reset;			/* the statistics were */
 	bool		lowered;
 	WalsizerState *state;
-	WalsizerNote note;			/* on the value written last */
 
 	/* the classics */
 	double		cycle;
@@ -109,7 +104,10 @@ apply(Run *run, int64_t mb, bool for_pace)
 		run->result->returns += run->lowered && !for_pace;
 	}
 	else
+	{
 		run->result->lowers++;
+		run->result->lowered_at = run->server.now;
+	}
 	run->lowered = mb < old || (run->lowered && for_pace);
 	if (run->server.now > run->options->quiet_from)
 	{
@@ -170,22 +168,19 @@ walsizer_tick(Run *run)
 	WalsizerSample sample = {0};
 	WalsizerDecision decision;
 
-	sample.now = MONOTONIC_START + (int64_t) s->now;
-	sample.hour = FIRST_HOUR + (int64_t) (s->now / 3600000);
-	sample.write_lsn = (uint64_t) s->pos;
-	sample.redo_lsn = (uint64_t) s->redo;
-	sample.checkpoint_running = s->running;
-	sample.checkpoint_age = run->state->primed ? -1 : (int64_t) (s->now - s->redo_time);
-	sample.requested = s->requested;
-	sample.timed = s->timed;
+	sim_server_sample(s, &sample);
+	if (run->state->primed)
+		sample.checkpoint_age = -1;
 	sample.counters_reset = run->reset;
 	sample.alter_system = run->result->raises > 0;
-	sample.settings = s->settings;
-	if (run->note.written == s->settings.max_wal_size)
-		sample.note = run->note;
 	run->reset = false;
 
 	decision = walsizer_step(&run->options->config, run->state, &sample);
+	if (decision.wants_disk)
+	{
+		sample.looked = true;
+		decision = walsizer_step(&run->options->config, run->state, &sample);
+	}
 	run->result->samples++;
 	if (run->options->witness != NULL)
 	{
@@ -198,8 +193,8 @@ walsizer_tick(Run *run)
 		check_decision(run, &decision, run->state);
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{
-		run->note.written = decision.target;
-		run->note.found = run->state->found;
+		run->server.note.written = decision.target;
+		run->server.note.found = run->state->found;
 		apply(run, decision.target, decision.reason == WALSIZER_BECAUSE_PACED);
 	}
 	if (run->options->csv != NULL)

@@ -33,6 +33,10 @@
 #define RECOVERY			5000.0	/* ms, a restart takes as long */
 #define MIN_WAL_SIZE		(80 * SIM_MB)
 
+/* The clocks of the machine at the beginning; the hour is one since 1970. */
+#define FIRST_HOUR			490000
+#define MONOTONIC_START		INT64_C(5000000)
+
 double
 sim_segment_start(const SimServer *s, double pos)
 {
@@ -54,6 +58,7 @@ sim_server_init(SimServer *s, const WalsizerSettings *settings)
 	s->settings = *settings;
 	s->touch_bytes = 200;
 	s->image_bytes = 6000;
+	s->min_wal = MIN_WAL_SIZE;
 	s->pos = s->redo = s->files_from = s->files_to = 16 * SIM_MB * 64;
 }
 
@@ -94,7 +99,7 @@ end_checkpoint(SimServer *s)
 	double		room = s->estimate * (1 + s->settings.completion_target) * 1.1;
 	double		most = (double) s->settings.max_wal_size * SIM_MB;
 
-	room = fmax(fmin(room, most), MIN_WAL_SIZE);
+	room = fmax(fmin(room, most), s->min_wal);
 	s->files_from = s->redo;
 	s->files_to = fmax(fmax(s->files_to, s->pos), fmin(s->files_to + freed, s->redo + room));
 	s->requested += s->late_requested;
@@ -304,4 +309,21 @@ sim_server_restart(SimServer *s, bool crash)
 		end_checkpoint(s);
 	start_checkpoint(s, WALSIZER_CAUSE_OTHER);
 	end_checkpoint(s);
+}
+
+/* What walsizer would see of this server now, at the first sample. */
+void
+sim_server_sample(const SimServer *s, WalsizerSample *sample)
+{
+	sample->now = MONOTONIC_START + (int64_t) s->now;
+	sample->hour = FIRST_HOUR + (int64_t) (s->now / 3600000);
+	sample->write_lsn = (uint64_t) s->pos;
+	sample->redo_lsn = (uint64_t) s->redo;
+	sample->checkpoint_running = s->running;
+	sample->checkpoint_age = (int64_t) (s->now - s->redo_time);
+	sample->requested = s->requested;
+	sample->timed = s->timed;
+	sample->settings = s->settings;
+	if (s->note.written == s->settings.max_wal_size)
+		sample->note = s->note;
 }

@@ -28,6 +28,7 @@
 typedef struct SimServer
 {
 	WalsizerSettings settings;
+	WalsizerNote note;			/* on the value that walsizer wrote last */
 
 	/* full-page images */
 	double		hot_pages;		/* pages that the load touches at random */
@@ -71,6 +72,7 @@ typedef struct SimServer
 	double		written_by_wal;
 	double		files_from;		/* pg_wal holds this range of WAL */
 	double		files_to;
+	double		min_wal;		/* min_wal_size, bytes */
 	double		estimate;		/* CheckPointDistanceEstimate */
 	double		peak_files;
 	double		page_images;	/* bytes of WAL that were images */
@@ -84,6 +86,7 @@ extern void sim_server_begin(SimServer *s);
 extern void sim_server_end(SimServer *s);
 extern void sim_server_apply(SimServer *s, int64_t mb, double delay);
 extern double sim_segment_start(const SimServer *s, double pos);
+extern void sim_server_sample(const SimServer *s, WalsizerSample *sample);
 
 /*-------------------------------------------------------------------------
  * trace.c and families.c: loads
@@ -190,6 +193,7 @@ typedef struct SimResult
 	int64_t		late_lowers;
 	int64_t		late_forced;
 	int64_t		early_size;		/* MB, in force then */
+	double		lowered_at;		/* ms, the last time; 0: never */
 	const char *broken;			/* an invariant that was, NULL: none */
 	double		broken_at;
 } SimResult;

@@ -35,9 +35,11 @@ typedef struct Driver
 	int			raises;
 	int			lowers;
 	int			externals;
+	int			looks;			/* at the disk */
 	int64_t		timer;			/* when the last checkpoint started */
 	int64_t		clock_set;		/* hours that the clock on the wall is ahead */
 	bool		apply;			/* do raises and lowers take effect? */
+	bool		ask_for_disk;	/* disk figures only when the policy wants them */
 } Driver;
 
 /* T = 300 s, c = 0.9, 16MB segments, max_wal_size = 1GB, defaults of walsizer. */

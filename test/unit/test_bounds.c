@@ -83,18 +83,157 @@ disk_space_binds(void **unused)
 
 	(void) unused;
 	d->sample.has_disk = true;
-	d->sample.disk_free = 3000 * MB;
-	d->sample.disk_wal = 1000 * MB;
-	driver_run(d, 1500, 8 * MB);
-	assert_int_equal(d->sample.settings.max_wal_size, 2000);
+	for (int i = 0; i < 1500; i++)
+	{
+		/* a volume of 4000MB, where what may be filled is */
+		d->sample.disk_wal = d->sample.settings.max_wal_size * MB;
+		d->sample.disk_free = 4000 * MB - d->sample.disk_wal;
+		driver_run(d, 1, 8 * MB);
+	}
+	/* in steps, the last of which is worth one */
+	assert_in_range(d->sample.settings.max_wal_size, 2000 * 10 / 11, 2000);
+	assert_in_range(d->raises, 3, 6);
+	assert_int_equal(d->last.figures.disk_limit, 2000);
 	assert_int_equal(d->last.figures.limit_by, WALSIZER_BOUND_DISK);
 
 	/* filled by others: our raise goes, what was found stays */
+	d->sample.disk_wal = 1000 * MB;
 	d->sample.disk_free = 500 * MB;
 	driver_step(d, SECOND, 8 * MB);
 	assert_int_equal(d->last.action, WALSIZER_LOWER);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOUND_FELL);
 	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+}
+
+static void
+the_disk_wins_over_min(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->config.min = 3000;
+	driver_run(d, 900, 4 * MB);
+	assert_int_equal(d->sample.settings.max_wal_size, 2800);
+	d->sample.has_disk = true;
+	d->sample.disk_wal = 2800 * MB;
+	d->sample.disk_free = 500 * MB;
+	driver_step(d, SECOND, MB);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOUND_FELL);
+	assert_int_equal(d->sample.settings.max_wal_size, 1648);
+
+	/* the original value stays */
+	d->sample.disk_wal = 1600 * MB;
+	d->sample.disk_free = 0;
+	driver_run(d, 10, 0);
+	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+}
+
+/* A raise that failed, at a checkpoint_timeout of a day, stands in no way of it. */
+static void
+nothing_that_failed_keeps_the_disk_from_being_saved(void **unused)
+{
+	Driver	   *d = driver_new();
+	int			lowers = 0;
+
+	(void) unused;
+	d->sample.settings.timeout = 86400 * SECOND;
+	driver_run(d, 300, 8 * MB);
+	assert_in_range(d->sample.settings.max_wal_size, 4000, 8192);
+	d->apply = false;
+	driver_run(d, 600, 8 * MB);
+	assert_true(d->raises > 3);
+	assert_int_not_equal(d->state.tried, 0);
+
+	d->sample.has_disk = true;
+	d->sample.disk_wal = 1500 * MB;
+	d->sample.disk_free = 500 * MB;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.action, WALSIZER_LOWER);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOUND_FELL);
+
+	/* if that fails as well, it is tried again, but not each second */
+	lowers = d->lowers;
+	driver_run(d, 60, 0);
+	assert_in_range(d->lowers - lowers, 5, 6);
+	d->apply = true;
+	driver_run(d, 10, 0);
+	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+}
+
+/* What one raise may claim of the disk: a part of what is free. */
+static void
+a_raise_claims_a_part_of_what_is_free(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.has_disk = true;
+	d->sample.disk_free = 9000 * MB;
+	d->sample.disk_wal = 600 * MB;
+	driver_run(d, 280, 8 * MB);
+
+	/* what others may have claimed does not show, nor is ours filled */
+	assert_in_range(d->sample.settings.max_wal_size, 1500, 1520);
+	assert_int_equal(d->last.action, WALSIZER_NONE);
+	assert_int_equal(d->last.bound, WALSIZER_BOUND_DISK);
+	assert_int_not_equal(d->last.reason, WALSIZER_BECAUSE_BOUNDED);
+	d->sample.disk_wal = 1500 * MB;
+	d->sample.disk_free = 8100 * MB;
+	driver_run(d, 2, 8 * MB);
+	assert_in_range(d->sample.settings.max_wal_size, 2300, 2320);
+
+	/* an announced load takes at once what it may have in the end */
+	d->sample.boost = 10000;
+	d->sample.evaluate = true;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->sample.settings.max_wal_size, 4800);
+}
+
+/* What others are about to take is not free. */
+static void
+a_raise_leaves_what_others_are_taking(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.has_disk = true;
+	d->sample.disk_wal = 1000 * MB;
+	d->sample.disk_free = 20000 * MB;
+	for (int i = 0; i < 60; i++)
+	{
+		d->sample.disk_free -= 100 * MB;
+		driver_run(d, 1, 8 * MB);
+	}
+	/* 100MB per second for the five until it shows */
+	assert_int_equal(d->raises, 1);
+	assert_in_range(d->last.figures.step_limit, 1000 + (20000 - 6000 - 500) / 10 - 16,
+					1000 + (20000 - 6000 - 500) / 10 + 32);
+}
+
+static int
+looks_in_a_minute(int64_t free, int64_t rate)
+{
+	Driver	   *d = driver_new();
+
+	d->config.enable = false;
+	d->ask_for_disk = true;
+	d->sample.has_disk = true;
+	d->sample.disk_free = free;
+	driver_run(d, 1, 0);
+	d->looks = 0;
+	driver_run(d, 60, rate);
+	return d->looks;
+}
+
+/* The fuller the disk, and the faster WAL is written, the more often it is looked at. */
+static void
+the_disk_is_looked_at_before_it_can_fill(void **unused)
+{
+	(void) unused;
+	assert_int_equal(looks_in_a_minute(100000 * MB, 8 * MB), 6);
+	assert_int_equal(looks_in_a_minute(500 * MB, 0), 60);
+	assert_int_equal(looks_in_a_minute(10000 * MB, 600 * MB), 60);
+	assert_in_range(looks_in_a_minute(5000 * MB, 8 * MB), 12, 20);
 }
 
 static void
@@ -170,6 +309,11 @@ main(void)
 		cmocka_unit_test(a_bound_that_comes_down_lowers_our_raise),
 		cmocka_unit_test(never_below_two_segments),
 		cmocka_unit_test(disk_space_binds),
+		cmocka_unit_test(a_raise_claims_a_part_of_what_is_free),
+		cmocka_unit_test(a_raise_leaves_what_others_are_taking),
+		cmocka_unit_test(the_disk_is_looked_at_before_it_can_fill),
+		cmocka_unit_test(the_disk_wins_over_min),
+		cmocka_unit_test(nothing_that_failed_keeps_the_disk_from_being_saved),
 		cmocka_unit_test(recovery_time_binds),
 		cmocka_unit_test(a_bound_that_trembles_changes_little),
 		cmocka_unit_test(a_planned_load_keeps_within_bounds_that_come_down),

@@ -193,6 +193,52 @@ missed_ticks(void **unused)
 	assert_in_range(d->sample.settings.max_wal_size, 2000, 3400);
 }
 
+/*
+ * A sample that is decided upon in two calls, because the disk figures were
+ * wanted, is decided as one that came with them.
+ */
+static void
+asking_for_the_disk_makes_no_difference(void **unused)
+{
+	static Driver asking;
+	Driver	   *d = driver_new();
+	uint64_t	random = 1;
+
+	(void) unused;
+	d->sample.settings.timeout = 30 * SECOND;
+	d->sample.settings.max_wal_size = 64;
+	d->sample.has_disk = true;
+	d->sample.disk_free = 40000 * MB;
+	d->sample.disk_wal = 1000 * MB;
+	d->config.lookback = 1;
+	asking = *d;
+	asking.ask_for_disk = true;
+	for (int i = 0; i < 40000; i++)
+	{
+		int64_t		bytes;
+
+		random = random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+		bytes = (int64_t) (random >> 40) * (i / 500 % 7) / (i < 10000 ? 1 : 20);
+		d->sample.counters_reset = asking.sample.counters_reset = i % 97 == 0;
+		driver_step(d, SECOND, bytes);
+		driver_step(&asking, SECOND, bytes);
+		assert_int_equal(asking.last.action, d->last.action);
+		assert_int_equal(asking.last.reason, d->last.reason);
+		assert_int_equal(asking.last.target, d->last.target);
+		assert_int_equal(asking.last.wanted, d->last.wanted);
+		assert_int_equal(asking.last.cycle, d->last.cycle);
+		assert_int_equal(asking.last.followed, d->last.followed);
+		assert_memory_equal(&asking.last.figures, &d->last.figures, sizeof(d->last.figures));
+		if (driver_forced_due(d) || i % 30 == 0)
+		{
+			driver_checkpoint(&asking, driver_forced_due(d));
+			driver_checkpoint(d, driver_forced_due(d));
+		}
+	}
+	assert_true(d->raises > 3 && d->lowers > 0);
+	assert_true(asking.looks >= 4000 && asking.looks < 12000);
+}
+
 static void
 names_of_everything(void **unused)
 {
@@ -216,6 +262,7 @@ main(void)
 		cmocka_unit_test(the_servers_settings_change),
 		cmocka_unit_test(the_largest_values),
 		cmocka_unit_test(missed_ticks),
+		cmocka_unit_test(asking_for_the_disk_makes_no_difference),
 		cmocka_unit_test(names_of_everything),
 	};
 

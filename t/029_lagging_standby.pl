@@ -1,0 +1,126 @@
+
+# A standby that receives WAL faster than it replays it, here because of
+# recovery_min_apply_delay.  What waits for replay is on the volume whatever
+# max_wal_size is: it is not part of what max_wal_size may claim.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+plan skip_all => 'needs file systems of its own' unless $ENV{WALSIZER_SMALL_FS};
+
+my $volume_mb = 400;
+my $lag_mb    = 250;
+
+# Whole segments, the one that is being filled, and what is written beside the load.
+my $slack_mb = 5;
+
+sub disk_limit_mb
+{
+	my ($node) = @_;
+	return status($node)->{disk_limit} / MB;
+}
+
+# Segments of pg_wal that begin after the replayed position.
+sub segments_ahead
+{
+	my ($node) = @_;
+	return $node->safe_psql('postgres', <<'END');
+SELECT count(*) FROM pg_ls_waldir()
+WHERE name ~ '^[0-9A-F]{24}$'
+  AND ('x' || substr(name, 9, 8))::bit(32)::bigint * 4294967296
+    + ('x' || substr(name, 17, 8))::bit(32)::bigint * 1048576
+    > pg_last_wal_replay_lsn() - '0/0'
+END
+}
+
+my $primary = make_node('primary', streaming => 1, conf => <<'END');
+walsizer.enable = off
+checkpoint_timeout = 1h
+max_wal_size = 1GB
+END
+$primary->backup('copy');
+
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'copy', has_streaming => 1);
+$standby->enable_streaming($primary);
+$standby->append_conf('postgresql.conf', <<'END');
+checkpoint_timeout = 1h
+max_wal_size = 100MB
+min_wal_size = 100MB
+recovery_min_apply_delay = 1h
+END
+my $volume = small_volume(1, $volume_mb);
+move_wal($standby, $volume);
+$standby->start;
+wait_for_worker($standby);
+wait_for($standby, "disk_limit BETWEEN ($volume_mb / 2 - $slack_mb) * 1048576 AND $volume_mb / 2 * 1048576");
+pass('nothing waits for replay: half of the volume may be claimed');
+
+# ---- received and not replayed
+
+write_wal($primary, $lag_mb);
+$primary->wait_for_catchup('standby', 'flush', $primary->lsn('flush'));
+cmp_ok($standby->safe_psql('postgres',
+		'SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) / 1048576'),
+	'>=', $lag_mb, "$lag_mb MB are received and not replayed");
+my $smaller = "disk_limit BETWEEN ($volume_mb - $lag_mb - 2 * $slack_mb) / 2 * 1048576 AND ($volume_mb - $lag_mb) / 2 * 1048576";
+$standby->poll_query_until('postgres', "SELECT $smaller FROM walsizer_status");
+cmp_ok(disk_limit_mb($standby), '<=', ($volume_mb - $lag_mb) / 2,
+	'what waits for replay is not counted as part of max_wal_size');
+cmp_ok(disk_limit_mb($standby), '>=', ($volume_mb - $lag_mb) / 2 - $slack_mb,
+	'and all the rest is');
+
+# Started again, the standby has it on its volume, and no receiver: first it
+# replays that.
+$standby->restart;
+wait_for_worker($standby);
+is($standby->safe_psql('postgres', 'SELECT pg_last_wal_receive_lsn() IS NULL'), 't',
+	'after a restart: nothing is known of a receiver');
+evaluate($standby);
+cmp_ok(disk_limit_mb($standby), '<=', ($volume_mb - $lag_mb) / 2,
+	'after a restart: what waits for replay is still not counted');
+cmp_ok(disk_limit_mb($standby), '>=', ($volume_mb - $lag_mb) / 2 - $slack_mb,
+	'after a restart: and all the rest is');
+
+# ---- replayed, and recycled
+
+set_conf($standby, 'recovery_min_apply_delay = 0');
+$primary->wait_for_catchup('standby', 'replay', $primary->lsn('flush'));
+wait_for($standby, "disk_limit >= ($volume_mb / 2 - $slack_mb) * 1048576");
+pass('what was replayed counts as part of max_wal_size');
+
+# Two restartpoints: what the first one leaves counts as held back after the next.
+for (1 .. 2)
+{
+	$primary->safe_psql('postgres', 'CHECKPOINT');
+	write_wal($primary, 1);
+	$primary->wait_for_catchup('standby', 'replay', $primary->lsn('flush'));
+	$standby->safe_psql('postgres', 'CHECKPOINT');
+	wait_for_sample($standby);
+}
+cmp_ok(segments_ahead($standby), '>=', 50, 'old segments are recycled for later');
+wait_for($standby, "disk_limit >= ($volume_mb / 2 - $slack_mb) * 1048576");
+pass('what is recycled counts as part of max_wal_size');
+
+# Without a primary there is no receiver, either.
+$standby->append_conf('postgresql.conf', "primary_conninfo = ''\n");
+$standby->restart;
+wait_for_worker($standby);
+is($standby->safe_psql('postgres', 'SELECT pg_last_wal_receive_lsn() IS NULL'), 't',
+	'without a primary: nothing is known of a receiver');
+cmp_ok(segments_ahead($standby), '>=', 50, 'without a primary: segments are ready for later');
+evaluate($standby);
+cmp_ok(disk_limit_mb($standby), '>=', $volume_mb / 2 - $slack_mb,
+	'without a primary: what is recycled counts as part of max_wal_size');
+
+is(log_count($_, qr/PANIC|No space left/), 0, $_->name . ': alive') foreach $primary, $standby;
+$_->stop('immediate') foreach $standby, $primary;
+
+done_testing();

@@ -1,0 +1,117 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_phases.c
+ *	  What must come out the same wherever the worker's cycle, the checkpoint timer
+ *	  and the load stand to each other.
+ *
+ *		test_phases [--verbose]
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+#define TIMEOUT		300.0		/* s */
+
+static bool verbose;
+static int	runs;
+static int	failed;
+
+/* Seconds at a rate (MB per second), then perhaps something else. */
+typedef struct Part
+{
+	double		seconds;
+	double		rate;
+	SimMark		mark;
+} Part;
+
+/* For SimLoad.next: load->data is a list of parts, ended by one of no length. */
+static bool
+next_second(SimLoad *load, double at, SimPiece *piece)
+{
+	const Part *part = load->data;
+	double		t = at / 1000;
+
+	while (part->seconds > 0 && t >= part->seconds)
+		t -= (part++)->seconds;
+	if (part->seconds <= 0)
+		return false;
+	piece->ms = 1000;
+	piece->bytes = part->rate * SIM_MB;
+	piece->mark = t >= part->seconds - 1 ? part->mark : SIM_NOTHING;
+	return true;
+}
+
+static void
+run_parts(const Part *parts, const SimOptions *options, SimResult *r)
+{
+	SimLoad		load;
+
+	memset(&load, 0, sizeof(load));
+	load.settings = (WalsizerSettings) {16 * WALSIZER_MB, 1024, 0.9, (int64_t) TIMEOUT * 1000};
+	load.touch_bytes = 200;
+	load.image_bytes = 6000;
+	load.next = next_second;
+	load.data = parts;
+	sim_run(&load, SIM_WALSIZER, 0, options, r);
+	runs++;
+}
+
+/*
+ * A bulk load raised 1GB to 16GB; then 5MB per second, which needs 3.4GB.  Once the
+ * bulk load is forgotten the size comes down, in each of 20 phases between cycle
+ * and checkpoint timer, and within two timeouts of each other.
+ */
+static void
+comes_down_in_all_phases(void)
+{
+	double		first = INFINITY;
+	double		last = 0;
+	int			stayed = 0;
+
+	for (int phase = 0; phase < 20; phase++)
+	{
+		SimOptions	options;
+		SimResult	r;
+		Part		parts[] = {
+			{600, 5, SIM_NOTHING}, {600, 60, SIM_NOTHING}, {600 + 15 * phase, 5, SIM_CHECKPOINT},
+			{5 * 3600, 5, SIM_NOTHING}, {0, 0, SIM_NOTHING},
+		};
+
+		sim_default_options(&options);
+		options.config.max = 16 * 1024;
+		options.config.lookback = 2;
+		run_parts(parts, &options, &r);
+		if (verbose)
+			printf("phase %3d s: %lldMB at most, %lldMB at last, lowered at %.0f s, %lld forced\n",
+				   15 * phase, (long long) r.peak, (long long) r.final, r.lowered_at / 1000,
+				   (long long) r.forced);
+		if (r.peak < 16000 || r.final > 3600 || r.lowers != 1)
+		{
+			stayed++;
+			continue;
+		}
+		first = fmin(first, r.lowered_at / 1000);
+		last = fmax(last, r.lowered_at / 1000);
+	}
+	if (stayed > 0 || last - first > 2 * TIMEOUT)
+	{
+		failed++;
+		printf("the size of a forgotten load: stays in %d of 20 phases, comes down within %.0f s\n",
+			   stayed, last - first);
+	}
+}
+
+int
+main(int argc, char **argv)
+{
+	verbose = argc > 1 && strcmp(argv[1], "--verbose") == 0;
+	comes_down_in_all_phases();
+	printf("cycles and timers in all phases: %d runs, %d failed\n", runs, failed);
+	return failed > 0;
+}
