@@ -162,7 +162,7 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 	int64_t		start = sample->now - sample->settings.timeout;
 	const WalsizerMark *oldest;
 	int64_t		next_ms = sample->now;
-	uint64_t	next_lsn = sample->write_lsn;
+	uint64_t	next_lsn = state->window_lsn;
 	int64_t		skipped = 0;
 
 	while (state->num_marks > 1 && mark_at(state, 1)->ms <= start)
@@ -180,29 +180,56 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 		skipped = walsizer_to_int64((double) walsizer_distance(oldest->lsn, next_lsn) *
 									((double) (start - oldest->ms) / (double) (next_ms - oldest->ms)));
 
-	figures->demand = walsizer_max(0, walsizer_distance(oldest->lsn, sample->write_lsn) - skipped);
+	figures->demand = walsizer_max(0, walsizer_distance(oldest->lsn, state->window_lsn) - skipped);
 	figures->window = walsizer_min(sample->now - oldest->ms, sample->settings.timeout);
 	figures->forced = walsizer_forced_total(state) - oldest->forced;
 	figures->stale = state->checkpoints[WALSIZER_CAUSE_STALE] - oldest->stale;
 	figures->requested = state->requested_total - oldest->requested;
 }
 
-/* Measure W, and remember where the log was from step to step. */
+/*
+ * The largest W since the cycle began: a burst that goes on over the end of one is
+ * seen as a whole by the next.
+ */
+static void
+note_cycle(WalsizerState *state, const WalsizerSample *sample, const WalsizerFigures *figures)
+{
+	if (state->cycle_over)
+		state->cycle_demand = state->cycle_forced = 0;
+	state->cycle_over = false;
+	if (sample->now >= state->planned_until)
+		state->cycle_demand = walsizer_max(state->cycle_demand, figures->demand);
+	state->cycle_forced = walsizer_max(state->cycle_forced, figures->forced);
+}
+
+/*
+ * Measure W, and remember where the log was from step to step.
+ *
+ * On a standby the log is the primary's: it may be replayed faster than it was
+ * written.  While its position is not known nothing is measured, and a window never
+ * reaches over such a time.
+ */
 void
 walsizer_note_window(WalsizerState *state, const WalsizerSample *sample, WalsizerFigures *figures)
 {
 	int64_t		step = sample->settings.timeout / WALSIZER_WINDOW_STEPS;
+	uint64_t	lsn = sample->standby ? sample->primary_lsn : sample->write_lsn;
+	bool		begins = sample->standby && state->window_lsn == 0 && lsn != 0;
 
+	while (state->num_marks > 0 && (begins || lsn < state->window_lsn))
+		drop_oldest_mark(state);
+	state->window_lsn = lsn;
 	measure_window(state, sample, figures);
-	if (sample->standby)
-		figures->demand = state->primary_demand;	/* counted when it was new */
-	else if (sample->now >= state->planned_until)
+	if (sample->now >= state->planned_until)
 		state->step_demand = walsizer_max(state->step_demand, figures->demand);
+	if (sample->standby)		/* that one was counted when it was new */
+		figures->demand = walsizer_max(figures->demand, state->primary_demand);
+	note_cycle(state, sample, figures);
 	if (state->num_marks > 0 &&
 		sample->now - mark_at(state, state->num_marks - 1)->ms < step)
 		return;
 
-	walsizer_add_mark(state, sample->now, sample->write_lsn, sample->hour);
+	walsizer_add_mark(state, sample->now, lsn, sample->hour);
 }
 
 /* The largest W of the window itself, which is not memory yet. */
@@ -284,6 +311,7 @@ walsizer_forget(WalsizerState *state)
 	state->num_marks = 0;
 	state->step_demand = 0;
 	state->primary_demand = 0;
+	state->cycle_demand = state->cycle_forced = 0;
 	state->changed_at = state->last_ms;
 	state->keep_until = 0;
 }

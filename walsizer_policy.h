@@ -166,6 +166,7 @@ typedef struct WalsizerSample
 	 */
 	uint64_t	primary_redo;
 	int64_t		primary_time;
+	uint64_t	primary_lsn;	/* how far the primary has written; 0: not known */
 	WalsizerSettings settings;
 } WalsizerSample;
 
@@ -315,6 +316,7 @@ typedef struct WalsizerState
 	int			first_mark;
 	int			num_marks;
 	int64_t		step_demand;	/* largest W since the last mark */
+	uint64_t	window_lsn;		/* where it ends */
 
 	/* the recent rate: ring of the last samples */
 	int64_t		recent_ms[WALSIZER_RECENT_SLOTS];
@@ -324,6 +326,9 @@ typedef struct WalsizerState
 
 	/* pacing of decisions */
 	int64_t		cycle_start;
+	bool		cycle_over;		/* the last sample ended one */
+	int64_t		cycle_demand;	/* largest W since it began, but for planned loads */
+	int64_t		cycle_forced;	/* most checkpoints forced in one such window */
 	int64_t		settle_until;	/* leave an administrator's change alone until then */
 	int64_t		tried;			/* value decided last and not in force, MB */
 	int64_t		tried_at;
