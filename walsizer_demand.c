@@ -19,19 +19,10 @@
  */
 
 /*
- * What demand (bytes) measured over one timeout says about another (ms).  In a
- * longer window the same load writes proportionally more.  In a shorter one it
- * may have come all at once, so nothing is taken off.
+ * Keep the demand (bytes) if it is the largest of its hour, with the timeout (ms)
+ * that it was measured with.  It stays what was measured, whatever the timeout is
+ * later: what a longer one needs is learned by measuring.
  */
-int64_t
-walsizer_scale_demand(int64_t demand, int64_t measured_timeout, int64_t timeout)
-{
-	if (timeout <= measured_timeout || measured_timeout <= 0)
-		return demand;
-	return walsizer_to_int64((double) demand * ((double) timeout / (double) measured_timeout));
-}
-
-/* Keep the demand (bytes per timeout, ms) if it is the largest of its hour. */
 void
 walsizer_remember(WalsizerState *state, int64_t hour, int64_t demand, int64_t timeout)
 {
@@ -40,8 +31,7 @@ walsizer_remember(WalsizerState *state, int64_t hour, int64_t demand, int64_t ti
 	if (hour <= 0 || demand <= 0 || timeout <= 0)
 		return;
 	peak = &state->peaks[hour % WALSIZER_PEAK_SLOTS];
-	if (peak->hour == hour &&
-		walsizer_scale_demand(peak->demand, peak->timeout, timeout) >= demand)
+	if (peak->hour == hour && peak->demand >= demand)
 		return;
 	peak->hour = hour;
 	peak->demand = walsizer_min(demand, WALSIZER_LIMIT_BYTES);
@@ -62,12 +52,11 @@ walsizer_peak_of(const WalsizerState *state, int64_t hour)
 }
 
 /*
- * The largest remembered demand (bytes per timeout, ms) of the lookback hours
- * before this one, and of this one.  0 if nothing is remembered.
+ * The largest remembered demand (bytes) of the lookback hours before this one, and
+ * of this one.  0 if nothing is remembered.
  */
 int64_t
-walsizer_learned_demand(const WalsizerState *state, int64_t hour,
-						int64_t lookback, int64_t timeout)
+walsizer_learned_demand(const WalsizerState *state, int64_t hour, int64_t lookback)
 {
 	int64_t		learned = 0;
 
@@ -76,8 +65,7 @@ walsizer_learned_demand(const WalsizerState *state, int64_t hour,
 		const WalsizerPeak *peak = &state->peaks[i];
 
 		if (walsizer_is_remembered(peak, hour, lookback))
-			learned = walsizer_max(learned, walsizer_scale_demand(peak->demand,
-																  peak->timeout, timeout));
+			learned = walsizer_max(learned, peak->demand);
 	}
 	return learned;
 }
@@ -86,15 +74,11 @@ walsizer_learned_demand(const WalsizerState *state, int64_t hour,
 int64_t
 walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample, int64_t lookback)
 {
-	int64_t		timeout = sample->settings.timeout;
-
-	if (state->learned_hour != sample->hour ||
-		state->learned_lookback != lookback || state->learned_timeout != timeout)
+	if (state->learned_hour != sample->hour || state->learned_lookback != lookback)
 	{
-		state->learned = walsizer_learned_demand(state, sample->hour, lookback, timeout);
+		state->learned = walsizer_learned_demand(state, sample->hour, lookback);
 		state->learned_hour = sample->hour;
 		state->learned_lookback = lookback;
-		state->learned_timeout = timeout;
 	}
 	return state->learned;
 }
@@ -243,8 +227,7 @@ walsizer_recent_peak(const WalsizerState *state)
 		const WalsizerMark *mark =
 			&state->marks[(state->first_mark + i) % WALSIZER_WINDOW_SLOTS];
 
-		peak = walsizer_max(peak, walsizer_scale_demand(mark->demand, mark->timeout,
-														state->last_settings.timeout));
+		peak = walsizer_max(peak, mark->demand);
 	}
 	return peak;
 }

@@ -291,7 +291,6 @@ typedef struct WalsizerState
 	int64_t		learned;
 	int64_t		learned_hour;
 	int64_t		learned_lookback;
-	int64_t		learned_timeout;
 
 	/* the checkpoint timer */
 	int64_t		timer_start;	/* when it was last reset, as far as seen */
@@ -394,11 +393,8 @@ extern WalsizerDecision walsizer_step(const WalsizerConfig *config,
 
 /* memory */
 extern int64_t walsizer_learned_demand(const WalsizerState *state,
-									   int64_t hour, int64_t lookback,
-									   int64_t timeout);
+									   int64_t hour, int64_t lookback);
 extern const WalsizerPeak *walsizer_peak_of(const WalsizerState *state, int64_t hour);
-extern int64_t walsizer_scale_demand(int64_t demand, int64_t measured_timeout,
-									 int64_t timeout);
 extern void walsizer_remember(WalsizerState *state, int64_t hour,
 							  int64_t demand, int64_t timeout);
 extern void walsizer_settle(WalsizerState *state);

@@ -70,7 +70,7 @@ an_idle_primary_teaches_its_standby_nothing_new(void **unused)
 	walsizer_settle(&d->state);
 	for (int64_t later = hour + 1; later <= d->sample.hour; later++)
 		assert_null(walsizer_peak_of(&d->state, later));
-	assert_in_range(walsizer_learned_demand(&d->state, d->sample.hour, 24, 300 * SECOND),
+	assert_in_range(walsizer_learned_demand(&d->state, d->sample.hour, 24),
 					1199 * MB, 1201 * MB);
 
 	walsizer_forget(&d->state);
