@@ -95,9 +95,10 @@ remember_return(int64 mb)
  * which the server would not start stays hidden: then a line with the original
  * value remains, or with two segments if that was less.
  *
- * What is to be in effect is remembered before the line goes.  If this process or
- * the server dies in between, the next worker knows that it was us who removed
- * the line, and finishes what was begun.
+ * What is to be in effect is written to the state file before the line goes.  If
+ * this process or the server dies in between, the next worker knows that it was us
+ * who removed the line, and finishes what was begun.  Where the state file cannot be
+ * written, which is logged, the line goes nevertheless: it was asked for.
  */
 static void
 try_return(int64 target, WalsizerApplied *applied)

@@ -113,12 +113,26 @@ sub raise
 	return setting_mb($node);
 }
 
+# Ask a server that may be about to crash; undef if it does not answer.  Nothing is
+# written to psql, which may end before it reads that.
+sub try_to_ask
+{
+	my ($sql) = @_;
+	my ($out, $err) = ('', '');
+
+	IPC::Run::run([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $sql ],
+		'<', \undef, '>', \$out, '2>', \$err)
+	  or return undef;
+	chomp $out;
+	return $out;
+}
+
 # The server is up again after a process was killed, with another worker.
 sub wait_for_restart
 {
 	my ($pid) = @_;
 
-	$node->poll_query_until('postgres', 'SELECT true') or die 'the server does not come back';
+	wait_until('the server comes back', sub { return defined try_to_ask('SELECT 1') });
 	wait_for_worker($node, $pid);
 	return;
 }
@@ -251,16 +265,20 @@ $killed = 0;
 for (my $step = 1;; $step++)
 {
 	my $what = "edit, killed at step $step";
-	my $pid;
+	my ($pid, $before);
 
 	raise($what);
 	$pid = worker_pid($node);
+	$before = last_event($node)->{number};
 	arm($pid, $step, 'kill');
 	$node->append_conf('postgresql.conf', 'max_wal_size = 7MB');
 	$node->reload;
-	$node->poll_query_until('postgres',
-		"SELECT coalesce((SELECT max_wal_size = 7 * 1048576 AND own_size IS NULL FROM walsizer_status), false)")
-	  or die 'the edit does not take effect';
+	wait_until('the edit takes effect, or the worker is killed',
+		sub {
+			return !kill(0, $pid)
+			  || (try_to_ask("SELECT count(*) FROM walsizer_history WHERE number > $before") // 0);
+		});
+	try_to_ask('SELECT walsizer_evaluate()');	# answered when all is done
 	my @steps = steps();
 	wait_for_restart($pid) if @steps >= $step;
 	evaluate($node);
