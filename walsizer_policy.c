@@ -423,7 +423,7 @@ must_follow_bound(const WalsizerState *state, const WalsizerSample *sample,
  * A value that was decided and did not take effect is not decided again at once:
  * what cannot be applied now cannot be applied in a second either.  Another value is
  * another matter, but a prediction gives another one each time: only one that goes
- * twice as far.  What failed in one direction says nothing about the other, and a
+ * four times as far.  What failed in one direction says nothing about the other, and a
  * lowering that is to save the disk waits for nothing but itself, and not for long.
  */
 static bool
@@ -439,7 +439,7 @@ must_wait(const WalsizerState *state, const WalsizerSample *sample,
 		return false;
 	if (decision->reason == WALSIZER_BECAUSE_BOUND_FELL)
 		return elapsed < SAFETY_RETRY;
-	if (raise ? decision->target / 2 > state->tried : decision->target < state->tried / 2)
+	if (raise ? decision->target / 4 > state->tried : decision->target < state->tried / 4)
 		return false;
 	return elapsed < walsizer_patience(sample->settings.timeout);
 }

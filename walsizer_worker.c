@@ -30,10 +30,6 @@
 
 #define RESTART_SECONDS		10
 
-/* Without WAL for that long the server is idle, and looked at less often. */
-#define IDLE_AFTER_MS		60000
-#define IDLE_FACTOR			5
-
 /* How often the state file is written, whatever happens. */
 #define SAVE_MS				(3600 * 1000)
 
@@ -42,8 +38,6 @@ typedef struct Clockwork
 {
 	int64		next_tick;
 	int64		next_save;
-	int64		last_write;		/* when WAL was last seen to be written */
-	uint64		last_lsn;
 	bool		first;			/* no sample taken by this process yet */
 } Clockwork;
 
@@ -226,9 +220,6 @@ observe(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample *sa
 {
 	walsizer_take_sample(sample, clockwork->first);
 	clockwork->first = false;
-	if (sample->write_lsn != clockwork->last_lsn)
-		clockwork->last_write = sample->now;
-	clockwork->last_lsn = sample->write_lsn;
 
 	if (request != NULL)
 	{
@@ -348,19 +339,17 @@ serve(Clockwork *clockwork)
 
 /*
  * The next deadline, counted from the last one and not from the end of the
- * work, so that ticks do not drift; those that were missed are left out.
+ * work, so that ticks do not drift; those that were missed are left out.  A server
+ * without load is sampled as often as any: a burst is over in seconds.
  */
 static void
 set_next_tick(Clockwork *clockwork)
 {
 	int64		now = walsizer_monotonic_ms();
-	int64		interval = walsizer_interval;
 
-	if (now - clockwork->last_write >= IDLE_AFTER_MS)
-		interval *= IDLE_FACTOR;
-	clockwork->next_tick += interval;
-	if (clockwork->next_tick <= now || clockwork->next_tick > now + interval)
-		clockwork->next_tick = now + interval;
+	clockwork->next_tick += walsizer_interval;
+	if (clockwork->next_tick <= now || clockwork->next_tick > now + walsizer_interval)
+		clockwork->next_tick = now + walsizer_interval;
 }
 
 /*
@@ -466,8 +455,6 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 										 ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(pass_context);
 	clockwork.first = true;
-	clockwork.next_tick = clockwork.last_write = walsizer_monotonic_ms();
-	clockwork.next_save = clockwork.next_tick + (measured ? 0 : SAVE_MS);
 
 	for (;;)
 	{
