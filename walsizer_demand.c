@@ -19,19 +19,10 @@
  */
 
 /*
- * What demand (bytes) measured over one timeout says about another (ms).  In a
- * longer window the same load writes proportionally more.  In a shorter one it
- * may have come all at once, so nothing is taken off.
+ * Keep the demand (bytes) if it is the largest of its hour, with the timeout (ms)
+ * that it was measured with.  It stays what was measured, whatever the timeout is
+ * later: what a longer one needs is learned by measuring.
  */
-int64_t
-walsizer_scale_demand(int64_t demand, int64_t measured_timeout, int64_t timeout)
-{
-	if (timeout <= measured_timeout || measured_timeout <= 0)
-		return demand;
-	return walsizer_to_int64((double) demand * ((double) timeout / (double) measured_timeout));
-}
-
-/* Keep the demand (bytes per timeout, ms) if it is the largest of its hour. */
 void
 walsizer_remember(WalsizerState *state, int64_t hour, int64_t demand, int64_t timeout)
 {
@@ -40,8 +31,7 @@ walsizer_remember(WalsizerState *state, int64_t hour, int64_t demand, int64_t ti
 	if (hour <= 0 || demand <= 0 || timeout <= 0)
 		return;
 	peak = &state->peaks[hour % WALSIZER_PEAK_SLOTS];
-	if (peak->hour == hour &&
-		walsizer_scale_demand(peak->demand, peak->timeout, timeout) >= demand)
+	if (peak->hour == hour && peak->demand >= demand)
 		return;
 	peak->hour = hour;
 	peak->demand = walsizer_min(demand, WALSIZER_LIMIT_BYTES);
@@ -62,12 +52,11 @@ walsizer_peak_of(const WalsizerState *state, int64_t hour)
 }
 
 /*
- * The largest remembered demand (bytes per timeout, ms) of the lookback hours
- * before this one, and of this one.  0 if nothing is remembered.
+ * The largest remembered demand (bytes) of the lookback hours before this one, and
+ * of this one.  0 if nothing is remembered.
  */
 int64_t
-walsizer_learned_demand(const WalsizerState *state, int64_t hour,
-						int64_t lookback, int64_t timeout)
+walsizer_learned_demand(const WalsizerState *state, int64_t hour, int64_t lookback)
 {
 	int64_t		learned = 0;
 
@@ -76,8 +65,7 @@ walsizer_learned_demand(const WalsizerState *state, int64_t hour,
 		const WalsizerPeak *peak = &state->peaks[i];
 
 		if (walsizer_is_remembered(peak, hour, lookback))
-			learned = walsizer_max(learned, walsizer_scale_demand(peak->demand,
-																  peak->timeout, timeout));
+			learned = walsizer_max(learned, peak->demand);
 	}
 	return learned;
 }
@@ -86,15 +74,11 @@ walsizer_learned_demand(const WalsizerState *state, int64_t hour,
 int64_t
 walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample, int64_t lookback)
 {
-	int64_t		timeout = sample->settings.timeout;
-
-	if (state->learned_hour != sample->hour ||
-		state->learned_lookback != lookback || state->learned_timeout != timeout)
+	if (state->learned_hour != sample->hour || state->learned_lookback != lookback)
 	{
-		state->learned = walsizer_learned_demand(state, sample->hour, lookback, timeout);
+		state->learned = walsizer_learned_demand(state, sample->hour, lookback);
 		state->learned_hour = sample->hour;
 		state->learned_lookback = lookback;
-		state->learned_timeout = timeout;
 	}
 	return state->learned;
 }
@@ -162,7 +146,7 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 	int64_t		start = sample->now - sample->settings.timeout;
 	const WalsizerMark *oldest;
 	int64_t		next_ms = sample->now;
-	uint64_t	next_lsn = sample->write_lsn;
+	uint64_t	next_lsn = state->window_lsn;
 	int64_t		skipped = 0;
 
 	while (state->num_marks > 1 && mark_at(state, 1)->ms <= start)
@@ -180,29 +164,56 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 		skipped = walsizer_to_int64((double) walsizer_distance(oldest->lsn, next_lsn) *
 									((double) (start - oldest->ms) / (double) (next_ms - oldest->ms)));
 
-	figures->demand = walsizer_max(0, walsizer_distance(oldest->lsn, sample->write_lsn) - skipped);
+	figures->demand = walsizer_max(0, walsizer_distance(oldest->lsn, state->window_lsn) - skipped);
 	figures->window = walsizer_min(sample->now - oldest->ms, sample->settings.timeout);
 	figures->forced = walsizer_forced_total(state) - oldest->forced;
 	figures->stale = state->checkpoints[WALSIZER_CAUSE_STALE] - oldest->stale;
 	figures->requested = state->requested_total - oldest->requested;
 }
 
-/* Measure W, and remember where the log was from step to step. */
+/*
+ * The largest W since the cycle began: a burst that goes on over the end of one is
+ * seen as a whole by the next.
+ */
+static void
+note_cycle(WalsizerState *state, const WalsizerSample *sample, const WalsizerFigures *figures)
+{
+	if (state->cycle_over)
+		state->cycle_demand = state->cycle_forced = 0;
+	state->cycle_over = false;
+	if (sample->now >= state->planned_until)
+		state->cycle_demand = walsizer_max(state->cycle_demand, figures->demand);
+	state->cycle_forced = walsizer_max(state->cycle_forced, figures->forced);
+}
+
+/*
+ * Measure W, and remember where the log was from step to step.
+ *
+ * On a standby the log is the primary's: it may be replayed faster than it was
+ * written.  While its position is not known nothing is measured, and a window never
+ * reaches over such a time.
+ */
 void
 walsizer_note_window(WalsizerState *state, const WalsizerSample *sample, WalsizerFigures *figures)
 {
 	int64_t		step = sample->settings.timeout / WALSIZER_WINDOW_STEPS;
+	uint64_t	lsn = sample->standby ? sample->primary_lsn : sample->write_lsn;
+	bool		begins = sample->standby && state->window_lsn == 0 && lsn != 0;
 
+	while (state->num_marks > 0 && (begins || lsn < state->window_lsn))
+		drop_oldest_mark(state);
+	state->window_lsn = lsn;
 	measure_window(state, sample, figures);
-	if (sample->standby)
-		figures->demand = state->primary_demand;	/* counted when it was new */
-	else if (sample->now >= state->planned_until)
+	if (sample->now >= state->planned_until)
 		state->step_demand = walsizer_max(state->step_demand, figures->demand);
+	if (sample->standby)		/* that one was counted when it was new */
+		figures->demand = walsizer_max(figures->demand, state->primary_demand);
+	note_cycle(state, sample, figures);
 	if (state->num_marks > 0 &&
 		sample->now - mark_at(state, state->num_marks - 1)->ms < step)
 		return;
 
-	walsizer_add_mark(state, sample->now, sample->write_lsn, sample->hour);
+	walsizer_add_mark(state, sample->now, lsn, sample->hour);
 }
 
 /* The largest W of the window itself, which is not memory yet. */
@@ -216,8 +227,7 @@ walsizer_recent_peak(const WalsizerState *state)
 		const WalsizerMark *mark =
 			&state->marks[(state->first_mark + i) % WALSIZER_WINDOW_SLOTS];
 
-		peak = walsizer_max(peak, walsizer_scale_demand(mark->demand, mark->timeout,
-														state->last_settings.timeout));
+		peak = walsizer_max(peak, mark->demand);
 	}
 	return peak;
 }
@@ -284,6 +294,7 @@ walsizer_forget(WalsizerState *state)
 	state->num_marks = 0;
 	state->step_demand = 0;
 	state->primary_demand = 0;
+	state->cycle_demand = state->cycle_forced = 0;
 	state->changed_at = state->last_ms;
 	state->keep_until = 0;
 }

@@ -342,15 +342,13 @@ walsizer_demand(PG_FUNCTION_ARGS)
 	{
 		const WalsizerPeak *peak = walsizer_peak_of(&shared->state, hour);
 		WalsizerRow row = {0};
-		int64		demand;
 
 		if (peak == NULL)
 			continue;
-		demand = walsizer_scale_demand(peak->demand, peak->timeout, settings->timeout);
 		walsizer_put_time(&row, time_t_to_timestamptz((pg_time_t) hour * SECS_PER_HOUR));
 		walsizer_put_int64(&row, peak->demand);
 		walsizer_put_interval(&row, peak->timeout);
-		walsizer_put_size(&row, walsizer_roomy_size(&config, settings, demand));
+		walsizer_put_size(&row, walsizer_roomy_size(&config, settings, peak->demand));
 		walsizer_store_row(fcinfo, &row);
 	}
 	return (Datum) 0;

@@ -171,8 +171,8 @@ note_settings(WalsizerState *state, const WalsizerSample *sample)
 	int64_t		now = walsizer_capacity(sample->settings.max_wal_size, &sample->settings);
 
 	/* What was measured with the old timeout is kept apart. */
-	if (sample->settings.timeout != state->last_settings.timeout)
-		walsizer_add_mark(state, state->last_ms, state->last_lsn, state->last_hour);
+	if (sample->settings.timeout != state->last_settings.timeout && state->num_marks > 0)
+		walsizer_add_mark(state, state->last_ms, state->window_lsn, state->last_hour);
 
 	if (now > before)
 	{
@@ -313,7 +313,8 @@ until_timed(const WalsizerState *state, const WalsizerSample *sample)
 /*
  * W of the primary, from two of its checkpoints that are about a timeout apart.
  * Restartpoints may leave some out, in catching up many, and the primary's
- * timer counts whole seconds: other distances are scaled to one timeout.
+ * timer counts whole seconds: other distances are scaled to one timeout.  An idle
+ * primary makes no checkpoints; the burst after that is seen in the window only.
  */
 static void
 note_primary(WalsizerState *state, const WalsizerSample *sample)
@@ -432,6 +433,9 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->next_recent = 0;
 	state->num_recent = 0;
 	state->cycle_start = sample->now;
+	state->cycle_over = false;
+	state->cycle_demand = state->cycle_forced = 0;
+	state->window_lsn = 0;
 	state->settle_until = 0;
 	state->planned_until = 0;
 	state->tried = 0;
@@ -441,7 +445,8 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->lower_due = false;
 
 	/* The interval under way began with a known position at a known time. */
-	if (state->timer_start < sample->now && sample->redo_lsn <= sample->write_lsn &&
+	if (!sample->standby &&
+		state->timer_start < sample->now && sample->redo_lsn <= sample->write_lsn &&
 		sample->checkpoint_age < sample->settings.timeout)
 		walsizer_add_mark(state, state->timer_start, sample->redo_lsn, sample->hour);
 }

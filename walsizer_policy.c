@@ -104,17 +104,28 @@ sane_config(const WalsizerConfig *given)
  * Each checkpoint has pages logged as a whole once more, so a W with several
  * of them is more than the same load will write when none is forced (seen:
  * 1.3 to 1.6 times).  That is headroom enough.
+ *
+ * A burst that goes on over the end of a cycle may be too small at the end of both
+ * of them; then the largest W of the cycle counts.
  */
 static int64_t
-forced_rule(const WalsizerConfig *config, const WalsizerSample *sample,
-			const WalsizerFigures *figures)
+forced_rule(const WalsizerConfig *config, const WalsizerState *state,
+			const WalsizerSample *sample, const WalsizerFigures *figures)
 {
-	if (figures->forced < config->threshold ||
-		walsizer_size_for(figures->demand, &sample->settings) <= figures->in_force)
+	int64_t		demand = figures->demand;
+	int64_t		forced = figures->forced;
+
+	if (walsizer_size_for(demand, &sample->settings) <= figures->in_force)
+	{
+		demand = state->cycle_demand;
+		forced = state->cycle_forced;
+	}
+	if (forced < config->threshold ||
+		walsizer_size_for(demand, &sample->settings) <= figures->in_force)
 		return 0;
-	if (figures->forced > 1)
-		return walsizer_size_for(figures->demand, &sample->settings);
-	return walsizer_roomy_size(config, &sample->settings, figures->demand);
+	if (forced > 1)
+		return walsizer_size_for(demand, &sample->settings);
+	return walsizer_roomy_size(config, &sample->settings, demand);
 }
 
 /*
@@ -164,15 +175,19 @@ predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
 /*
  * A standby is to be as large as the primary must be, for the day on which it
  * becomes one.  Its own restartpoints are no guide: those that WAL forces come
- * from replaying quickly or find no checkpoint to use.
+ * from replaying quickly or find no checkpoint to use.  Nothing is urgent: what the
+ * primary writes in the window is looked at once in a cycle, not followed up.
  */
 static int64_t
-standby_rule(const WalsizerConfig *config, const WalsizerSample *sample,
-			 const WalsizerFigures *figures)
+standby_rule(const WalsizerConfig *config, const WalsizerState *state,
+			 const WalsizerSample *sample, const WalsizerFigures *figures, bool cycle)
 {
-	if (walsizer_size_for(figures->demand, &sample->settings) <= figures->in_force)
+	int64_t		demand = cycle ? walsizer_max(state->cycle_demand, state->primary_demand) :
+		state->primary_demand;
+
+	if (walsizer_size_for(demand, &sample->settings) <= figures->in_force)
 		return 0;
-	return walsizer_roomy_size(config, &sample->settings, figures->demand);
+	return walsizer_roomy_size(config, &sample->settings, demand);
 }
 
 /*
@@ -325,6 +340,7 @@ cycle_ends(WalsizerState *state, const WalsizerSample *sample)
 	if (elapsed < sample->settings.timeout)
 		return false;
 	state->cycle_start = sample->now - elapsed % sample->settings.timeout;
+	state->cycle_over = true;
 	return true;
 }
 
@@ -450,10 +466,11 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 
 	if ((size = boost_rule(state, sample, figures)) > 0)
 		decide_raise(state, decision, WALSIZER_BECAUSE_PLANNED, size);
-	else if (sample->standby && (size = standby_rule(config, sample, figures)) > 0)
+	else if (sample->standby &&
+			 (size = standby_rule(config, state, sample, figures, cycle)) > 0)
 		decide_raise(state, decision, WALSIZER_BECAUSE_PRIMARY, size);
 	else if (!sample->standby && cycle &&
-			 (size = forced_rule(config, sample, figures)) > 0)
+			 (size = forced_rule(config, state, sample, figures)) > 0)
 		decide_raise(state, decision, WALSIZER_BECAUSE_FORCED, size);
 	else if (!sample->standby && (size = predict_rule(config, sample, figures)) > 0)
 		decide_raise(state, decision, WALSIZER_BECAUSE_PREDICTED, size);

@@ -166,6 +166,7 @@ typedef struct WalsizerSample
 	 */
 	uint64_t	primary_redo;
 	int64_t		primary_time;
+	uint64_t	primary_lsn;	/* how far the primary has written; 0: not known */
 	WalsizerSettings settings;
 } WalsizerSample;
 
@@ -290,7 +291,6 @@ typedef struct WalsizerState
 	int64_t		learned;
 	int64_t		learned_hour;
 	int64_t		learned_lookback;
-	int64_t		learned_timeout;
 
 	/* the checkpoint timer */
 	int64_t		timer_start;	/* when it was last reset, as far as seen */
@@ -315,6 +315,7 @@ typedef struct WalsizerState
 	int			first_mark;
 	int			num_marks;
 	int64_t		step_demand;	/* largest W since the last mark */
+	uint64_t	window_lsn;		/* where it ends */
 
 	/* the recent rate: ring of the last samples */
 	int64_t		recent_ms[WALSIZER_RECENT_SLOTS];
@@ -324,6 +325,9 @@ typedef struct WalsizerState
 
 	/* pacing of decisions */
 	int64_t		cycle_start;
+	bool		cycle_over;		/* the last sample ended one */
+	int64_t		cycle_demand;	/* largest W since it began, but for planned loads */
+	int64_t		cycle_forced;	/* most checkpoints forced in one such window */
 	int64_t		settle_until;	/* leave an administrator's change alone until then */
 	int64_t		tried;			/* value decided last and not in force, MB */
 	int64_t		tried_at;
@@ -389,11 +393,8 @@ extern WalsizerDecision walsizer_step(const WalsizerConfig *config,
 
 /* memory */
 extern int64_t walsizer_learned_demand(const WalsizerState *state,
-									   int64_t hour, int64_t lookback,
-									   int64_t timeout);
+									   int64_t hour, int64_t lookback);
 extern const WalsizerPeak *walsizer_peak_of(const WalsizerState *state, int64_t hour);
-extern int64_t walsizer_scale_demand(int64_t demand, int64_t measured_timeout,
-									 int64_t timeout);
 extern void walsizer_remember(WalsizerState *state, int64_t hour,
 							  int64_t demand, int64_t timeout);
 extern void walsizer_settle(WalsizerState *state);

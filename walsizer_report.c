@@ -224,9 +224,7 @@ say_demand(FunctionCallInfo fcinfo, const WalsizerShared *shared)
 													last - HOURS_SHOWN + 1 + i);
 
 		needed[i] = peak == NULL ? 0 :
-			walsizer_roomy_size(&config, settings,
-								walsizer_scale_demand(peak->demand, peak->timeout,
-													  settings->timeout));
+			walsizer_roomy_size(&config, settings, peak->demand);
 		chart.widest = Max(chart.widest, needed[i]);
 	}
 	chart.shows_limit = chart.limit <= 2 * chart.widest;

@@ -29,6 +29,7 @@
 #include "postmaster/bgwriter.h"
 #include "replication/walreceiver.h"
 #include "storage/fd.h"
+#include "storage/spin.h"
 #include "utils/timestamp.h"
 
 #include "walsizer.h"
@@ -135,6 +136,35 @@ read_checkpoint_age(void)
 }
 
 /*
+ * How far the primary has written, as it said with the last of its messages; 0 if
+ * that is not known.  The WAL receiver's memory of it outlives a connection, and
+ * may be hours old in the next one: it counts when this receiver has got a message
+ * since we first saw it.
+ */
+static XLogRecPtr
+primary_position(void)
+{
+	static pid_t receiver = 0;
+	static TimestampTz first_seen = 0;
+	pid_t		pid;
+	TimestampTz received_at;
+	XLogRecPtr	position;
+
+	SpinLockAcquire(&WalRcv->mutex);
+	pid = WalRcv->pid;
+	received_at = WalRcv->lastMsgReceiptTime;
+	position = WalRcv->latestWalEnd;
+	SpinLockRelease(&WalRcv->mutex);
+
+	if (pid != receiver)
+	{
+		receiver = pid;
+		first_seen = received_at;
+	}
+	return pid != 0 && received_at != first_seen ? position : InvalidXLogRecPtr;
+}
+
+/*
  * The checkpoint of the primary that the last restartpoint used.  The control
  * file is read again when a restartpoint has completed.
  */
@@ -160,6 +190,7 @@ read_primary(WalsizerSample *sample)
 	}
 	sample->primary_redo = redo;
 	sample->primary_time = started;
+	sample->primary_lsn = primary_position();
 }
 
 /*

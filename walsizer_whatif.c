@@ -50,8 +50,7 @@ forced_share(const WalsizerState *state, int64_t hour, int64_t lookback, int64_t
 		if (!walsizer_is_remembered(peak, hour, lookback))
 			continue;
 		hours++;
-		if (walsizer_size_for(walsizer_scale_demand(peak->demand, peak->timeout,
-													settings->timeout), settings) > mb)
+		if (walsizer_size_for(peak->demand, settings) > mb)
 			forced++;
 	}
 	return hours > 0 ? (double) forced / hours : 0;
@@ -79,8 +78,7 @@ walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
 				 const WalsizerSample *sample, const WalsizerFigures *figures, int64_t mb)
 {
 	const WalsizerSettings *settings = &sample->settings;
-	int64_t		learned = walsizer_learned_demand(state, sample->hour, config->lookback,
-												  settings->timeout);
+	int64_t		learned = walsizer_learned_demand(state, sample->hour, config->lookback);
 	WalsizerWhatIf what = {0};
 
 	what.size = mb;

@@ -72,6 +72,22 @@ my $behind  = make_standby('catching_up', $primary, 'early',
 	"primary_slot_name = 'late'\nmax_wal_size = " . ($needed + 16) . "MB\n");
 my $asleep = log_offset($warm);
 
+# A primary that makes no checkpoint, and writes as much.
+my $rare = make_node('rare', streaming => 1, conf => <<'END');
+walsizer.enable = off
+checkpoint_timeout = 1h
+max_wal_size = 1GB
+END
+$rare->backup('early');
+my $follower = PostgreSQL::Test::Cluster->new('follower');
+$follower->init_from_backup($rare, 'early', has_streaming => 1);
+$follower->append_conf('postgresql.conf',
+	"walsizer.enable = on\ncheckpoint_timeout = 30s\nmax_wal_size = 4MB\n");
+$follower->start;
+wait_for_worker($follower);
+my $redo = $rare->safe_psql('postgres', 'SELECT redo_lsn FROM pg_control_checkpoint()');
+my $rare_load = start_load($rare, $rate);
+
 wait_for_worker($standby);
 $status = status($standby);
 is($status->{role}, 'standby', 'walsizer runs on a hot standby');
@@ -107,6 +123,17 @@ wait_for($cascade, "own_size >= $needed * 1048576");
 is(status($cascade)->{role}, 'standby', 'a standby of a standby raises as well');
 is(last_event($cascade)->{reason},
 	'the primary writes more WAL than that between two checkpoints', 'for the same reason');
+
+# ---- so it does where no checkpoint of the primary says so
+
+wait_for($follower, "own_size >= 0.9 * $needed * 1048576");
+is($rare->safe_psql('postgres', 'SELECT redo_lsn FROM pg_control_checkpoint()'),
+	$redo, 'no checkpoint: the primary has made none');
+is(last_event($follower)->{reason},
+	'the primary writes more WAL than that between two checkpoints', 'no checkpoint: but it writes');
+cmp_ok(status($follower)->{demand}, '<=', 1.4 * $rate * 30 * MB, 'no checkpoint: and not more');
+stop_load($rare_load);
+$_->stop foreach $follower, $rare;
 
 # ---- catching up forces restartpoints, which is no reason to raise
 

@@ -101,6 +101,7 @@ replace(Input *in, WalsizerSample *s)
 		default:
 			s->primary_redo = take(in, 8);
 			s->primary_time = (int64_t) take(in, 8);
+			s->primary_lsn = take(in, 8);
 			break;
 	}
 }

@@ -107,11 +107,47 @@ comes_down_in_all_phases(void)
 	}
 }
 
+/*
+ * walsizer.predict = off, and a burst of a minute that a checkpoint is forced in,
+ * at 15 moments of the cycle: it is answered at the end of the cycle in which it
+ * ends, or of the one before.
+ */
+static void
+bursts_are_answered_in_all_phases(void)
+{
+	int			missed = 0;
+
+	for (int phase = 0; phase < 15; phase++)
+	{
+		SimOptions	options;
+		SimResult	r;
+		Part		parts[] = {
+			{450, 0.1, SIM_CHECKPOINT}, {150 + 20 * phase, 0.1, SIM_NOTHING},
+			{60, 12, SIM_NOTHING}, {600, 0.1, SIM_NOTHING},
+			{0, 0, SIM_NOTHING},
+		};
+
+		sim_default_options(&options);
+		options.config.predict = false;
+		run_parts(parts, &options, &r);
+		if (verbose)
+			printf("burst %3d s after the beginning of a cycle: %lldMB, %lld forced\n", 20 * phase,
+				   (long long) r.final, (long long) r.forced);
+		missed += r.forced > 0 && r.final < 1400;
+	}
+	if (missed > 0)
+	{
+		failed++;
+		printf("a burst that forced a checkpoint was not answered in %d of 15 phases\n", missed);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
 	verbose = argc > 1 && strcmp(argv[1], "--verbose") == 0;
 	comes_down_in_all_phases();
+	bursts_are_answered_in_all_phases();
 	printf("cycles and timers in all phases: %d runs, %d failed\n", runs, failed);
 	return failed > 0;
 }

@@ -117,16 +117,6 @@ the_largest_sizes_do_not_overflow(void **unused)
 	}
 }
 
-static void
-demand_scales_up_with_the_timeout_only(void **unused)
-{
-	(void) unused;
-	assert_int_equal(walsizer_scale_demand(100, 1000, 3000), 300);
-	assert_int_equal(walsizer_scale_demand(100, 3000, 1000), 100);
-	assert_int_equal(walsizer_scale_demand(100, 0, 1000), 100);
-	assert_true(walsizer_scale_demand(INT64_MAX, 1, INT64_MAX) > 0);
-}
-
 int
 main(void)
 {
@@ -135,7 +125,6 @@ main(void)
 		cmocka_unit_test(size_suffices_and_is_small),
 		cmocka_unit_test(examples_of_the_manual),
 		cmocka_unit_test(the_largest_sizes_do_not_overflow),
-		cmocka_unit_test(demand_scales_up_with_the_timeout_only),
 	};
 
 	return cmocka_run_group_tests_name("policy, the server's arithmetic", tests, NULL, NULL);

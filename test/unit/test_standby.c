@@ -1,0 +1,205 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_standby.c
+ *	  A standby is as large as its primary must be.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "driver.h"
+
+static void
+a_standby_ignores_its_own_restartpoints(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		forced;
+
+	(void) unused;
+	d->sample.standby = true;
+	driver_run(d, 1800, 8 * MB);
+	assert_int_equal(d->raises, 0);
+	forced = d->state.checkpoints[WALSIZER_CAUSE_FORCED];
+	d->sample.standby = false;	/* promoted */
+	driver_run(d, 900, 8 * MB);
+	assert_true(d->raises > 0);
+	assert_true(d->state.checkpoints[WALSIZER_CAUSE_FORCED] <= forced + 1);
+}
+
+static void
+a_standby_follows_its_primary(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.standby = true;
+	d->sample.primary_time = 1700000000;
+	d->sample.primary_redo = d->sample.write_lsn;
+	for (int i = 0; i < 1000; i++)
+	{
+		if (i % 300 == 299)
+		{
+			d->sample.primary_time += 300;
+			d->sample.primary_redo += 1200 * MB;
+		}
+		driver_step(d, SECOND, 50 * MB);	/* catching up, much faster */
+		if (i % 20 == 0)
+			driver_checkpoint(d, true);
+	}
+	assert_int_equal(d->raises, 1);
+	assert_int_equal(d->sample.settings.max_wal_size,
+					 walsizer_size_for(1440 * MB, &d->sample.settings));
+}
+
+static void
+an_idle_primary_teaches_its_standby_nothing_new(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		hour;
+
+	(void) unused;
+	d->sample.standby = true;
+	d->sample.primary_time = 1700000000;
+	d->sample.primary_redo = d->sample.write_lsn;
+	driver_run(d, 300, MB);
+	d->sample.primary_time += 300;
+	d->sample.primary_redo += 1200 * MB;
+	driver_run(d, 600, MB);
+	hour = d->sample.hour;
+	driver_run(d, 4 * 3600, 0);
+	walsizer_settle(&d->state);
+	for (int64_t later = hour + 1; later <= d->sample.hour; later++)
+		assert_null(walsizer_peak_of(&d->state, later));
+	assert_in_range(walsizer_learned_demand(&d->state, d->sample.hour, 24),
+					1199 * MB, 1201 * MB);
+
+	walsizer_forget(&d->state);
+	driver_run(d, 600, 0);
+	assert_int_equal(d->last.figures.wanted, 32);
+}
+
+/* A primary as a standby sees it, with a timer for checkpoints of its own. */
+typedef struct Primary
+{
+	int64_t		timer;			/* s since its last checkpoint, or a skipped one */
+	uint64_t	lsn;
+	uint64_t	redo;			/* of its last checkpoint */
+	int64_t		redo_time;		/* s */
+} Primary;
+
+/* A second: it writes so much, and makes a checkpoint unless there is nothing to write. */
+static void
+primary_second(Primary *p, int64_t now, int64_t bytes)
+{
+	p->lsn += (uint64_t) bytes;
+	if (++p->timer < 300)
+		return;
+	p->timer = 0;
+	if (p->lsn == p->redo)
+		return;
+	p->redo = p->lsn;
+	p->redo_time = now;
+}
+
+/*
+ * 6000MB in four minutes of each hour, and nothing in the others, beginning so many
+ * seconds after the timer.  The standby makes its restartpoints a minute later.
+ */
+static int64_t
+size_for_hourly_bursts(int phase)
+{
+	Driver	   *d = driver_new();
+	Primary		p = {.timer = phase, .lsn = d->sample.write_lsn, .redo = d->sample.write_lsn,
+	.redo_time = 1700000000};
+
+	d->sample.standby = true;
+	for (int64_t i = 0; i < 3 * 3600; i++)
+	{
+		int64_t		bytes = i % 3600 >= 1800 && i % 3600 < 2040 ? 25 * MB : 0;
+
+		primary_second(&p, 1700000000 + i, bytes);
+		if (1700000000 + i == p.redo_time + 60)
+		{
+			d->sample.primary_redo = p.redo;
+			d->sample.primary_time = p.redo_time;
+			d->sample.redo_lsn = p.redo;
+		}
+		d->sample.primary_lsn = p.lsn;
+		driver_step(d, SECOND, bytes);
+	}
+	return d->sample.settings.max_wal_size;
+}
+
+static void
+bursts_after_idleness_are_seen_whole(void **unused)
+{
+	WalsizerSettings settings = driver_new()->sample.settings;
+	int64_t		needed = walsizer_size_for(6000 * MB, &settings);
+
+	(void) unused;
+	for (int phase = 0; phase < 300; phase += 20)
+	{
+		int64_t		size = size_for_hourly_bursts(phase);
+
+		assert_in_range(size, needed, needed * 135 / 100);
+	}
+}
+
+/* It grows with the load in a few steps, not with each sample. */
+static void
+a_window_that_fills_raises_once_in_a_cycle(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.standby = true;
+	for (int i = 0; i < 1500; i++)
+	{
+		d->sample.primary_lsn = d->sample.write_lsn + 8 * MB;
+		driver_step(d, SECOND, 8 * MB);
+	}
+	assert_in_range(d->raises, 1, 2);
+	assert_in_range(d->sample.settings.max_wal_size,
+					walsizer_size_for(2400 * MB, &d->sample.settings),
+					walsizer_size_for(2400 * MB * 125 / 100, &d->sample.settings));
+}
+
+/* Replay catches up ten times as fast as the primary wrote; so may the receiver. */
+static void
+catching_up_is_no_demand(void **unused)
+{
+	Driver	   *d = driver_new();
+	uint64_t	primary = d->sample.write_lsn + 100000 * MB;
+
+	(void) unused;
+	d->sample.standby = true;
+	for (int i = 0; i < 3500; i++)
+	{
+		/* the connection is lost from time to time, for a minute */
+		primary += MB;
+		d->sample.primary_lsn = i % 500 < 60 ? 0 : primary;
+		driver_step(d, SECOND, 10 * MB);
+	}
+	assert_int_equal(d->raises, 0);
+	assert_in_range(d->last.figures.demand, 299 * MB, 301 * MB);
+
+	/* another primary, whose log is shorter */
+	d->sample.primary_lsn = 1000 * MB;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.figures.demand, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_standby_ignores_its_own_restartpoints),
+		cmocka_unit_test(a_standby_follows_its_primary),
+		cmocka_unit_test(an_idle_primary_teaches_its_standby_nothing_new),
+		cmocka_unit_test(bursts_after_idleness_are_seen_whole),
+		cmocka_unit_test(a_window_that_fills_raises_once_in_a_cycle),
+		cmocka_unit_test(catching_up_is_no_demand),
+	};
+
+	return cmocka_run_group_tests_name("policy, standby", tests, NULL, NULL);
+}
