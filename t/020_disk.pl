@@ -244,6 +244,29 @@ cmp_ok($event->{wanted_mb}, '>', 20, 'before a raise: more is wanted than there 
 is(scalar(grep { $_->{new_mb} > 20 } history($node)), 0, 'before a raise: the volume is looked at, and bounds it');
 $node->stop;
 
+# ---- walsizer.min is above what the disk allows
+
+# That setting is for what demand asks for: a volume that fills up comes first.
+$volume = small_volume(1, 400);
+$node = make_node('min', start => 0, conf => "walsizer.min = 300MB\n");
+move_wal($node, $volume);
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
+wait_for_worker($node);
+$load = start_load($node, 20);
+wait_for($node, "own_size >= 100 * 1048576 AND limited_by = 'disk'");
+stop_load($load);
+$raised = setting_mb($node);
+cmp_ok($raised, '<', 300, 'walsizer.min: the disk held the raise below it');
+$node->safe_psql('postgres', 'CHECKPOINT');
+write_ballast($volume, 400 - $raised - 30);
+wait_for($node, "max_wal_size < 0.8 * $raised * 1048576 AND max_wal_size <= disk_limit");
+$event = last_event($node);
+is($event->{action}, 'lower', 'walsizer.min: other data grows, and the raise is taken back');
+is($event->{bound}, 'disk', 'walsizer.min: because of the disk');
+is(log_count($node, qr/PANIC|No space left/), 0, 'walsizer.min: the server lives');
+$node->stop;
+
 # ---- WAL that is held back is none of max_wal_size's
 
 # What a checkpoint leaves is taken for held back when the next one is complete.

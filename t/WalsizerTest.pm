@@ -217,9 +217,9 @@ sub let_go_of_wal
 	return;
 }
 
-# A steady load of short statements, in MB of WAL per second.  What a machine
-# that stalls cannot do in time is left out: made up for at full speed, it would
-# be a burst that nobody can foresee.
+# A steady load of short statements, in MB of WAL per second; 0: as fast as it
+# goes.  What a machine that stalls cannot do in time is left out: made up for at
+# full speed, it would be a burst that nobody can foresee.
 sub start_load
 {
 	my ($node, $mb_per_second) = @_;
@@ -232,8 +232,10 @@ sub start_load
 		[
 			'pgbench',                         '--no-vacuum',
 			'--client=1',                      '--time=3600',
-			'--rate=' . (10 * $mb_per_second), '--latency-limit=1000',
-			"--file=$script",                  $node->connstr('postgres')
+			$mb_per_second
+			? ('--rate=' . (10 * $mb_per_second), '--latency-limit=1000')
+			: (),
+			"--file=$script", $node->connstr('postgres')
 		],
 		'<', \undef, '>', '/dev/null', '2>', '/dev/null');
 }
