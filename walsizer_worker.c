@@ -455,6 +455,8 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 										 ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(pass_context);
 	clockwork.first = true;
+	clockwork.next_tick = walsizer_monotonic_ms();
+	clockwork.next_save = clockwork.next_tick + (measured ? 0 : SAVE_MS);
 
 	for (;;)
 	{
