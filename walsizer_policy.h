@@ -334,6 +334,7 @@ typedef struct WalsizerState
 	int64_t		edit_tried;		/* edit that we could not make way for, MB */
 	int64_t		edit_tried_at;
 	int64_t		changed_at;		/* when our last change took effect */
+	int64_t		raise_not_before;	/* free space may be gone again until then */
 	int64_t		keep_until;		/* our last raise is not taken back before */
 	bool		lower_due;		/* a cycle found that demand allows a lowering */
 	WalsizerChange changes[WALSIZER_CHANGE_SLOTS];	/* oldest first */

@@ -189,6 +189,36 @@ a_raise_claims_a_part_of_what_is_free(void **unused)
 	assert_int_equal(d->sample.settings.max_wal_size, 4800);
 }
 
+/* After the disk limit was followed down, free space must last for one timeout. */
+static void
+free_space_that_comes_and_goes_is_not_followed(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.settings.timeout = 30 * SECOND;
+	d->sample.has_disk = true;
+	d->sample.disk_wal = 1000 * MB;
+	d->sample.disk_free = 4000 * MB;
+	driver_run(d, 60, 50 * MB);
+	assert_in_range(d->sample.settings.max_wal_size, 1300, 1450);
+	d->raises = 0;
+	for (int i = 0; i < 240; i++)
+	{
+		d->sample.disk_free = (i / 20 % 2 == 0 ? 1100 : 4000) * MB;
+		driver_run(d, 1, 50 * MB);
+	}
+	assert_int_equal(d->lowers, 1);
+	assert_int_equal(d->raises, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
+	assert_int_equal(d->last.bound, WALSIZER_BOUND_DISK);
+
+	/* being asked is another matter */
+	d->sample.evaluate = true;
+	driver_run(d, 1, 50 * MB);
+	assert_int_equal(d->raises, 1);
+}
+
 /* What others are about to take is not free. */
 static void
 a_raise_leaves_what_others_are_taking(void **unused)
@@ -292,9 +322,9 @@ a_planned_load_keeps_within_bounds_that_come_down(void **unused)
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_ENOUGH);
 	assert_int_equal(d->sample.settings.max_wal_size, 4000);
 
-	/* the plan is kept where there is room again, but not whenever there is */
+	/* the plan is kept where there has been room again for one timeout */
 	d->sample.disk_free = 20000 * MB;
-	driver_run(d, 270, 0);
+	driver_run(d, 290, 0);
 	assert_int_equal(d->sample.settings.max_wal_size, 4000);
 	driver_run(d, 20, 0);
 	assert_int_equal(d->sample.settings.max_wal_size, 8192);
@@ -310,6 +340,7 @@ main(void)
 		cmocka_unit_test(never_below_two_segments),
 		cmocka_unit_test(disk_space_binds),
 		cmocka_unit_test(a_raise_claims_a_part_of_what_is_free),
+		cmocka_unit_test(free_space_that_comes_and_goes_is_not_followed),
 		cmocka_unit_test(a_raise_leaves_what_others_are_taking),
 		cmocka_unit_test(the_disk_is_looked_at_before_it_can_fill),
 		cmocka_unit_test(the_disk_wins_over_min),
