@@ -381,7 +381,7 @@ decide_raise(const WalsizerState *state, const WalsizerSample *sample,
 		decision->bound = figures->limit_by;
 	if (!walsizer_worth_raising(figures, size))
 	{
-		decision->reason = WALSIZER_BECAUSE_BOUNDED;
+		decision->limited = true;
 		return;
 	}
 	if (sample->evaluate || sample->now >= state->raise_not_before)
@@ -452,6 +452,7 @@ decide_to_wait(WalsizerDecision *decision)
 	decision->action = WALSIZER_NONE;
 	decision->reason = WALSIZER_BECAUSE_WAITING;
 	decision->bound = WALSIZER_UNBOUND;
+	decision->limited = false;
 	decision->target = decision->figures.in_force;
 }
 

@@ -27,6 +27,32 @@ max_binds_and_is_named(void **unused)
 	assert_int_equal(d->sample.settings.max_wal_size, 1488);
 }
 
+/* Why more is wanted is told beside the limit, and what was measured is no guess. */
+static void
+a_limit_does_not_hide_the_reason(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->config.max = 1024;
+	driver_run(d, 30, 8 * MB);
+	for (int i = 0; i < 60 && !d->last.limited; i++)
+		driver_step(d, SECOND, 8 * MB);
+	assert_int_equal(d->last.action, WALSIZER_NONE);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
+	assert_int_equal(d->last.bound, WALSIZER_BOUND_MAX);
+	assert_int_equal(d->last.wanted, 2048);
+	assert_int_equal(d->last.figures.forced, 0);
+	assert_int_equal(d->last.figures.wanted,
+					 walsizer_roomy_size(&d->config, &d->sample.settings, d->last.figures.demand));
+
+	driver_run(d, 600, 8 * MB);
+	d->sample.evaluate = true;
+	driver_step(d, SECOND, 8 * MB);
+	assert_true(d->last.limited);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_FORCED);
+}
+
 static void
 a_bound_below_never_lowers_what_is_not_ours(void **unused)
 {
@@ -176,7 +202,8 @@ a_raise_claims_a_part_of_what_is_free(void **unused)
 	assert_in_range(d->sample.settings.max_wal_size, 1500, 1520);
 	assert_int_equal(d->last.action, WALSIZER_NONE);
 	assert_int_equal(d->last.bound, WALSIZER_BOUND_DISK);
-	assert_int_not_equal(d->last.reason, WALSIZER_BECAUSE_BOUNDED);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
+	assert_false(d->last.limited);
 	d->sample.disk_wal = 1500 * MB;
 	d->sample.disk_free = 8100 * MB;
 	driver_run(d, 2, 8 * MB);
@@ -335,6 +362,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(max_binds_and_is_named),
+		cmocka_unit_test(a_limit_does_not_hide_the_reason),
 		cmocka_unit_test(a_bound_below_never_lowers_what_is_not_ours),
 		cmocka_unit_test(a_bound_that_comes_down_lowers_our_raise),
 		cmocka_unit_test(never_below_two_segments),
