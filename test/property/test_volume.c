@@ -32,6 +32,7 @@ typedef struct Scene
 	int64_t		segment_mb;
 	int64_t		from;			/* MB */
 	double		start_apart;	/* ms between their first loads */
+	double		all_at;			/* ms: nearly idle after a minute until then; 0: never */
 	double		duration;		/* s */
 
 	/* another program: takes this part of the volume, and gives it back */
@@ -142,6 +143,18 @@ fill(World *w)
 					   s->file_rate * SIM_MB);
 }
 
+/* The rate of this cluster now, bytes per ms. */
+static double
+rate_of(const World *w, const Cluster *c)
+{
+	const Scene *s = w->scene;
+	double		rate = w->now >= c->starts ? s->rate : 0;
+
+	if (w->now >= c->starts + 60000 && w->now < s->all_at)
+		rate = 0.05;
+	return rate * SIM_MB / 1000;
+}
+
 static void
 run(World *w)
 {
@@ -154,8 +167,7 @@ run(World *w)
 		{
 			Cluster    *c = &w->clusters[i];
 
-			sim_server_advance(&c->server, w->now,
-							   w->now >= c->starts ? s->rate * SIM_MB / 1000 : 0);
+			sim_server_advance(&c->server, w->now, rate_of(w, c));
 			if (w->now >= c->next_tick)
 				tick(w, c);
 		}
@@ -276,6 +288,37 @@ clusters_share(const Scene *s)
 }
 
 /*
+ * Clusters that each raised while the others were idle, and whose WAL was removed
+ * since: what they claim together is more than the volume.  Then all write at once.
+ */
+static void
+old_claims_are_given_up(void)
+{
+	static const double rates[] = {9, 41, 203};
+
+	for (int n = 2; n <= 6; n += 2)
+		for (int r = 0; r < 3; r++)
+			for (int i = 0; i < 2; i++)
+			{
+				Scene		s = {
+					.clusters = n, .volume = 2000, .rate = rates[r], .interval = i == 0 ? 1000 : 10000,
+					.segment_mb = 16, .from = 64, .start_apart = 1200000,
+					.all_at = n * 1200000, .duration = n * 1200 + 300,
+				};
+				World		w;
+
+				begin(&w, &s, 2);
+				run(&w);
+				scenes++;
+				if (verbose)
+					describe(&w);
+				if (w.full_at >= 0)
+					complain(&s, "old claims filled the volume");
+				free(w.clusters);
+			}
+}
+
+/*
  * A file takes 55 % of what is free, and gives it back, each for 20 s, for four
  * minutes.  That is followed down once, and up again when it is over.
  */
@@ -377,6 +420,7 @@ main(int argc, char **argv)
 
 							clusters_share(&s);
 						}
+	old_claims_are_given_up();
 	a_swing_is_not_followed();
 	others_fill_the_volume();
 	printf("clusters on a volume: %d scenes, %d failed\n", scenes, failed);
