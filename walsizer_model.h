@@ -104,6 +104,7 @@ extern int64_t walsizer_whole_segments(int64_t mb, const WalsizerSettings *setti
 extern void walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 								const WalsizerSample *sample, WalsizerFigures *figures);
 extern bool walsizer_worth_raising(const WalsizerFigures *figures, int64_t size);
+extern bool walsizer_disk_is_worth_raising(const WalsizerFigures *figures);
 extern int64_t walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures,
 								  int64_t size);
 extern bool walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,

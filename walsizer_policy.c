@@ -368,8 +368,8 @@ judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *
  * statement that it is for may begin soon, and would not see later steps.
  */
 static void
-decide_raise(const WalsizerState *state, WalsizerDecision *decision, WalsizerReason reason,
-			 int64_t size)
+decide_raise(const WalsizerState *state, const WalsizerSample *sample,
+			 WalsizerDecision *decision, WalsizerReason reason, int64_t size)
 {
 	const WalsizerFigures *figures = &decision->figures;
 	int64_t		most = walsizer_min(size, figures->limit);
@@ -381,11 +381,12 @@ decide_raise(const WalsizerState *state, WalsizerDecision *decision, WalsizerRea
 		decision->bound = figures->limit_by;
 	if (!walsizer_worth_raising(figures, size))
 	{
-		decision->reason = WALSIZER_BECAUSE_BOUNDED;
+		decision->limited = true;
 		return;
 	}
-	decision->target = reason == WALSIZER_BECAUSE_PLANNED ? most :
-		walsizer_step_size(state, figures, most);
+	if (sample->evaluate || sample->now >= state->raise_not_before)
+		decision->target = reason == WALSIZER_BECAUSE_PLANNED ? most :
+			walsizer_step_size(state, figures, most);
 	if (decision->target < most)
 		decision->bound = WALSIZER_BOUND_DISK;
 	if (decision->target > figures->in_force)
@@ -451,7 +452,27 @@ decide_to_wait(WalsizerDecision *decision)
 	decision->action = WALSIZER_NONE;
 	decision->reason = WALSIZER_BECAUSE_WAITING;
 	decision->bound = WALSIZER_UNBOUND;
+	decision->limited = false;
 	decision->target = decision->figures.in_force;
+}
+
+/*
+ * Once we have followed the disk limit down nothing is raised for one timeout after
+ * it was last found as low: free space that comes and goes is not followed up and
+ * down, which would cost more checkpoints than it saves.
+ */
+static void
+note_low_disk(WalsizerState *state, const WalsizerSample *sample,
+			  const WalsizerDecision *decision)
+{
+	const WalsizerFigures *figures = &decision->figures;
+	bool		followed = decision->reason == WALSIZER_BECAUSE_BOUND_FELL &&
+		decision->bound == WALSIZER_BOUND_DISK;
+	bool		still = sample->looked && sample->now < state->raise_not_before &&
+		!walsizer_disk_is_worth_raising(figures);
+
+	if (followed || still)
+		state->raise_not_before = sample->now + sample->settings.timeout;
 }
 
 /* The rules, in order of urgency. */
@@ -465,17 +486,17 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 	int64_t		size;
 
 	if ((size = boost_rule(state, sample, figures)) > 0)
-		decide_raise(state, decision, WALSIZER_BECAUSE_PLANNED, size);
+		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PLANNED, size);
 	else if (sample->standby &&
 			 (size = standby_rule(config, state, sample, figures, cycle)) > 0)
-		decide_raise(state, decision, WALSIZER_BECAUSE_PRIMARY, size);
+		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PRIMARY, size);
 	else if (!sample->standby && cycle &&
 			 (size = forced_rule(config, state, sample, figures)) > 0)
-		decide_raise(state, decision, WALSIZER_BECAUSE_FORCED, size);
+		decide_raise(state, sample, decision, WALSIZER_BECAUSE_FORCED, size);
 	else if (!sample->standby && (size = predict_rule(config, sample, figures)) > 0)
-		decide_raise(state, decision, WALSIZER_BECAUSE_PREDICTED, size);
+		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PREDICTED, size);
 	else if (!sample->standby && cycle && (size = pace_rule(state, figures)) > 0)
-		decide_raise(state, decision, WALSIZER_BECAUSE_PACED, size);
+		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PACED, size);
 	else if ((size = boost_over_rule(config, state, sample, figures)) > 0)
 		decide_lower(decision, WALSIZER_BECAUSE_PLAN_OVER, walsizer_min(size, allowed));
 	else if ((size = lower_rule(config, state, sample, figures, cycle)) > 0)
@@ -492,6 +513,7 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 		if (must_wait(state, sample, decision))
 			decide_to_wait(decision);
 	}
+	note_low_disk(state, sample, decision);
 }
 
 /* Making way for an edit that failed is not tried again at once; another edit is. */
