@@ -20,6 +20,7 @@ OBJS = \
 	walsizer_record.o \
 	walsizer_recovery.o \
 	walsizer_report.o \
+	walsizer_restore.o \
 	walsizer_rows.o \
 	walsizer_sample.o \
 	walsizer_state.o \

@@ -174,6 +174,7 @@ extern void walsizer_read_files(void);
 extern void walsizer_read_files_late(void);
 extern void walsizer_note_line(void);
 extern bool walsizer_change_is_pending(void);
+extern int64 walsizer_configured_value(void);
 
 /* walsizer_apply.c */
 extern void walsizer_apply_set(int64 mb, const char *note, WalsizerApplied *applied);
@@ -184,6 +185,10 @@ extern const char *walsizer_apply_obstacle_now(WalsizerOutcome *outcome);
 
 /* walsizer_recovery.c */
 extern void walsizer_recovery_install_hook(void);
+
+/* walsizer_restore.c */
+extern void walsizer_restore_install_hook(void);
+extern void walsizer_note_restored(void);
 
 /* walsizer_state.c */
 extern WalsizerShared *walsizer_shared;

@@ -157,3 +157,19 @@ walsizer_change_is_pending(void)
 		walsizer_read_files();
 	return read_auto_conf(&line) && line != walsizer_shared->auto_conf;
 }
+
+/*
+ * The value that counts if postgresql.auto.conf has none (MB); 0 if that cannot
+ * be known, or if the server would not start with it.  Needs no shared memory.
+ */
+int64
+walsizer_configured_value(void)
+{
+	int64		found;
+
+	if (!read_line(ConfigFileName, &found))
+		return 0;
+	if (found == WALSIZER_NO_LINE)
+		found = DEFAULT_MAX_WAL_SEGS * (DEFAULT_XLOG_SEG_SIZE / WALSIZER_MB);
+	return found >= 2 * (wal_segment_size / WALSIZER_MB) ? found : 0;
+}
