@@ -21,6 +21,7 @@ OBJS = \
 	walsizer_recovery.o \
 	walsizer_report.o \
 	walsizer_request.o \
+	walsizer_restore.o \
 	walsizer_rows.o \
 	walsizer_sample.o \
 	walsizer_state.o \

@@ -180,6 +180,7 @@ _PG_init(void)
 	/* pg_upgrade's servers are none that anybody works with. */
 	if (IsBinaryUpgrade)
 		return;
+	walsizer_restore_install_hook();
 	walsizer_recovery_install_hook();
 	walsizer_register_worker();
 }

@@ -206,6 +206,7 @@ extern int64 walsizer_monotonic_ms(void);
 extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);
 extern void walsizer_read_files(void);
 extern bool walsizer_change_is_pending(void);
+extern int64 walsizer_configured_value(bool *valid);
 extern bool walsizer_own_line_waits(void);
 extern WalsizerOutcome walsizer_write_auto_conf(int64 mb, const WalsizerNote *note,
 												const char **message);
@@ -224,6 +225,10 @@ extern WalsizerAnswer walsizer_ask(WalsizerAsk what, int64 boost, int64 boost_ms
 
 /* walsizer_recovery.c */
 extern void walsizer_recovery_install_hook(void);
+
+/* walsizer_restore.c */
+extern void walsizer_restore_install_hook(void);
+extern void walsizer_note_restored(void);
 
 /* walsizer_state.c */
 extern WalsizerShared *walsizer_shared;

@@ -118,6 +118,25 @@ read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
 }
 
 /*
+ * The value that counts if postgresql.auto.conf has none (MB), and whether the
+ * server could work with it; 0 if the files cannot be read.  Needs no shared
+ * memory.
+ */
+int64
+walsizer_configured_value(bool *valid)
+{
+	WalsizerAutoConf conf;
+
+	*valid = false;
+	if (!read_file(ConfigFileName, &conf, NULL))
+		return 0;
+	if (conf.size == WALSIZER_NO_LINE)
+		conf.size = DEFAULT_MAX_WAL_SEGS * (DEFAULT_XLOG_SEG_SIZE / WALSIZER_MB);
+	*valid = conf.size >= 2 * (wal_segment_size / WALSIZER_MB);
+	return conf.size;
+}
+
+/*
  * Read again what postgresql.conf and the files it includes say of max_wal_size,
  * underneath a value in postgresql.auto.conf.  An administrator who edits them
  * expects an effect, which our line would prevent.
@@ -134,19 +153,16 @@ read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
 void
 walsizer_read_files(void)
 {
-	WalsizerAutoConf conf;
-	int64		least = 2 * (wal_segment_size / WALSIZER_MB);
+	bool		valid;
+	int64		configured = walsizer_configured_value(&valid);
 
-	if (!read_file(ConfigFileName, &conf, NULL))
+	if (configured == 0)
 		return;
-	if (conf.size == WALSIZER_NO_LINE)
-		conf.size = DEFAULT_MAX_WAL_SEGS * (DEFAULT_XLOG_SEG_SIZE / WALSIZER_MB);
-
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_shared->files_reloaded = PgReloadTime;
-	walsizer_shared->configured_valid = conf.size >= least;
-	if (walsizer_shared->configured_valid)
-		walsizer_shared->configured = conf.size;
+	walsizer_shared->configured_valid = valid;
+	if (valid)
+		walsizer_shared->configured = configured;
 	LWLockRelease(walsizer_shared->lock);
 }
 

@@ -442,6 +442,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	/* a crash recovery before this first worker is not on disk yet */
 	measured = !walsizer_shared->loaded && walsizer_shared->replay_ms != 0;
 	walsizer_state_load();
+	walsizer_note_restored();
 
 	/*
 	 * Not if this worker takes the place of another, and nothing was reloaded
