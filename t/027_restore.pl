@@ -29,13 +29,18 @@ my $restored =
   qr/LOG:  walsizer restored the original max_wal_size of $original MB, because the file system of "pg_wal" has no room for \d+ MB/;
 my ($before, $raised, $offset, $status, $event);
 
-# Raised by walsizer, to more than a small volume has.  Returns the size in MB.
+# Raised by walsizer, to more than a small volume has, in as many steps as a volume
+# of its own takes.  Returns the size in MB.
 sub raise
 {
 	my ($node) = @_;
 
-	force_checkpoints($node, 75);
-	like(evaluate($node), qr/^raise: .*applied\)$/, $node->name . ': walsizer has raised');
+	for (1 .. 10)
+	{
+		force_checkpoints($node, 75);
+		like(evaluate($node), qr/^raise: .*applied\)$/, $node->name . ': walsizer has raised');
+		last if setting_mb($node) > 100;
+	}
 	return setting_mb($node);
 }
 
