@@ -116,10 +116,11 @@ decide_lower(WalsizerDecision *decision, WalsizerReason reason, int64_t size)
 
 /*
  * A value that was decided and did not take effect is not decided again at once:
- * what cannot be applied now cannot be applied in a second either.  Another value is
- * another matter, but a prediction gives another one each time: only one that goes
- * twice as far.  What failed in one direction says nothing about the other, and a
- * lowering that is to save the disk waits for nothing but itself, and not for long.
+ * what cannot be applied now cannot be applied in a second either.  Nor is another
+ * one in the same direction: a prediction asks for another one each time, and each
+ * attempt may write a file and reload.  What failed in one direction says nothing
+ * about the other, and a lowering that is to save the disk waits for nothing but
+ * itself, and not for long.
  */
 static bool
 must_wait(const WalsizerState *state, const WalsizerSample *sample,
@@ -134,8 +135,6 @@ must_wait(const WalsizerState *state, const WalsizerSample *sample,
 		return false;
 	if (decision->reason == WALSIZER_BECAUSE_BOUND_FELL)
 		return elapsed < SAFETY_RETRY;
-	if (raise ? decision->target / 2 > state->tried : decision->target < state->tried / 2)
-		return false;
 	return elapsed < walsizer_patience(sample->settings.timeout);
 }
 
