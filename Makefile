@@ -23,6 +23,7 @@ OBJS = \
 	walsizer_request.o \
 	walsizer_restore.o \
 	walsizer_rows.o \
+	walsizer_rules.o \
 	walsizer_sample.o \
 	walsizer_state.o \
 	walsizer_whatif.o \

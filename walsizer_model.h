@@ -128,6 +128,38 @@ extern bool walsizer_is_own_raise(const WalsizerState *state, int64_t in_force);
 extern void walsizer_note_boost(WalsizerState *state, const WalsizerSample *sample);
 extern bool walsizer_boost_is_over(const WalsizerState *state);
 
+/* walsizer_rules.c */
+extern int64_t walsizer_forced_rule(const WalsizerConfig *config,
+									const WalsizerState *state,
+									const WalsizerSample *sample,
+									const WalsizerFigures *figures);
+extern int64_t walsizer_predict_rule(const WalsizerConfig *config,
+									 const WalsizerSample *sample,
+									 const WalsizerFigures *figures);
+extern int64_t walsizer_standby_rule(const WalsizerConfig *config,
+									 const WalsizerState *state,
+									 const WalsizerSample *sample,
+									 const WalsizerFigures *figures, bool cycle);
+extern int64_t walsizer_pace_rule(const WalsizerState *state,
+								  const WalsizerFigures *figures);
+extern int64_t walsizer_lower_rule(const WalsizerConfig *config,
+								   WalsizerState *state, const WalsizerSample *sample,
+								   const WalsizerFigures *figures, bool cycle);
+extern int64_t walsizer_boost_rule(const WalsizerState *state,
+								   const WalsizerSample *sample,
+								   const WalsizerFigures *figures);
+extern int64_t walsizer_boost_over_rule(const WalsizerConfig *config,
+										const WalsizerState *state,
+										const WalsizerSample *sample,
+										const WalsizerFigures *figures);
+extern int64_t walsizer_least_size(const WalsizerState *state,
+								   const WalsizerSettings *settings, int64_t mb);
+extern void walsizer_judge(const WalsizerConfig *config, WalsizerState *state,
+						   const WalsizerSample *sample, WalsizerFigures *figures);
+extern bool walsizer_must_follow_bound(const WalsizerState *state,
+									   const WalsizerSample *sample,
+									   const WalsizerFigures *figures, int64_t allowed);
+
 /* walsizer_model.c */
 extern bool walsizer_sample_valid(const WalsizerSample *sample);
 extern void walsizer_observe(WalsizerState *state, const WalsizerSample *sample,

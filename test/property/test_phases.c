@@ -212,10 +212,12 @@ print_reach(void)
 		for (int i = 0; i < 4; i++)
 		{
 			double		rate = (double) sizes[s] * 25 / (double) intervals[i];
+			double		unit;
 
 			while (forced_after_idleness(sizes[s], rate * 1.05, intervals[i], delays[i], 1) == 0)
 				rate *= 1.05;
-			printf(" %.0f |", rate);
+			unit = pow(10, floor(log10(rate)) - 1);
+			printf(" %g |", round(rate / unit) * unit);
 		}
 		printf("\n");
 	}
