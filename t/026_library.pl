@@ -12,6 +12,7 @@ use lib $FindBin::RealBin;
 
 use File::Copy qw(copy);
 use File::Path qw(make_path);
+use File::Spec;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -19,12 +20,20 @@ use WalsizerTest;
 
 my $installed;
 
-# A directory with a copy of the library.
-sub directory_with_copy
+# A directory of a node; its name may be relative to the test's.
+sub directory
 {
-	my ($dir) = @_;
+	my ($node, $name) = @_;
+	my $dir = File::Spec->rel2abs($node->basedir) . "/$name";
 
 	make_path($dir);
+	return $dir;
+}
+
+# The same with a copy of the library.
+sub directory_with_copy
+{
+	my $dir = directory(@_);
 	my ($file) = glob "$installed/walsizer.*";
 	copy($file, $dir) or die "could not copy $file to $dir: $!";
 	return $dir;
@@ -87,7 +96,7 @@ $node->stop;
 
 # ---- preloaded by its path
 
-my $dir = directory_with_copy($node->basedir . '/elsewhere');
+my $dir = directory_with_copy($node, 'elsewhere');
 $node = start_server('by_path', "$dir/walsizer", '$libdir');
 ok(wait_for_watching($node), 'by path, another copy is at $libdir: the worker watches');
 is(log_count($node, $crash), 0, 'by path: nothing crashes');
@@ -104,9 +113,7 @@ SKIP:
 }
 $node->stop;
 
-my $nothing = $node->basedir . '/nothing';
-mkdir $nothing or die "could not make $nothing: $!";
-$node = start_server('only_copy', "$dir/walsizer", $nothing);
+$node = start_server('only_copy', "$dir/walsizer", directory($node, 'nothing'));
 ok(wait_for_watching($node), 'by path, no other copy is to be found: the worker watches');
 is(log_count($node, $crash), 0, 'by path, no other copy: nobody complains');
 $node->stop;
@@ -132,7 +139,7 @@ ok($pid = comes_back($node, $pid), 'replaced: the worker comes back in the copy 
 
 # It is removed, and another directory is searched.
 unlink library($dir) or die "could not remove the library: $!";
-$other = directory_with_copy($node->basedir . '/other');
+$other = directory_with_copy($node, 'other');
 set_conf($node, "dynamic_library_path = '$other'\n");
 ok(comes_back($node, $pid), 'removed, another one is found: the worker comes back in the copy in memory');
 is(log_count($node, $crash, $offset), 0, 'and nobody complains all the time');
@@ -145,7 +152,7 @@ SKIP:
 {
 	skip 'only before PostgreSQL 17', 7 unless $node->pg_version < 17;
 
-	my $long = directory_with_copy($node->basedir . '/' . 'x' x 96);
+	my $long = directory_with_copy($node, 'x' x 96);
 	$node = start_server('long', "$long/walsizer", '$libdir');
 	wait_for_log_line($node, qr/unregistering background worker "walsizer"/, 0);
 	is(log_count($node, qr/LOG:  the walsizer worker ends, because it has loaded another library than the server has preloaded/),

@@ -9,6 +9,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use File::Spec;
 use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -48,7 +49,7 @@ sub raise
 
 my $source = make_node('source', streaming => 1, start => 0,
 	conf => $conf . "archive_mode = on\nmax_wal_senders = 10\nwal_keep_size = 1GB\n");
-my $archive = $source->archive_dir;
+my $archive = File::Spec->rel2abs($source->archive_dir);
 mkdir $archive or -d $archive or die "could not make $archive: $!";
 $source->append_conf('postgresql.conf', "archive_command = 'cp %p $archive/%f'\n");
 $source->start;
