@@ -20,6 +20,7 @@ OBJS = \
 	walsizer_recovery.o \
 	walsizer_report.o \
 	walsizer_rows.o \
+	walsizer_rules.o \
 	walsizer_sample.o \
 	walsizer_state.o \
 	walsizer_whatif.o \

@@ -159,7 +159,7 @@ step_limit(const WalsizerConfig *config, const WalsizerState *state,
 /*
  * How far a raise to this size (MB), which is within the limits, may go now: the
  * value in force if what may be claimed now is not worth a change.  Where a claim
- * is small because the disk is nearly full, a quarter of it is worth one.
+ * is small because the disk is nearly full, half of it is worth one.
  */
 int64_t
 walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, int64_t size)
@@ -168,7 +168,7 @@ walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, i
 
 	if (size <= figures->step_limit)
 		return size;
-	least = walsizer_min(least, state->disk_free / (4 * CLAIMED_PART) / WALSIZER_MB);
+	least = walsizer_min(least, state->disk_free / (2 * CLAIMED_PART) / WALSIZER_MB);
 	return figures->step_limit >= figures->in_force + walsizer_max(least, 1) ?
 		figures->step_limit : figures->in_force;
 }
@@ -215,14 +215,21 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 }
 
 /*
- * Would a raise to this size (MB) come to anything within the bounds?  Free space is
- * never still: what it allows beyond the value in force must be worth a change.
+ * Free space is never still: what the disk allows beyond the value in force must be
+ * worth a change.
  */
+bool
+walsizer_disk_is_worth_raising(const WalsizerFigures *figures)
+{
+	return (double) figures->disk_limit >= WORTH_RAISING * (double) figures->in_force;
+}
+
+/* Would a raise to this size (MB) come to anything within the bounds? */
 bool
 walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
 {
 	if (walsizer_min(size, figures->limit) <= figures->in_force)
 		return false;
 	return size <= figures->limit || figures->limit_by != WALSIZER_BOUND_DISK ||
-		(double) figures->limit >= WORTH_RAISING * (double) figures->in_force;
+		walsizer_disk_is_worth_raising(figures);
 }

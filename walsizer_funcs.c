@@ -408,6 +408,8 @@ answer_text(const WalsizerAnswer *answer)
 		decision->action == WALSIZER_REVERT)
 		text = psprintf("%s (%lld MB, %s)", text, (long long) decision->target,
 						walsizer_outcome_name(answer->applied.outcome));
+	else if (decision->bound != WALSIZER_UNBOUND)
+		text = psprintf("%s (limited by %s)", text, walsizer_bound_name(decision->bound));
 	return CStringGetTextDatum(text);
 }
 

@@ -441,6 +441,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->tried = 0;
 	state->edit_tried = 0;
 	state->changed_at = sample->now;
+	state->raise_not_before = 0;
 	state->keep_until = sample->now + WALSIZER_KEEP_RAISE;
 	state->lower_due = false;
 

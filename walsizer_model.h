@@ -104,6 +104,7 @@ extern int64_t walsizer_whole_segments(int64_t mb, const WalsizerSettings *setti
 extern void walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 								const WalsizerSample *sample, WalsizerFigures *figures);
 extern bool walsizer_worth_raising(const WalsizerFigures *figures, int64_t size);
+extern bool walsizer_disk_is_worth_raising(const WalsizerFigures *figures);
 extern int64_t walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures,
 								  int64_t size);
 extern bool walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
@@ -127,6 +128,38 @@ extern bool walsizer_note_edit(WalsizerState *state, const WalsizerSample *sampl
 extern bool walsizer_is_own_raise(const WalsizerState *state, int64_t in_force);
 extern void walsizer_note_boost(WalsizerState *state, const WalsizerSample *sample);
 extern bool walsizer_boost_is_over(const WalsizerState *state);
+
+/* walsizer_rules.c */
+extern int64_t walsizer_forced_rule(const WalsizerConfig *config,
+									const WalsizerState *state,
+									const WalsizerSample *sample,
+									const WalsizerFigures *figures);
+extern int64_t walsizer_predict_rule(const WalsizerConfig *config,
+									 const WalsizerSample *sample,
+									 const WalsizerFigures *figures);
+extern int64_t walsizer_standby_rule(const WalsizerConfig *config,
+									 const WalsizerState *state,
+									 const WalsizerSample *sample,
+									 const WalsizerFigures *figures, bool cycle);
+extern int64_t walsizer_pace_rule(const WalsizerState *state,
+								  const WalsizerFigures *figures);
+extern int64_t walsizer_lower_rule(const WalsizerConfig *config,
+								   WalsizerState *state, const WalsizerSample *sample,
+								   const WalsizerFigures *figures, bool cycle);
+extern int64_t walsizer_boost_rule(const WalsizerState *state,
+								   const WalsizerSample *sample,
+								   const WalsizerFigures *figures);
+extern int64_t walsizer_boost_over_rule(const WalsizerConfig *config,
+										const WalsizerState *state,
+										const WalsizerSample *sample,
+										const WalsizerFigures *figures);
+extern int64_t walsizer_least_size(const WalsizerState *state,
+								   const WalsizerSettings *settings, int64_t mb);
+extern void walsizer_judge(const WalsizerConfig *config, WalsizerState *state,
+						   const WalsizerSample *sample, WalsizerFigures *figures);
+extern bool walsizer_must_follow_bound(const WalsizerState *state,
+									   const WalsizerSample *sample,
+									   const WalsizerFigures *figures, int64_t allowed);
 
 /* walsizer_model.c */
 extern bool walsizer_sample_valid(const WalsizerSample *sample);

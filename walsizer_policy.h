@@ -66,7 +66,7 @@ typedef enum WalsizerReason
 	WALSIZER_BECAUSE_CHANGED,	/* somebody else set the value */
 	WALSIZER_BECAUSE_SETTLING,	/* leaving a foreign change alone for now */
 	WALSIZER_BECAUSE_WAITING,	/* an earlier change has not taken effect */
-	WALSIZER_BECAUSE_BOUNDED,	/* more is needed, a bound forbids it */
+	WALSIZER_BECAUSE_BOUNDED,	/* not used any more; see decision.limited */
 	WALSIZER_BECAUSE_DISABLED,	/* walsizer.enable = off */
 	WALSIZER_BECAUSE_PRIMARY,	/* what the primary writes needs it */
 	WALSIZER_BECAUSE_PACED,		/* WAL hurries the timed checkpoints */
@@ -237,6 +237,8 @@ typedef struct WalsizerDecision
 	WalsizerAction action;
 	WalsizerReason reason;
 	WalsizerBound bound;		/* the one that made target < wanted */
+	bool		limited;		/* and so far that nothing was worth doing, for
+								 * whatever reason it was wanted */
 	bool		cycle;			/* this step ended a cycle */
 	int64_t		target;			/* MB to set (external: the value met) */
 	int64_t		wanted;			/* MB before the bounds */
@@ -334,6 +336,7 @@ typedef struct WalsizerState
 	int64_t		edit_tried;		/* edit that we could not make way for, MB */
 	int64_t		edit_tried_at;
 	int64_t		changed_at;		/* when our last change took effect */
+	int64_t		raise_not_before;	/* free space may be gone again until then */
 	int64_t		keep_until;		/* our last raise is not taken back before */
 	bool		lower_due;		/* a cycle found that demand allows a lowering */
 	WalsizerChange changes[WALSIZER_CHANGE_SLOTS];	/* oldest first */

@@ -236,8 +236,8 @@ bound_moved(int64 before, int64 now)
 }
 
 /*
- * What it is that a bound makes unavoidable.  On a standby it is still to come:
- * restartpoints that WAL forces do no harm.
+ * What it is that a limit makes unavoidable.  It may be still to come: on a standby,
+ * where restartpoints that WAL forces do no harm, and where it was predicted.
  */
 static int
 bound_message(const WalsizerDecision *decision, bool standby, const char *setting)
@@ -247,22 +247,35 @@ bound_message(const WalsizerDecision *decision, bool standby, const char *settin
 	if (standby)
 		return errmsg("the primary writes more WAL between two checkpoints than max_wal_size allows here, and %s keeps walsizer from raising it above %lld MB",
 					  setting, in_force);
+	if (decision->figures.forced == 0)
+		return errmsg("checkpoints would be forced by WAL volume, and %s keeps walsizer from raising max_wal_size above %lld MB",
+					  setting, in_force);
 	return errmsg("checkpoints are forced by WAL volume, and %s keeps walsizer from raising max_wal_size above %lld MB",
 				  setting, in_force);
 }
 
+/* What was measured, and nothing else. */
 static int
 bound_detail(const WalsizerDecision *decision, bool standby)
 {
+	const WalsizerFigures *figures = &decision->figures;
+
 	if (standby)
-		return errdetail("After a promotion, checkpoints would be forced by WAL volume. The present load needs %lld MB.",
-						 (long long) decision->wanted);
-	return errdetail("The present load needs %lld MB.", (long long) decision->wanted);
+		return errdetail("After a promotion, checkpoints would be forced by WAL volume. The measured demand needs %lld MB.",
+						 (long long) figures->wanted);
+	return errdetail("The measured demand needs %lld MB. WAL written within checkpoint_timeout: %lld MB, now %.1f MB/s; since the last checkpoint: %lld MB of the %lld MB that force one. Checkpoints forced by WAL volume in that time: %lld.",
+					 (long long) figures->wanted,
+					 (long long) (figures->demand / WALSIZER_MB),
+					 (double) figures->rate / WALSIZER_MB,
+					 (long long) (figures->used / WALSIZER_MB),
+					 (long long) (figures->capacity / WALSIZER_MB),
+					 (long long) figures->forced);
 }
 
 /*
- * More is needed than a bound allows.  Said once for each bound; said again
- * only after it was enough for a while, or after the bound has moved far.
+ * More is needed than a limit allows, by what was measured: what a prediction asks
+ * for may never come.  Said once for each limit; said again only after it was
+ * enough for a while, or after the limit has moved far.
  */
 void
 walsizer_warn_of_bound(const WalsizerDecision *decision, bool standby)
@@ -274,7 +287,7 @@ walsizer_warn_of_bound(const WalsizerDecision *decision, bool standby)
 		[WALSIZER_BOUND_RECOVERY] = "walsizer.max_recovery_time",
 	};
 	const WalsizerFigures *figures = &decision->figures;
-	bool		bounded = decision->reason == WALSIZER_BECAUSE_BOUNDED;
+	bool		bounded = decision->limited && figures->wanted > figures->in_force;
 	bool		news;
 
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
@@ -292,5 +305,5 @@ walsizer_warn_of_bound(const WalsizerDecision *decision, bool standby)
 				(bound_message(decision, standby, settings[decision->bound]),
 				 bound_detail(decision, standby),
 				 errhint("Raise %s so that it allows %lld MB, if the server can bear it.",
-						 settings[decision->bound], (long long) decision->wanted)));
+						 settings[decision->bound], (long long) figures->wanted)));
 }

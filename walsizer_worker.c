@@ -30,10 +30,6 @@
 
 #define RESTART_SECONDS		10
 
-/* Without WAL for that long the server is idle, and looked at less often. */
-#define IDLE_AFTER_MS		60000
-#define IDLE_FACTOR			5
-
 /* How often the state file is written, whatever happens. */
 #define SAVE_MS				(3600 * 1000)
 
@@ -43,8 +39,6 @@ typedef struct Clockwork
 	int64		next_tick;
 	int64		next_save;
 	int64		saved_replay_ms;	/* of the crash recovery already on disk */
-	int64		last_write;		/* when WAL was last seen to be written */
-	uint64		last_lsn;
 	bool		first;			/* no sample taken by this process yet */
 } Clockwork;
 
@@ -257,9 +251,6 @@ observe(Clockwork *clockwork, const Request *request, WalsizerSample *sample)
 {
 	walsizer_take_sample(sample, clockwork->first);
 	clockwork->first = false;
-	if (sample->write_lsn != clockwork->last_lsn)
-		clockwork->last_write = sample->now;
-	clockwork->last_lsn = sample->write_lsn;
 
 	sample->evaluate = (request->asked & (WALSIZER_ASK_EVALUATE | WALSIZER_ASK_BOOST)) != 0;
 	if (request->asked & WALSIZER_ASK_RESET)
@@ -344,19 +335,17 @@ pass(Clockwork *clockwork)
 
 /*
  * The next deadline, counted from the last one and not from the end of the
- * work, so that ticks do not drift; those that were missed are left out.
+ * work, so that ticks do not drift; those that were missed are left out.  A server
+ * without load is sampled as often as any: a burst is over in seconds.
  */
 static void
 set_next_tick(Clockwork *clockwork)
 {
 	int64		now = walsizer_monotonic_ms();
-	int64		interval = walsizer_interval;
 
-	if (now - clockwork->last_write >= IDLE_AFTER_MS)
-		interval *= IDLE_FACTOR;
-	clockwork->next_tick += interval;
-	if (clockwork->next_tick <= now || clockwork->next_tick > now + interval)
-		clockwork->next_tick = now + interval;
+	clockwork->next_tick += walsizer_interval;
+	if (clockwork->next_tick <= now || clockwork->next_tick > now + walsizer_interval)
+		clockwork->next_tick = now + walsizer_interval;
 }
 
 static bool
@@ -461,7 +450,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 										 ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(pass_context);
 	clockwork.first = true;
-	clockwork.next_tick = clockwork.last_write = walsizer_monotonic_ms();
+	clockwork.next_tick = walsizer_monotonic_ms();
 	clockwork.next_save = clockwork.next_tick + SAVE_MS;
 
 	for (;;)

@@ -141,7 +141,7 @@ is(scalar(grep { $_->{bound} eq 'disk' } grep { $_->{bound} } history($node)),
 
 # Forced checkpoints that the bound makes unavoidable.
 my $warning =
-  qr/WARNING:  checkpoints are forced by WAL volume, and walsizer.max_disk_percent keeps walsizer from raising max_wal_size above \d+ MB/;
+  qr/WARNING:  checkpoints (?:are|would be) forced by WAL volume, and walsizer.max_disk_percent keeps walsizer from raising max_wal_size above \d+ MB/;
 # One raise claims a part of what is free; the next comes when that is filled.
 for (1 .. 200)
 {
@@ -150,7 +150,7 @@ for (1 .. 200)
 }
 wait_for_log_line($node, $warning, $offset);
 is(log_count($node, $warning, $offset), 1, 'a warning names the setting, once');
-is(log_count($node, qr/DETAIL:  The present load needs \d+ MB/, $offset),
+is(log_count($node, qr/DETAIL:  The measured demand needs \d+ MB/, $offset),
 	1, 'and the size it would need');
 is(log_count($node, qr/HINT:  Raise walsizer.max_disk_percent/, $offset), 1, 'with a hint');
 

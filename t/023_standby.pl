@@ -175,7 +175,7 @@ wait_for_log_line($clone,
 	qr/WARNING:  the primary writes more WAL between two checkpoints than max_wal_size allows here, and walsizer.max_disk_percent keeps walsizer from raising it above \d+ MB/,
 	0);
 like(slurp_file($clone->logfile),
-	qr/DETAIL:  After a promotion, checkpoints would be forced by WAL volume. The present load needs \d+ MB.\n.*HINT:  Raise walsizer.max_disk_percent/,
+	qr/DETAIL:  After a promotion, checkpoints would be forced by WAL volume. The measured demand needs \d+ MB.\n.*HINT:  Raise walsizer.max_disk_percent/,
 	'clone: a warning says what is to come, and what to do');
 
 # ---- promotion

@@ -32,13 +32,15 @@ typedef struct Scene
 	int64_t		segment_mb;
 	int64_t		from;			/* MB */
 	double		start_apart;	/* ms between their first loads */
+	double		all_at;			/* ms: nearly idle after a minute until then; 0: never */
 	double		duration;		/* s */
 
 	/* another program: takes this part of the volume, and gives it back */
 	double		file;
 	double		file_from;		/* ms */
 	double		file_rate;		/* MB per second */
-	double		file_period;	/* ms; 0: once */
+	double		file_period;	/* ms that it stays, and stays away; 0: for ever */
+	int			file_times;
 } Scene;
 
 typedef struct Cluster
@@ -51,8 +53,6 @@ typedef struct Cluster
 	int			lowers;
 	int			looks;
 	int			ticks;
-	int			tellings;		/* begins of a time in which a limit was reported */
-	bool		told;
 } Cluster;
 
 typedef struct World
@@ -135,11 +135,24 @@ fill(World *w)
 
 	if (s->file <= 0 || t < 0)
 		return;
-	if (s->file_period > 0 && fmod(t, 2 * s->file_period) >= s->file_period)
+	if (s->file_period > 0 && (fmod(t, 2 * s->file_period) >= s->file_period ||
+							   t > 2 * s->file_period * s->file_times))
 		w->file = 0;
 	else
 		w->file = fmin(most, fmod(t, s->file_period > 0 ? 2 * s->file_period : INFINITY) / 1000 *
 					   s->file_rate * SIM_MB);
+}
+
+/* The rate of this cluster now, bytes per ms. */
+static double
+rate_of(const World *w, const Cluster *c)
+{
+	const Scene *s = w->scene;
+	double		rate = w->now >= c->starts ? s->rate : 0;
+
+	if (w->now >= c->starts + 60000 && w->now < s->all_at)
+		rate = 0.05;
+	return rate * SIM_MB / 1000;
 }
 
 static void
@@ -154,8 +167,7 @@ run(World *w)
 		{
 			Cluster    *c = &w->clusters[i];
 
-			sim_server_advance(&c->server, w->now,
-							   w->now >= c->starts ? s->rate * SIM_MB / 1000 : 0);
+			sim_server_advance(&c->server, w->now, rate_of(w, c));
 			if (w->now >= c->next_tick)
 				tick(w, c);
 		}
@@ -275,6 +287,114 @@ clusters_share(const Scene *s)
 	}
 }
 
+/*
+ * Clusters that each raised while the others were idle, and whose WAL was removed
+ * since: what they claim together is more than the volume.  Then all write at once.
+ */
+static void
+old_claims_are_given_up(void)
+{
+	static const double rates[] = {9, 41, 203};
+
+	for (int n = 2; n <= 6; n += 2)
+		for (int r = 0; r < 3; r++)
+			for (int i = 0; i < 2; i++)
+			{
+				Scene		s = {
+					.clusters = n, .volume = 2000, .rate = rates[r], .interval = i == 0 ? 1000 : 10000,
+					.segment_mb = 16, .from = 64, .start_apart = 1200000,
+					.all_at = n * 1200000, .duration = n * 1200 + 300,
+				};
+				World		w;
+
+				begin(&w, &s, 2);
+				run(&w);
+				scenes++;
+				if (verbose)
+					describe(&w);
+				if (w.full_at >= 0)
+					complain(&s, "old claims filled the volume");
+				free(w.clusters);
+			}
+}
+
+/*
+ * A file takes 55 % of what is free, and gives it back, each for 20 s, for four
+ * minutes.  That is followed down once, and up again when it is over.
+ */
+static void
+a_swing_is_not_followed(void)
+{
+	Scene		s = {
+		.clusters = 1, .volume = 2000, .rate = 20, .interval = 1000, .segment_mb = 16, .from = 64,
+		.duration = 660,
+	};
+	World		w;
+	int			raises;
+
+	begin(&w, &s, 0);
+	run(&w);					/* 660 s without any */
+	raises = w.clusters[0].raises;
+	s.duration = 300;
+	if (verbose)
+		describe(&w);
+	free(w.clusters);
+
+	s.file = 0.3;
+	s.file_from = 180000;
+	s.file_rate = 2000;
+	s.file_period = 20000;
+	s.file_times = 6;
+	s.duration = 180 + 240;
+	begin(&w, &s, 0);
+	run(&w);
+	if (verbose)
+		describe(&w);
+	if (w.clusters[0].lowers != 1)
+		complain(&s, "a swing was followed down more than once");
+	if (w.clusters[0].raises > raises)
+		complain(&s, "a swing was followed up");
+	free(w.clusters);
+
+	s.duration = 660;
+	begin(&w, &s, 0);
+	run(&w);
+	if (verbose)
+		describe(&w);
+	if (w.clusters[0].raises <= raises)
+		complain(&s, "what is free again is not used");
+	free(w.clusters);
+}
+
+/* Another program fills nine tenths of the volume, and stays. */
+static void
+others_fill_the_volume(void)
+{
+	static const double rates[] = {5, 10, 20};
+
+	for (int r = 0; r < 3; r++)
+		for (int i = 0; i < 2; i++)
+		{
+			Scene		s = {
+				.clusters = 1, .volume = 2000, .rate = 20, .interval = i == 0 ? 1000 : 10000,
+				.segment_mb = 16, .from = 64, .duration = 600, .file = 0.85, .file_from = 120000,
+				.file_rate = rates[r],
+			};
+			World		w;
+
+			begin(&w, &s, 0);
+			run(&w);
+			scenes++;
+			if (verbose)
+				describe(&w);
+			if (w.clusters[0].server.settings.max_wal_size > 240)
+				complain(&s, "the raise was not taken back");
+			if (w.full_at >= 0)
+				complain(&s, "the volume was full");
+			free(w.clusters);
+		}
+}
+
 int
 main(int argc, char **argv)
 {
@@ -300,6 +420,9 @@ main(int argc, char **argv)
 
 							clusters_share(&s);
 						}
-	printf("clusters that share a volume: %d scenes, %d failed\n", scenes, failed);
+	old_claims_are_given_up();
+	a_swing_is_not_followed();
+	others_fill_the_volume();
+	printf("clusters on a volume: %d scenes, %d failed\n", scenes, failed);
 	return failed > 0;
 }

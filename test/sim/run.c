@@ -13,10 +13,6 @@
 
 #include "sim.h"
 
-/* The worker looks five times less often after a minute without WAL. */
-#define IDLE_AFTER			60000.0
-#define IDLE_FACTOR			5
-
 /* The rivals' ceiling; walsizer's is in its configuration. */
 #define CLASSIC_MAX			(64 * 1024)
 #define CLASSIC_THRESHOLD	2
@@ -36,8 +32,6 @@ typedef struct Run
 
 	/* the worker */
 	double		next_sample;
-	double		last_wal;		/* when WAL was last seen growing */
-	double		last_pos;
 	bool		reset;			/* the statistics were */
 	bool		lowered;
 	WalsizerState *state;
@@ -321,9 +315,6 @@ tick(Run *run)
 		run->early_forced = forced(s);
 		run->result->early_size = s->settings.max_wal_size;
 	}
-	if (s->pos > run->last_pos)
-		run->last_wal = s->now;
-	run->last_pos = s->pos;
 	switch (run->policy)
 	{
 		case SIM_WALSIZER:
@@ -340,11 +331,7 @@ tick(Run *run)
 	}
 	if (run->options->csv != NULL && run->policy != SIM_WALSIZER)
 		plain_csv(run);
-
-	/* the oracle measures every second of every load */
 	run->next_sample += (double) run->options->config.sample_interval;
-	if (run->policy == SIM_WALSIZER && s->now - run->last_wal >= IDLE_AFTER)
-		run->next_sample += (IDLE_FACTOR - 1) * (double) run->options->config.sample_interval;
 }
 
 /* Let the server run to this time, with the ticks on the way. */

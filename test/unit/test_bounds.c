@@ -27,6 +27,32 @@ max_binds_and_is_named(void **unused)
 	assert_int_equal(d->sample.settings.max_wal_size, 1488);
 }
 
+/* Why more is wanted is told beside the limit, and what was measured is no guess. */
+static void
+a_limit_does_not_hide_the_reason(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->config.max = 1024;
+	driver_run(d, 30, 8 * MB);
+	for (int i = 0; i < 60 && !d->last.limited; i++)
+		driver_step(d, SECOND, 8 * MB);
+	assert_int_equal(d->last.action, WALSIZER_NONE);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
+	assert_int_equal(d->last.bound, WALSIZER_BOUND_MAX);
+	assert_int_equal(d->last.wanted, 2048);
+	assert_int_equal(d->last.figures.forced, 0);
+	assert_int_equal(d->last.figures.wanted,
+					 walsizer_roomy_size(&d->config, &d->sample.settings, d->last.figures.demand));
+
+	driver_run(d, 600, 8 * MB);
+	d->sample.evaluate = true;
+	driver_step(d, SECOND, 8 * MB);
+	assert_true(d->last.limited);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_FORCED);
+}
+
 static void
 a_bound_below_never_lowers_what_is_not_ours(void **unused)
 {
@@ -176,7 +202,8 @@ a_raise_claims_a_part_of_what_is_free(void **unused)
 	assert_in_range(d->sample.settings.max_wal_size, 1500, 1520);
 	assert_int_equal(d->last.action, WALSIZER_NONE);
 	assert_int_equal(d->last.bound, WALSIZER_BOUND_DISK);
-	assert_int_not_equal(d->last.reason, WALSIZER_BECAUSE_BOUNDED);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
+	assert_false(d->last.limited);
 	d->sample.disk_wal = 1500 * MB;
 	d->sample.disk_free = 8100 * MB;
 	driver_run(d, 2, 8 * MB);
@@ -187,6 +214,36 @@ a_raise_claims_a_part_of_what_is_free(void **unused)
 	d->sample.evaluate = true;
 	driver_step(d, SECOND, 0);
 	assert_int_equal(d->sample.settings.max_wal_size, 4800);
+}
+
+/* After the disk limit was followed down, free space must last for one timeout. */
+static void
+free_space_that_comes_and_goes_is_not_followed(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.settings.timeout = 30 * SECOND;
+	d->sample.has_disk = true;
+	d->sample.disk_wal = 1000 * MB;
+	d->sample.disk_free = 4000 * MB;
+	driver_run(d, 60, 50 * MB);
+	assert_in_range(d->sample.settings.max_wal_size, 1300, 1450);
+	d->raises = 0;
+	for (int i = 0; i < 240; i++)
+	{
+		d->sample.disk_free = (i / 20 % 2 == 0 ? 1100 : 4000) * MB;
+		driver_run(d, 1, 50 * MB);
+	}
+	assert_int_equal(d->lowers, 1);
+	assert_int_equal(d->raises, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
+	assert_int_equal(d->last.bound, WALSIZER_BOUND_DISK);
+
+	/* being asked is another matter */
+	d->sample.evaluate = true;
+	driver_run(d, 1, 50 * MB);
+	assert_int_equal(d->raises, 1);
 }
 
 /* What others are about to take is not free. */
@@ -292,9 +349,9 @@ a_planned_load_keeps_within_bounds_that_come_down(void **unused)
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_ENOUGH);
 	assert_int_equal(d->sample.settings.max_wal_size, 4000);
 
-	/* the plan is kept where there is room again, but not whenever there is */
+	/* the plan is kept where there has been room again for one timeout */
 	d->sample.disk_free = 20000 * MB;
-	driver_run(d, 270, 0);
+	driver_run(d, 290, 0);
 	assert_int_equal(d->sample.settings.max_wal_size, 4000);
 	driver_run(d, 20, 0);
 	assert_int_equal(d->sample.settings.max_wal_size, 8192);
@@ -305,11 +362,13 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(max_binds_and_is_named),
+		cmocka_unit_test(a_limit_does_not_hide_the_reason),
 		cmocka_unit_test(a_bound_below_never_lowers_what_is_not_ours),
 		cmocka_unit_test(a_bound_that_comes_down_lowers_our_raise),
 		cmocka_unit_test(never_below_two_segments),
 		cmocka_unit_test(disk_space_binds),
 		cmocka_unit_test(a_raise_claims_a_part_of_what_is_free),
+		cmocka_unit_test(free_space_that_comes_and_goes_is_not_followed),
 		cmocka_unit_test(a_raise_leaves_what_others_are_taking),
 		cmocka_unit_test(the_disk_is_looked_at_before_it_can_fill),
 		cmocka_unit_test(the_disk_wins_over_min),
