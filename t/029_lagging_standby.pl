@@ -56,7 +56,7 @@ max_wal_size = 100MB
 min_wal_size = 100MB
 recovery_min_apply_delay = 1h
 END
-my $volume = small_volume(1, $volume_mb);
+my $volume = small_volume(8, $volume_mb);
 move_wal($standby, $volume);
 $standby->start;
 wait_for_worker($standby);
