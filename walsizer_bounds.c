@@ -116,6 +116,7 @@ walsizer_note_disk(WalsizerState *state, const WalsizerSample *sample)
 			state->disk_taken[0] =
 				walsizer_to_int64((double) room * 1000.0 / (double) walsizer_max(elapsed, 1000));
 		}
+		state->disk_alone = sample->disk_alone;
 		state->has_disk = true;
 	}
 	state->looked = true;
@@ -130,6 +131,7 @@ walsizer_note_disk(WalsizerState *state, const WalsizerSample *sample)
  * what WAL occupies already is a small part of the free space, less what others
  * are about to take if they go on (WAL of other clusters comes and goes a little
  * with each checkpoint).  The next step comes when this one is filled, and seen.
+ * On a volume that holds nothing but our own WAL there is nobody to consider.
  *
  * A size is filled when WAL of (1 + c) times its capacity is there, which is less
  * than the size by what rounding to segments took away.
@@ -150,6 +152,8 @@ step_limit(const WalsizerConfig *config, const WalsizerState *state,
 									 (double) settings->segment_size / spread);
 	int64_t		segments = (int64_t) ((double) (allowed + 1) * spread) + 1;
 
+	if (state->disk_alone)
+		return WALSIZER_LIMIT_MB;
 	while (segments > 2 &&
 		   walsizer_checkpoint_segments(segments * segment_mb, settings) > allowed)
 		segments--;

@@ -161,6 +161,7 @@ typedef struct WalsizerSample
 	int64_t		disk_free;		/* bytes available to the server */
 	int64_t		disk_wal;		/* bytes of pg_wal that max_wal_size covers */
 	int64_t		disk_held;		/* and those that something else holds back */
+	bool		disk_alone;		/* nothing else is on the volume */
 
 	/*
 	 * Standby: the checkpoint of the primary that the last restartpoint used,
@@ -348,6 +349,7 @@ typedef struct WalsizerState
 	int64_t		disk_free;		/* bytes */
 	int64_t		disk_wal;		/* bytes of WAL that max_wal_size covers */
 	int64_t		disk_held;		/* bytes of WAL that are not ours to free */
+	bool		disk_alone;
 	int64_t		disk_taken[2];	/* bytes per second that others took between the
 								 * last two looks, and the two before */
 	bool		looked;			/* at the disk, and when: */

@@ -16,6 +16,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#ifdef __linux__
+#include <sys/vfs.h>
+#endif
 #include <time.h>
 #include <unistd.h>
 
@@ -34,6 +37,12 @@
 
 #include "walsizer.h"
 #include "walsizer_compat.h"
+
+/* f_type of ZFS, for which the C library has no name */
+#define ZFS_MAGIC			0x2fc12fc1
+
+/* Another cluster on the volume has at least one segment of the smallest size. */
+#define LEAST_CLUSTER		WALSIZER_MB
 
 /* Milliseconds of a clock that nobody sets. */
 int64
@@ -317,16 +326,35 @@ read_wal_files(const WalsizerSample *sample, int64_t *covered, int64_t *held)
 
 /*
  * Bytes that are free for this user on the file system that really holds pg_wal:
- * symbolic links are followed.  -1 if that cannot be known.
+ * symbolic links are followed; and those that are used there.  False if that
+ * cannot be known.
  */
-static int64
-free_for_wal(void)
+static bool
+read_volume(int64 *free, int64 *used)
 {
 	struct statvfs st;
 
 	if (statvfs(XLOGDIR, &st) != 0)
-		return -1;
-	return (int64) st.f_bavail * (int64) st.f_frsize;
+		return false;
+	*free = (int64) st.f_bavail * (int64) st.f_frsize;
+	*used = (int64) (st.f_blocks - st.f_bfree) * (int64) st.f_frsize;
+	return true;
+}
+
+/*
+ * Does this kind of file system share its free space with others, whose use of it
+ * does not show?  That is so for the datasets of a pool of ZFS.
+ */
+static bool
+free_space_is_shared(void)
+{
+#ifdef __linux__
+	struct statfs st;
+
+	return statfs(XLOGDIR, &st) != 0 || st.f_type == ZFS_MAGIC;
+#else
+	return true;
+#endif
 }
 
 /*
@@ -336,12 +364,18 @@ free_for_wal(void)
 void
 walsizer_take_disk(WalsizerSample *sample)
 {
-	int64		before = free_for_wal();
-	bool		complete = read_wal_files(sample, &sample->disk_wal, &sample->disk_held);
+	int64		free_before = 0;
+	int64		free_after = 0;
+	int64		used = 0;
+	bool		complete = read_volume(&free_before, &used) &&
+		read_wal_files(sample, &sample->disk_wal, &sample->disk_held) &&
+		read_volume(&free_after, &used);
 
 	/* files that come or go meanwhile must not count twice, as WAL and as free */
-	sample->disk_free = Min(before, free_for_wal());
-	sample->has_disk = complete && sample->disk_free >= 0;
+	sample->disk_free = Min(free_before, free_after);
+	sample->disk_alone = !free_space_is_shared() &&
+		used - sample->disk_wal - sample->disk_held < LEAST_CLUSTER;
+	sample->has_disk = complete;
 	sample->looked = true;
 }
 

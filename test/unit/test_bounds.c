@@ -216,6 +216,22 @@ a_raise_claims_a_part_of_what_is_free(void **unused)
 	assert_int_equal(d->sample.settings.max_wal_size, 4800);
 }
 
+/* Nor need one be considerate where nothing but our own WAL is. */
+static void
+alone_on_a_volume_one_raise_takes_all_that_is_needed(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.has_disk = d->sample.disk_alone = true;
+	d->sample.disk_free = 9000 * MB;
+	d->sample.disk_wal = 600 * MB;
+	driver_run(d, 280, 6 * MB);
+	assert_in_range(d->sample.settings.max_wal_size, 3500, 4800);
+	assert_in_range(d->raises, 1, 3);
+	assert_int_equal(d->last.bound, WALSIZER_UNBOUND);
+}
+
 /* After the disk limit was followed down, free space must last for one timeout. */
 static void
 free_space_that_comes_and_goes_is_not_followed(void **unused)
@@ -368,6 +384,7 @@ main(void)
 		cmocka_unit_test(never_below_two_segments),
 		cmocka_unit_test(disk_space_binds),
 		cmocka_unit_test(a_raise_claims_a_part_of_what_is_free),
+		cmocka_unit_test(alone_on_a_volume_one_raise_takes_all_that_is_needed),
 		cmocka_unit_test(free_space_that_comes_and_goes_is_not_followed),
 		cmocka_unit_test(a_raise_leaves_what_others_are_taking),
 		cmocka_unit_test(the_disk_is_looked_at_before_it_can_fill),
