@@ -45,23 +45,6 @@ my @cases = (
 	{ clusters => 1, rate => 20, interval => '1s', dirty => 'never' },
 	{ clusters => 1, rate => 20, interval => '1s', dirty => 'always' });
 
-# Dirty pages, one in each tenth of a second for each MB of WAL per second.
-sub start_dirtying
-{
-	my ($node, $case) = @_;
-	my $script = $node->basedir . '/pages.sql';
-
-	write_file($script,
-		"\\set n random(1, 4000)\nUPDATE pages SET changes = changes + 1 WHERE n = :n;\n");
-	return IPC::Run::start(
-		[
-			'pgbench', '--no-vacuum', '--client=1', '--time=3600',
-			'--rate=' . 10 * ($case->{rate} || 10), '--latency-limit=1000',
-			"--file=$script", $node->connstr('postgres')
-		],
-		'<', \undef, '>', '/dev/null', '2>', '/dev/null');
-}
-
 # What is free of the volume, in percent, five times a second until it is ended.
 sub start_df
 {
@@ -106,11 +89,7 @@ END
 		move_wal($node, "$volume/$n");
 		$node->start;
 		$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
-		$node->safe_psql('postgres', <<'END');
-CREATE TABLE pages WITH (fillfactor = 10) AS
-  SELECT n, 0 AS changes, repeat('x', 600) AS filler FROM generate_series(1, 4000) n;
-ALTER TABLE pages ADD PRIMARY KEY (n);
-END
+		make_pages($node);
 		wait_for_worker($node);
 		push @nodes, $node;
 	}
@@ -129,7 +108,7 @@ sub run_case
 	my $df     = start_df($volume, $file);
 	my %result = (died => 0, sizes => []);
 	my @loads  = map { start_load($_, $case->{rate}) } @nodes;
-	push @loads, map { start_dirtying($_, $case) } @nodes if $dirty eq 'always';
+	push @loads, map { start_dirtying($_, $case->{rate} || 10) } @nodes if $dirty eq 'always';
 	my $began  = time;
 
 	while (time - $began < $seconds && !$result{died})
@@ -138,7 +117,7 @@ sub run_case
 		$result{died} = grep { died($_) } @nodes;
 		if ($dirty eq 'later' && time - $began > $seconds / 2)
 		{
-			push @loads, map { start_dirtying($_, $case) } @nodes;
+			push @loads, map { start_dirtying($_, $case->{rate} || 10) } @nodes;
 			$dirty = 'now';
 		}
 	}

@@ -21,7 +21,7 @@ use Time::HiRes qw(time);
 our @EXPORT = qw(
   MB make_node start_with_options start_after_kill set_conf
   write_wal force_checkpoints force_one_checkpoint let_go_of_wal
-  start_load stop_load
+  start_load stop_load make_pages start_dirtying
   status worker_pid history last_event evaluate setting_mb
   wait_until wait_for wait_for_sample wait_for_worker wait_for_nobody_in
   size_for_mb capacity_mb
@@ -236,6 +236,39 @@ sub start_load
 			? ('--rate=' . (10 * $mb_per_second), '--latency-limit=1000')
 			: (),
 			"--file=$script", $node->connstr('postgres')
+		],
+		'<', \undef, '>', '/dev/null', '2>', '/dev/null');
+}
+
+# A table for start_dirtying(): a row on each page.
+sub make_pages
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', <<'END');
+CREATE TABLE pages WITH (fillfactor = 10) AS
+  SELECT n, 0 AS changes, repeat('x', 600) AS filler FROM generate_series(1, 4000) n;
+ALTER TABLE pages ADD PRIMARY KEY (n);
+END
+	return;
+}
+
+# Beside start_load(), and ended by stop_load(): one dirty page for each of its
+# statements.  Without pages to write a checkpoint is over at once, and WAL fills only
+# half of max_wal_size; a load that dirties some has it filled.
+sub start_dirtying
+{
+	my ($node, $mb_per_second) = @_;
+	my $script = $node->basedir . '/pages.sql';
+
+	write_file($script,
+		"\\set n random(1, 4000)\nUPDATE pages SET changes = changes + 1 WHERE n = :n;\n");
+	return IPC::Run::start(
+		[
+			'pgbench',                         '--no-vacuum',
+			'--client=1',                      '--time=3600',
+			'--rate=' . (10 * $mb_per_second), '--latency-limit=1000',
+			"--file=$script",                  $node->connstr('postgres')
 		],
 		'<', \undef, '>', '/dev/null', '2>', '/dev/null');
 }
