@@ -100,8 +100,8 @@ sub make_clone
 }
 
 # Streaming ones follow the source from the start on.
-my $standby = make_clone('standby', 1, '', has_streaming => 1);
-my $warm    = make_clone('warm', 2, "hot_standby = off\n", has_streaming => 1);
+my $standby = make_clone('standby', 9, '', has_streaming => 1);
+my $warm    = make_clone('warm', 10, "hot_standby = off\n", has_streaming => 1);
 my $large   = make_clone('large', 0, '', has_streaming => 1);
 foreach my $node ($standby, $warm, $large)
 {
@@ -141,7 +141,7 @@ like($stdout, qr/stopped/, 'a backup during which more was written than the volu
 
 # The end of the backup has waited for the archive.  Not faster than a checkpointer
 # can be on a busy machine.
-my $pitr    = make_clone('pitr', 3, <<"END");
+my $pitr    = make_clone('pitr', 11, <<"END");
 restore_command = 'sleep 0.02; cp $archive/%f %p'
 END
 $pitr->set_recovery_mode;
@@ -214,7 +214,7 @@ $_->stop('immediate') foreach $standby, $warm, $large, $source;
 
 # ---- no clone: a disk that was filled while the server was down
 
-my $volume = small_volume(4, 400);
+my $volume = small_volume(12, 400);
 my $node = make_node('filled', start => 0, conf => $conf . "walsizer.max_disk_percent = 85\n");
 move_wal($node, $volume);
 $node->start;
@@ -231,14 +231,14 @@ $node->stop;
 $before = auto_conf($node);
 
 # Most of a volume is not too much.
-resize_volume(4, $raised + 40);
+resize_volume(12, $raised + 40);
 $node->start;
 is(setting_mb($node), $raised, 'filled: a volume that has room for the value');
 is(auto_conf($node), $before, 'filled: changes nothing');
 $node->stop;
 
 # Questions are no start.
-resize_volume(4, 90);
+resize_volume(12, 90);
 command_like([ 'postgres', '-D', $node->data_dir, '-C', 'shared_memory_size' ],
 	qr/^\d+$/, 'filled: the server is asked for a setting');
 is(auto_conf($node), $before, 'filled: which changes nothing');

@@ -154,6 +154,9 @@ foreach my $case (grep { $everything || $_->{hardest} } @cases)
 	is($result{died}, 0, "$what: the volume is never full");
 	cmp_ok($result{free}, '>=', min(5, $without{free}),
 		"$what: 5 % of it stay free, or as much as without walsizer");
+
+	# What WAL does not fill others cannot see: no further step follows.
+	next if $case->{clusters} > 1 && $case->{dirty} eq 'never';
 	cmp_ok(min(@{ $result{sizes} }) // 0, '>=', $volume_mb / ($case->{clusters} + 1) / 2,
 		"$what: each has at least half of its share");
 	# a limit is followed down only by a fifth, and up by a tenth
