@@ -169,6 +169,27 @@ note_low_disk(WalsizerState *state, const WalsizerSample *sample,
 		state->raise_not_before = sample->now + sample->settings.timeout;
 }
 
+/*
+ * Follow a limit that has come down below our own raise, unless the rules have
+ * something to do already.
+ */
+static void
+follow_limit(WalsizerState *state, const WalsizerSample *sample, WalsizerDecision *decision)
+{
+	const WalsizerFigures *figures = &decision->figures;
+	int64_t		allowed = walsizer_least_size(state, &sample->settings, figures->limit);
+
+	if (decision->action == WALSIZER_NONE &&
+		walsizer_must_follow_bound(state, sample, figures, allowed))
+	{
+		decide_lower(decision, WALSIZER_BECAUSE_BOUND_FELL, allowed);
+		decision->bound = figures->limit_by;
+		if (must_wait(state, sample, decision))
+			decide_to_wait(decision);
+	}
+	note_low_disk(state, sample, decision);
+}
+
 /* The rules, in order of urgency. */
 static void
 apply_rules(const WalsizerConfig *config, WalsizerState *state,
@@ -198,16 +219,7 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 
 	if (must_wait(state, sample, decision))
 		decide_to_wait(decision);
-
-	if (decision->action == WALSIZER_NONE &&
-		walsizer_must_follow_bound(state, sample, figures, allowed))
-	{
-		decide_lower(decision, WALSIZER_BECAUSE_BOUND_FELL, allowed);
-		decision->bound = figures->limit_by;
-		if (must_wait(state, sample, decision))
-			decide_to_wait(decision);
-	}
-	note_low_disk(state, sample, decision);
+	follow_limit(state, sample, decision);
 }
 
 /* Making way for an edit that failed is not tried again at once; another edit is. */
@@ -311,9 +323,13 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 	walsizer_note_disk(state, sample);
 	walsizer_judge(&config, state, sample, &decision.figures);
 
-	if (decision.reason != WALSIZER_BECAUSE_STARTED && decision.reason != WALSIZER_BECAUSE_ENOUGH)
+	/* whatever an edit waits for, the disk does not */
+	if (decision.reason == WALSIZER_BECAUSE_WAITING)
+		follow_limit(state, sample, &decision);
+	else if (decision.reason != WALSIZER_BECAUSE_STARTED &&
+			 decision.reason != WALSIZER_BECAUSE_ENOUGH)
 		return decision;
-	if (!config.enable)
+	else if (!config.enable)
 		decision.reason = WALSIZER_BECAUSE_DISABLED;
 	else if (must_settle(state, sample, &decision.figures))
 		decision.reason = WALSIZER_BECAUSE_SETTLING;

@@ -266,6 +266,15 @@ an_edit_underneath_makes_our_value_give_way(void **unused)
 	for (int i = 0; i < 299; i++)
 		assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
+
+	/* meanwhile the disk fills up: that does not wait */
+	d->sample.has_disk = true;
+	d->sample.disk_free = 100 * MB;
+	d->sample.disk_wal = 100 * MB;
+	assert_int_equal(driver_step(d, 10 * SECOND, 0), WALSIZER_LOWER);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOUND_FELL);
+	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+	d->sample.has_disk = false;
 	walsizer_given_back(&d->state, 3000);
 	set_by_hand(d, 3000);
 	driver_run(d, 1000, 0);
