@@ -43,7 +43,7 @@ def measure(bench):
         shares = []
         data["pairs"][subject.name] = pairs(bench, subject, shares)
         bench.say(f"an idle server with {subject.name}")
-        data["worker"][subject.name] = [mean_share("busy", shares), *idle(bench, subject)]
+        data["worker"][subject.name] = [mean_share("busy", shares), idle(bench, subject)]
     for subject in bench.subjects:
         if subject.library == "walsizer":
             data |= speed(bench, subject)
@@ -134,20 +134,12 @@ def mean_share(when, shares):
 
 
 def idle(bench, subject):
-    """walsizer looks once a second, after a minute without WAL every fifth."""
-    first, later = bench.pick((15, 0), (30, 30), (45, 300))
     with bench.server(subject, {}) as server:
         servers.settle()
         shares = []
         with watched(server, subject, shares):
-            time.sleep(first)
-        yield mean_share("idle", shares)
-        if later:
-            time.sleep(75 - first)
-            shares = []
-            with watched(server, subject, shares):
-                time.sleep(later)
-            yield mean_share("idle for more than a minute", shares)
+            time.sleep(bench.pick(15, 60, 300))
+        return mean_share("idle", shares)
 
 
 #
