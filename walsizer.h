@@ -79,7 +79,7 @@ typedef struct WalsizerAutoConf
 #define WALSIZER_PENDING \
 	"a change of max_wal_size in \"postgresql.auto.conf\" awaits a reload"
 
-/* So many sessions can wait for an answer at a time. */
+/* How many sessions can wait for an answer at the same time. */
 #define WALSIZER_REQUEST_SLOTS		16
 
 /* Nobody plans a load for longer. */

@@ -20,7 +20,7 @@
 /* ... and before this part of the free space can have been taken, ... */
 #define NOTICEABLE_PART		16
 
-/* ... where any other program may begin to write so many bytes per second. */
+/* ... where another program may begin to write this many bytes per second. */
 #define UNSEEN_RATE			(64.0 * WALSIZER_MB)
 
 /* One raise claims at most this part of the free space, ... */
@@ -162,7 +162,7 @@ step_limit(const WalsizerConfig *config, const WalsizerState *state,
 
 /*
  * How far a raise to this size (MB), which is within the limits, may go now: the
- * value in force if what may be claimed now is not worth a change.  Where a claim
+ * value in effect if what may be claimed now is not worth a change.  Where a claim
  * is small because the disk is nearly full, half of it is worth one.
  */
 int64_t
@@ -219,7 +219,7 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 }
 
 /*
- * Free space is never still: what the disk allows beyond the value in force must be
+ * Free space is never still: what the disk allows beyond the value in effect must be
  * worth a change.
  */
 bool

@@ -80,7 +80,7 @@ walsizer_change_setting(const WalsizerDecision *decision, const WalsizerSample *
 	walsizer_record_attempt(&event, applied, &decision->figures);
 }
 
-/* Remember what is to be in effect when our line is gone, or 0, on disk too. */
+/* Remember what will be in effect when our line is gone, or 0, on disk too. */
 static void
 remember_return(int64 mb)
 {
@@ -95,7 +95,7 @@ remember_return(int64 mb)
  * which the server would not start stays hidden: then a line with the original
  * value remains, or with two segments if that was less.
  *
- * What is to be in effect is written to the state file before the line goes.  If
+ * What will be in effect is written to the state file before the line goes.  If
  * this process or the server dies in between, the next worker knows that it was us
  * who removed the line, and finishes what was begun.  Where the state file cannot be
  * written, which is logged, the line goes nevertheless: it was asked for.

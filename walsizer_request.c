@@ -60,7 +60,7 @@ walsizer_something_asked(void)
 }
 
 /*
- * For the worker: the oldest request, or NULL.  It is to be answered with
+ * For the worker: the oldest request, or NULL.  The worker must answer it with
  * walsizer_give_answer().  Takes the lock for an instant.
  */
 WalsizerRequest *
