@@ -231,16 +231,16 @@ $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 wait_for($node, 'disk_limit >= 140 * 1048576');
 write_ballast($volume, 260);
-# The next sample is to see a load of seconds.
+# The next sample is to see a load of seconds.  A small raise may come first, which
+# goes as far as one step may.
 wait_for_sample($node);
 my $load = start_load($node, 2);
 $node->poll_query_until('postgres',
-	"SELECT count(*) > 0 FROM walsizer_history WHERE bound = 'disk'")
+	"SELECT count(*) > 0 FROM walsizer_history WHERE bound = 'disk' AND wanted_size > 20 * 1048576")
   or die 'the disk bounds nothing';
 stop_load($load);
-($event) = grep { ($_->{bound} // '') eq 'disk' } history($node);
+($event) = grep { ($_->{bound} // '') eq 'disk' && $_->{wanted_mb} > 20 } history($node);
 is($event->{reason}, 'a checkpoint was about to be forced by WAL volume', 'before a raise: by a sample');
-cmp_ok($event->{wanted_mb}, '>', 20, 'before a raise: more is wanted than there is now');
 is(scalar(grep { $_->{new_mb} > 20 } history($node)), 0, 'before a raise: the volume is looked at, and bounds it');
 $node->stop;
 
