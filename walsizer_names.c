@@ -35,7 +35,7 @@ walsizer_reason_name(WalsizerReason reason)
 		"somebody else changed the setting",
 		"a change by somebody else is left alone for one checkpoint_timeout",
 		"the last change that was decided has not taken effect",
-		"a bound forbids what is needed",
+		"walsizer.enable is off, and max_wal_size as edited in the configuration file is hidden by walsizer's value",
 		"walsizer.enable is off",
 		"the primary writes more WAL than that between two checkpoints",
 		"page images made WAL volume hurry timed checkpoints",
@@ -44,7 +44,6 @@ walsizer_reason_name(WalsizerReason reason)
 		"walsizer_boost() announced a load",
 		"the load that walsizer_boost() announced is over",
 		"an earlier change took effect with a later reload",
-		"walsizer.enable is off, and max_wal_size as edited in the configuration file is hidden by walsizer's value",
 	};
 
 	return NAME_OF(names, reason);

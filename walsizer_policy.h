@@ -66,7 +66,8 @@ typedef enum WalsizerReason
 	WALSIZER_BECAUSE_CHANGED,	/* somebody else set the value */
 	WALSIZER_BECAUSE_SETTLING,	/* leaving a foreign change alone for now */
 	WALSIZER_BECAUSE_WAITING,	/* an earlier change has not taken effect */
-	WALSIZER_BECAUSE_BOUNDED,	/* not used any more; see decision.limited */
+	WALSIZER_BECAUSE_HIDDEN,	/* our value hides an edit, walsizer.enable is
+								 * off */
 	WALSIZER_BECAUSE_DISABLED,	/* walsizer.enable = off */
 	WALSIZER_BECAUSE_PRIMARY,	/* what the primary writes needs it */
 	WALSIZER_BECAUSE_PACED,		/* WAL hurries the timed checkpoints */
@@ -75,10 +76,8 @@ typedef enum WalsizerReason
 	WALSIZER_BECAUSE_PLANNED,	/* walsizer_boost() asked for it */
 	WALSIZER_BECAUSE_PLAN_OVER, /* and its time is over */
 	WALSIZER_BECAUSE_LATE,		/* a value that waited is in force now */
-	WALSIZER_BECAUSE_HIDDEN,	/* our value hides an edit, walsizer.enable is
-								 * off */
 } WalsizerReason;
-#define WALSIZER_LAST_REASON		WALSIZER_BECAUSE_HIDDEN
+#define WALSIZER_LAST_REASON		WALSIZER_BECAUSE_LATE
 
 typedef enum WalsizerBound
 {
