@@ -11,13 +11,15 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use Cwd qw(abs_path);
 use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use WalsizerTest;
 
-my $dir = PostgreSQL::Test::Utils::tempdir();
+# The server has another working directory, and may be given a relative one.
+my $dir = abs_path(PostgreSQL::Test::Utils::tempdir());
 my $shim = "$dir/steps.so";
 system_or_bail('cc', '-shared', '-fPIC', '-D_GNU_SOURCE', '-o', $shim, "$FindBin::RealBin/steps.c", '-ldl');
 $ENV{WALSIZER_STEPS} = $dir;
