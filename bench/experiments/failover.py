@@ -23,14 +23,19 @@ SLACK = 2      # s: the clock of checkpoints counts whole seconds
 
 
 def measure(bench):
-    data = {"interval": INTERVAL, "intervals": INTERVALS, "rate": RATE, "start": START, "runs": []}
-    promotions = bench.repeated(1, 10, 10)
-    of = [(subject, number) for number in range(promotions) for subject in bench.subjects]
+    return {"interval": INTERVAL, "intervals": INTERVALS, "rate": RATE, "start": START,
+            "runs": promotions(bench, bench.repeated(1, 10, 10), one)}
+
+
+def promotions(bench, times, promote):
+    """So many of each subject, and one of two servers that nobody sizes."""
+    runs = []
+    of = [(subject, number) for number in range(times) for subject in bench.subjects]
     of.append((bench.plain, 0))
     for subject, number in of:
         bench.say(f"{subject.name}, promotion {number + 1}")
-        data["runs"].append({"subject": subject.name, **one(bench, subject, number)})
-    return data
+        runs.append({"subject": subject.name, **promote(bench, subject, number)})
+    return runs
 
 
 def one(bench, subject, number):

@@ -27,15 +27,9 @@ TARGET = 0.9     # checkpoint_completion_target
 
 
 def measure(bench):
-    data = {"interval": INTERVAL, "intervals": INTERVALS, "start": failover.START,
-            "idle": IDLE, "burst": BURST, "bursts": BURSTS, "rate": RATE, "runs": []}
-    promotions = bench.repeated(1, 3, 10)
-    of = [(subject, number) for number in range(promotions) for subject in bench.subjects]
-    of.append((bench.plain, 0))
-    for subject, number in of:
-        bench.say(f"{subject.name}, promotion {number + 1}")
-        data["runs"].append({"subject": subject.name, **one(bench, subject, number)})
-    return data
+    return {"interval": INTERVAL, "intervals": INTERVALS, "start": failover.START,
+            "idle": IDLE, "burst": BURST, "bursts": BURSTS, "rate": RATE,
+            "runs": failover.promotions(bench, bench.repeated(1, 3, 10), one)}
 
 
 def one(bench, subject, number):
