@@ -18,8 +18,8 @@
 #include "miscadmin.h"
 #include "utils/guc.h"
 
-#include "walsizer.h"
-#include "walsizer_compat.h"
+#include "server/walsizer.h"
+#include "server/compat.h"
 
 WALSIZER_MODULE_MAGIC;
 

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "walsizer_memory.h"
+#include "policy/memory.h"
 
 #define CHECK(condition) \
 	do { \
@@ -30,7 +30,7 @@
 
 extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The number of lines and their FNV-1a sum, as walsizer_memory.c writes them. */
+/* The number of lines and their FNV-1a sum, as policy/memory.c writes them. */
 static size_t
 add_end(char *text, size_t length)
 {

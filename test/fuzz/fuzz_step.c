@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "walsizer_policy.h"
+#include "policy/policy.h"
 
 #define MAX_STEPS	2000
 

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "walsizer_policy.h"
+#include "policy/policy.h"
 
 #define SIM_MB		((double) WALSIZER_MB)
 

@@ -1,0 +1,239 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy/limits.c
+ *	  How large max_wal_size may be: walsizer.max, disk space, recovery time.
+ *
+ * Part of the policy: this file includes no server header.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "policy/internal.h"
+
+/* What more free space allows must be at least this many times the old size. */
+#define WORTH_RAISING		1.1
+
+/* The disk is looked at after this many ticks at the latest ... */
+#define LOOK_TICKS			10
+
+/* ... and before this part of the free space can have been taken, ... */
+#define NOTICEABLE_PART		16
+
+/* ... where another program may begin to write this many bytes per second. */
+#define UNSEEN_RATE			(64.0 * WALSIZER_MB)
+
+/* One raise claims at most this part of the free space, ... */
+#define CLAIMED_PART		10
+
+/* ... or, if that is less than the smallest step, which is one segment, this. */
+#define CLAIMED_BY_SEGMENT	8
+
+/*
+ * A size (MB) down to whole segments, which is what the server computes with, but
+ * never below two: with less it would not start again.
+ */
+int64_t
+walsizer_whole_segments(int64_t mb, const WalsizerSettings *settings)
+{
+	int64_t		segment_mb = settings->segment_size / WALSIZER_MB;
+
+	return walsizer_max(mb - mb % segment_mb, 2 * segment_mb);
+}
+
+static void
+consider_bound(WalsizerFigures *figures, int64_t limit, WalsizerBound bound)
+{
+	if (limit < figures->limit)
+	{
+		figures->limit = limit;
+		figures->limit_by = bound;
+	}
+}
+
+/*
+ * Time (ms) that recovery takes at worst with a size (MB): a crash comes just
+ * before a checkpoint completes, and then about max_wal_size of WAL is to be
+ * replayed, which is what the server derives its CheckPointSegments from.
+ */
+int64_t
+walsizer_recovery_time(const WalsizerConfig *config, int64_t mb)
+{
+	return walsizer_to_int64((double) mb * (double) WALSIZER_MB * 1000.0 / config->replay_rate);
+}
+
+/*-------------------------------------------------------------------------
+ * The disk
+ *-------------------------------------------------------------------------
+ */
+
+/*
+ * Must the disk be looked at with this sample?  Yes if what is written by the
+ * next one could be a noticeable part of what was free at the last look: our own
+ * WAL, what others take, and what somebody may begin to write.
+ */
+bool
+walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
+					 const WalsizerSample *sample)
+{
+	int64_t		elapsed = sample->now - state->looked_at;
+	double		until_next = (double) (elapsed + config->sample_interval);
+	double		own;
+	double		others;
+
+	if (!state->looked || !state->has_disk || sample->evaluate || elapsed < 0 ||
+		elapsed >= LOOK_TICKS * config->sample_interval)
+		return true;
+	own = (double) walsizer_distance(state->looked_lsn, sample->write_lsn) *
+		until_next / (double) walsizer_max(elapsed, 1);
+	others = ((double) state->disk_taken[0] + UNSEEN_RATE) * until_next / 1000.0;
+	return own + others >= (double) state->disk_free / NOTICEABLE_PART;
+}
+
+/*
+ * Keep the figures of a look at the disk.  If it failed the last ones stay.  The
+ * same look may be kept twice.
+ */
+void
+walsizer_note_disk(WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		elapsed = sample->now - state->looked_at;
+	int64_t		room = state->disk_free + state->disk_wal + state->disk_held;
+
+	if (!sample->looked)
+		return;
+	if (sample->has_disk)
+	{
+		state->disk_free = walsizer_min(walsizer_max(sample->disk_free, 0), WALSIZER_LIMIT_BYTES);
+		state->disk_wal = walsizer_min(walsizer_max(sample->disk_wal, 0), WALSIZER_LIMIT_BYTES);
+		state->disk_held = walsizer_min(walsizer_max(sample->disk_held, 0), WALSIZER_LIMIT_BYTES);
+
+		/* looks that follow each other closely say nothing about a rate */
+		room -= state->disk_free + state->disk_wal + state->disk_held;
+		if (state->has_disk && elapsed != 0)
+		{
+			state->disk_taken[1] = state->disk_taken[0];
+			state->disk_taken[0] =
+				walsizer_to_int64((double) room * 1000.0 / (double) walsizer_max(elapsed, 1000));
+		}
+		state->disk_alone = sample->disk_alone;
+		state->has_disk = true;
+	}
+	state->looked = true;
+	state->looked_at = sample->now;
+	state->looked_lsn = sample->write_lsn;
+}
+
+/*
+ * The largest size (MB) that one raise may claim.  Other clusters on the same
+ * volume may see the same free space at the same time, and none sees what the
+ * others have claimed and not filled yet.  So what the new size may fill beyond
+ * what WAL occupies already is a small part of the free space, less what others
+ * are about to take if they go on (WAL of other clusters comes and goes a little
+ * with each checkpoint).  The next step comes when this one is filled, and seen.
+ * On a volume that holds nothing but our own WAL there is nobody to consider.
+ *
+ * A size is filled when WAL of (1 + c) times its capacity is there, which is less
+ * than the size by what rounding to segments took away.
+ */
+static int64_t
+step_limit(const WalsizerConfig *config, const WalsizerState *state,
+		   const WalsizerSettings *settings)
+{
+	int64_t		rate = walsizer_min(state->disk_taken[0], state->disk_taken[1]);
+	double		taken = (double) rate * (double) walsizer_lead(config) / 1000.0;
+	int64_t		left = walsizer_to_int64((double) state->disk_free - taken);
+	double		spread = 1.0 + settings->completion_target;
+	int64_t		smallest = (int64_t) ((double) settings->segment_size * spread) + 1;
+	int64_t		claim = walsizer_max(left / CLAIMED_PART,
+									 walsizer_min(smallest, left / CLAIMED_BY_SEGMENT));
+	int64_t		segment_mb = settings->segment_size / WALSIZER_MB;
+	int64_t		allowed = (int64_t) ((double) (state->disk_wal + claim) /
+									 (double) settings->segment_size / spread);
+	int64_t		segments = (int64_t) ((double) (allowed + 1) * spread) + 1;
+
+	if (state->disk_alone)
+		return WALSIZER_LIMIT_MB;
+	while (segments > 2 &&
+		   walsizer_checkpoint_segments(segments * segment_mb, settings) > allowed)
+		segments--;
+	return segments * segment_mb;
+}
+
+/*
+ * How far a raise to this size (MB), which is within the limits, may go now: the
+ * value in effect if what may be claimed now is not worth a change.  Where a claim
+ * is small because the disk is nearly full, half of it is worth one.
+ */
+int64_t
+walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, int64_t size)
+{
+	int64_t		least = (int64_t) ((WORTH_RAISING - 1.0) * (double) figures->in_force);
+
+	if (size <= figures->step_limit)
+		return size;
+	least = walsizer_min(least, state->disk_free / (2 * CLAIMED_PART) / WALSIZER_MB);
+	return figures->step_limit >= figures->in_force + walsizer_max(least, 1) ?
+		figures->step_limit : figures->in_force;
+}
+
+/*-------------------------------------------------------------------------
+ * All limits
+ *-------------------------------------------------------------------------
+ */
+
+/*
+ * Find the bounds (MB, in whole segments), and the smallest of them: fills
+ * figures->limit, limit_by, disk_limit, step_limit and recovery_limit.
+ *
+ * Disk: a share of what is free plus what WAL occupies already on behalf of
+ * max_wal_size.  Clusters that share a volume and all want more thus come to equal
+ * shares, each p / (1 + p * (N - 1)) of it.  Recovery: the size with which it takes
+ * max_recovery_time, see walsizer_recovery_time().
+ */
+void
+walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
+					const WalsizerSample *sample, WalsizerFigures *figures)
+{
+	figures->limit = figures->step_limit = WALSIZER_LIMIT_MB;
+	consider_bound(figures, config->max, WALSIZER_BOUND_MAX);
+	if (state->has_disk)
+	{
+		int64_t		room = state->disk_free + state->disk_wal;
+
+		figures->disk_limit = walsizer_whole_segments(room / 100 *
+													  config->max_disk_percent / WALSIZER_MB,
+													  &sample->settings);
+		figures->step_limit = step_limit(config, state, &sample->settings);
+		consider_bound(figures, figures->disk_limit, WALSIZER_BOUND_DISK);
+	}
+	if (config->max_recovery_time > 0)
+	{
+		double		bytes = config->replay_rate * (double) config->max_recovery_time / 1000.0;
+
+		figures->recovery_limit = walsizer_whole_segments(walsizer_to_int64(bytes) / WALSIZER_MB,
+														  &sample->settings);
+		consider_bound(figures, figures->recovery_limit, WALSIZER_BOUND_RECOVERY);
+	}
+	figures->limit = walsizer_whole_segments(figures->limit, &sample->settings);
+}
+
+/*
+ * Free space is never still: what the disk allows beyond the value in effect must be
+ * worth a change.
+ */
+bool
+walsizer_disk_is_worth_raising(const WalsizerFigures *figures)
+{
+	return (double) figures->disk_limit >= WORTH_RAISING * (double) figures->in_force;
+}
+
+/* Would a raise to this size (MB) come to anything within the bounds? */
+bool
+walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
+{
+	if (walsizer_min(size, figures->limit) <= figures->in_force)
+		return false;
+	return size <= figures->limit || figures->limit_by != WALSIZER_BOUND_DISK ||
+		walsizer_disk_is_worth_raising(figures);
+}

@@ -1,0 +1,314 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy/rules.c
+ *	  The rules: what size each of them asks for, before the limits.
+ *
+ * Which of them applies, and how far the limits let it go, is up to
+ * policy/step.c.  Part of the policy: this file includes no server header.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "policy/internal.h"
+
+/* A prediction is acted upon when it is near, or this much of the capacity used. */
+#define NEAR_CAPACITY		0.85
+
+/* A load that exceeds what was learned by no more than this is a known one. */
+#define KNOWN_LOAD			1.05
+
+/*
+ * Where page images would make WAL pace the checkpoints, a size may go up to
+ * this many times what the demand alone needs.
+ */
+#define PACED_AT_MOST		1.5
+
+/*
+ * It gets this much more than was measured, lest it creeps up step by step,
+ * and must be worth a change.
+ */
+#define PACED_MARGIN		1.1
+#define PACED_WORTH			1.06
+
+/* Lowering must be worth it: the new size is at most this part of the old. */
+#define LOWER_BELOW			0.8
+
+/* And must leave this much room before the new size forces a checkpoint. */
+#define LOWER_USED			0.5
+
+/* The size for that much WAL (bytes) with the administrator's headroom, MB. */
+int64_t
+walsizer_roomy_size(const WalsizerConfig *config, const WalsizerSettings *settings,
+					int64_t wal_bytes)
+{
+	return walsizer_size_for(walsizer_to_int64((double) wal_bytes * config->headroom),
+							 settings);
+}
+
+/*
+ * Checkpoints were forced, and W says that this was no accident.
+ *
+ * Those forced by a statement that still runs with a smaller value count as
+ * well: whether a raise helps is up to W alone, which says what the next
+ * statement will need.
+ *
+ * Each checkpoint has pages logged as a whole once more, so a W with several
+ * of them is more than the same load will write when none is forced (seen:
+ * 1.3 to 1.6 times).  That is headroom enough.
+ *
+ * A burst that goes on over the end of a cycle may be too small at the end of both
+ * of them; then the largest W of the cycle counts.
+ */
+int64_t
+walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
+					 const WalsizerSample *sample, const WalsizerFigures *figures)
+{
+	int64_t		demand = figures->demand;
+	int64_t		forced = figures->forced;
+
+	if (walsizer_size_for(demand, &sample->settings) <= figures->in_force)
+	{
+		demand = state->cycle_demand;
+		forced = state->cycle_forced;
+	}
+	if (forced < config->threshold ||
+		walsizer_size_for(demand, &sample->settings) <= figures->in_force)
+		return 0;
+	if (forced > 1)
+		return walsizer_size_for(demand, &sample->settings);
+	return walsizer_roomy_size(config, &sample->settings, demand);
+}
+
+/*
+ * A checkpoint is about to be forced.
+ *
+ * "About to": the later one acts, the better the guess, so act only within a
+ * lead of some ticks or when most of the capacity is used.  A load that was
+ * seen before is not taken for more than it was.  And since a guess may be
+ * wrong, one step goes to at most twice the value in force, unless the W
+ * already measured asks for more or that would only last for another lead.
+ */
+int64_t
+walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
+					  const WalsizerFigures *figures)
+{
+	const WalsizerSettings *settings = &sample->settings;
+	int64_t		lead = walsizer_lead(config);
+	int64_t		projected = figures->projected;
+	int64_t		known;
+	int64_t		soon;
+	int64_t		most;
+
+	/*
+	 * Without any load what was written stays written, and no raise is
+	 * urgent.
+	 */
+	if (!config->predict || projected < figures->capacity || figures->rate == 0)
+		return 0;
+	if ((figures->until_forced < 0 || figures->until_forced > lead) &&
+		(double) figures->used < NEAR_CAPACITY * (double) figures->capacity)
+		return 0;
+
+	known = walsizer_to_int64((double) figures->learned * KNOWN_LOAD);
+	if (figures->demand <= known)
+		projected = walsizer_min(projected, known);
+	if (walsizer_size_for(projected, settings) <= figures->in_force)
+		return 0;
+
+	soon = walsizer_min(WALSIZER_LIMIT_BYTES, figures->used +
+						walsizer_to_int64((double) figures->rate * (double) lead / 1000.0));
+	most = walsizer_max(walsizer_whole_segments(2 * figures->in_force, settings),
+						walsizer_roomy_size(config, settings, figures->demand));
+	most = walsizer_max(most, walsizer_roomy_size(config, settings, soon));
+	return walsizer_min(walsizer_roomy_size(config, settings, projected), most);
+}
+
+/*
+ * A standby is to be as large as the primary must be, for the day on which it
+ * becomes one.  Its own restartpoints are no guide: those that WAL forces come
+ * from replaying quickly or find no checkpoint to use.  Nothing is urgent: what the
+ * primary writes in the window is looked at once in a cycle, not followed up.
+ */
+int64_t
+walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
+					  const WalsizerSample *sample, const WalsizerFigures *figures, bool cycle)
+{
+	int64_t		demand = cycle ? walsizer_max(state->cycle_demand, state->primary_demand) :
+		state->primary_demand;
+
+	if (walsizer_size_for(demand, &sample->settings) <= figures->in_force)
+		return 0;
+	return walsizer_roomy_size(config, &sample->settings, demand);
+}
+
+/*
+ * The largest size that smooth checkpoints may cost, given the WAL of the
+ * largest window.
+ */
+static int64_t
+most_for_pace(const WalsizerSettings *settings, int64_t wal_bytes)
+{
+	double		most = PACED_AT_MOST * (double) walsizer_size_for(wal_bytes, settings);
+
+	return walsizer_whole_segments(walsizer_min((int64_t) most, WALSIZER_LIMIT_MB), settings);
+}
+
+/*
+ * No checkpoint is forced any more, but page images make WAL hurry the timed
+ * ones.  Only where the value is our own already: nobody asked us to change
+ * one that was never too small.  And only within the bounds: this is not what
+ * to warn of.
+ */
+int64_t
+walsizer_pace_rule(const WalsizerState *state, const WalsizerFigures *figures)
+{
+	if (!walsizer_is_own_raise(state, figures->in_force) || figures->pace <= figures->capacity ||
+		(double) figures->wanted < PACED_WORTH * (double) figures->in_force ||
+		!walsizer_worth_raising(figures, figures->wanted))
+		return 0;
+	return figures->wanted;
+}
+
+/* The largest W that is known: now, in the window, and remembered. */
+static int64_t
+all_demand(const WalsizerState *state, const WalsizerFigures *figures)
+{
+	return walsizer_max(walsizer_max(figures->demand, figures->learned),
+						walsizer_recent_peak(state));
+}
+
+/*
+ * What a size (MB) that a limit dictates never goes below: the original value.
+ * walsizer.min is no part of it, for that would keep a disk from being saved, nor
+ * is a planned load.
+ */
+int64_t
+walsizer_least_size(const WalsizerState *state, const WalsizerSettings *settings, int64_t mb)
+{
+	return walsizer_max(walsizer_max(state->found, mb),
+						2 * (settings->segment_size / WALSIZER_MB));
+}
+
+/* The least to which falling demand lowers. */
+static int64_t
+floor_size(const WalsizerConfig *config, const WalsizerState *state,
+		   const WalsizerSettings *settings)
+{
+	return walsizer_least_size(state, settings, config->min);
+}
+
+/*
+ * Is it safe to lower to this size?  A checkpoint must not be forced by the
+ * lowering itself.
+ */
+static bool
+can_lower_to(const WalsizerFigures *figures, int64_t size, const WalsizerSettings *settings)
+{
+	return (double) figures->used <= LOWER_USED * (double) walsizer_capacity(size, settings);
+}
+
+/*
+ * The largest demand of the whole lookback needs much less than our own raise
+ * provides: less even than we would give it for smooth checkpoints, or what
+ * was raised for them by day would be lowered every night.
+ *
+ * Two whole windows must have passed since the last change; and an hour since
+ * the last raise, lest a load that comes and goes within minutes and was
+ * overrated at first has its size taken away between two of its bursts.
+ *
+ * The end of a cycle makes the lowering due; it comes with the first sample then
+ * that has room for it.  Cycle and checkpoint timer have the same period and keep
+ * their phase: at the end of a cycle there may never be room.
+ */
+int64_t
+walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
+					const WalsizerSample *sample, const WalsizerFigures *figures, bool cycle)
+{
+	int64_t		size = walsizer_max(walsizer_max(figures->wanted, state->boost),
+									floor_size(config, state, &sample->settings));
+
+	if (!walsizer_is_own_raise(state, figures->in_force) ||
+		sample->now - state->changed_at < 2 * sample->settings.timeout ||
+		sample->now < state->keep_until ||
+		(double) size > LOWER_BELOW * (double) figures->in_force ||
+		most_for_pace(&sample->settings, all_demand(state, figures)) >= figures->in_force)
+	{
+		state->lower_due = false;
+		return 0;
+	}
+	state->lower_due = state->lower_due || cycle;
+	return state->lower_due && can_lower_to(figures, size, &sample->settings) ? size : 0;
+}
+
+/*
+ * A load was announced that needs more.  Whoever announced it was told what the
+ * bounds make of it; a bound that comes and goes changes the size no more often
+ * than once in a timeout.
+ */
+int64_t
+walsizer_boost_rule(const WalsizerState *state, const WalsizerSample *sample,
+					const WalsizerFigures *figures)
+{
+	int64_t		size = walsizer_whole_segments(state->boost, &sample->settings);
+
+	if (state->boost == 0 || !walsizer_worth_raising(figures, size) ||
+		(!sample->evaluate && sample->now - state->changed_at < sample->settings.timeout))
+		return 0;
+	return size;
+}
+
+/*
+ * A planned load is over: back to what was in force before, or to what demand
+ * asks for by now, in one step, once no window contains WAL of the planned load
+ * any more.  Nobody has to wait longer: the raise was for a time from the
+ * beginning.
+ */
+int64_t
+walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *state,
+						 const WalsizerSample *sample, const WalsizerFigures *figures)
+{
+	int64_t		size = walsizer_max(walsizer_max(figures->wanted, state->boost_return),
+									floor_size(config, state, &sample->settings));
+
+	if (!walsizer_boost_is_over(state) || sample->now < state->planned_until ||
+		!walsizer_is_own_raise(state, figures->in_force) ||
+		size >= figures->in_force || !can_lower_to(figures, size, &sample->settings))
+		return 0;
+	return size;
+}
+
+/* Fill the figures that depend on walsizer's settings. */
+void
+walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *sample,
+			   WalsizerFigures *figures)
+{
+	const WalsizerSettings *settings = &sample->settings;
+	int64_t		demand;
+	int64_t		paced = walsizer_to_int64((double) figures->pace * PACED_MARGIN);
+
+	figures->learned = walsizer_learned_now(state, sample, config->lookback);
+	demand = all_demand(state, figures);
+	figures->wanted = walsizer_max(walsizer_roomy_size(config, settings, demand),
+								   walsizer_min(walsizer_size_for(paced, settings),
+												most_for_pace(settings, demand)));
+	walsizer_find_limit(config, state, sample, figures);
+}
+
+/*
+ * A bound has come down below our own raise: follow it, down to the value that
+ * was found.  A disk that fills up does not wait for a good moment, and the
+ * checkpoint that lowering may force is what frees WAL; but a fifth may come
+ * and go, free space is never still.
+ */
+bool
+walsizer_must_follow_bound(const WalsizerState *state, const WalsizerSample *sample,
+						   const WalsizerFigures *figures, int64_t allowed)
+{
+	if (!walsizer_is_own_raise(state, figures->in_force) || allowed >= figures->in_force)
+		return false;
+	if (figures->limit_by == WALSIZER_BOUND_DISK)
+		return sample->looked && sample->has_disk &&
+			(double) allowed <= LOWER_BELOW * (double) figures->in_force;
+	return can_lower_to(figures, allowed, &sample->settings);
+}
