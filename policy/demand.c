@@ -30,13 +30,13 @@ walsizer_remember(WalsizerState *state, int64_t hour, int64_t demand, int64_t ti
 
 	if (hour <= 0 || demand <= 0 || timeout <= 0)
 		return;
-	peak = &state->peaks[hour % WALSIZER_PEAK_SLOTS];
+	peak = &state->learned.peaks[hour % WALSIZER_PEAK_SLOTS];
 	if (peak->hour == hour && peak->demand >= demand)
 		return;
 	peak->hour = hour;
-	peak->demand = walsizer_min(demand, WALSIZER_LIMIT_BYTES);
-	peak->timeout = timeout;
-	state->learned_hour = 0;
+	peak->demand = walsizer_min(demand, WALSIZER_MOST_BYTES);
+	peak->timeout_ms = timeout;
+	state->learned.hour = 0;
 }
 
 /* What is remembered of an hour; NULL if that is nothing.  Takes any number. */
@@ -47,7 +47,7 @@ walsizer_peak_of(const WalsizerState *state, int64_t hour)
 
 	if (hour <= 0)
 		return NULL;
-	peak = &state->peaks[hour % WALSIZER_PEAK_SLOTS];
+	peak = &state->learned.peaks[hour % WALSIZER_PEAK_SLOTS];
 	return peak->hour == hour ? peak : NULL;
 }
 
@@ -62,7 +62,7 @@ walsizer_learned_demand(const WalsizerState *state, int64_t hour, int64_t lookba
 
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 	{
-		const WalsizerPeak *peak = &state->peaks[i];
+		const WalsizerPeak *peak = &state->learned.peaks[i];
 
 		if (walsizer_is_remembered(peak, hour, lookback))
 			learned = walsizer_max(learned, peak->demand);
@@ -74,13 +74,13 @@ walsizer_learned_demand(const WalsizerState *state, int64_t hour, int64_t lookba
 int64_t
 walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample, int64_t lookback)
 {
-	if (state->learned_hour != sample->hour || state->learned_lookback != lookback)
+	if (state->learned.hour != sample->hour || state->learned.lookback_hours != lookback)
 	{
-		state->learned = walsizer_learned_demand(state, sample->hour, lookback);
-		state->learned_hour = sample->hour;
-		state->learned_lookback = lookback;
+		state->learned.demand = walsizer_learned_demand(state, sample->hour, lookback);
+		state->learned.hour = sample->hour;
+		state->learned.lookback_hours = lookback;
 	}
-	return state->learned;
+	return state->learned.demand;
 }
 
 /*-------------------------------------------------------------------------
@@ -91,7 +91,7 @@ walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample, int64_t
 static WalsizerMark *
 mark_at(WalsizerState *state, int position)
 {
-	return &state->marks[(state->first_mark + position) % WALSIZER_WINDOW_SLOTS];
+	return &state->window.marks[(state->window.first + position) % WALSIZER_WINDOW_SLOTS];
 }
 
 /*
@@ -103,9 +103,9 @@ drop_oldest_mark(WalsizerState *state)
 {
 	WalsizerMark *mark = mark_at(state, 0);
 
-	walsizer_remember(state, mark->hour, mark->demand, mark->timeout);
-	state->first_mark = (state->first_mark + 1) % WALSIZER_WINDOW_SLOTS;
-	state->num_marks--;
+	walsizer_remember(state, mark->hour, mark->demand, mark->timeout_ms);
+	state->window.first = (state->window.first + 1) % WALSIZER_WINDOW_SLOTS;
+	state->window.number--;
 }
 
 /*
@@ -121,17 +121,17 @@ walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn, int64_t hour)
 	mark.ms = ms;
 	mark.lsn = lsn;
 	mark.hour = hour;
-	mark.demand = state->step_demand;
-	mark.timeout = state->last_settings.timeout;
+	mark.demand = state->window.step_demand;
+	mark.timeout_ms = state->last.settings.timeout_ms;
 	mark.forced = walsizer_forced_total(state);
-	mark.stale = state->checkpoints[WALSIZER_CAUSE_STALE];
-	mark.requested = state->requested_total;
-	state->step_demand = 0;
+	mark.forced_old_value = state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE];
+	mark.requested = state->checkpoints.requested;
+	state->window.step_demand = 0;
 
-	if (state->num_marks == WALSIZER_WINDOW_SLOTS)
+	if (state->window.number == WALSIZER_WINDOW_SLOTS)
 		drop_oldest_mark(state);
-	*mark_at(state, state->num_marks) = mark;
-	state->num_marks++;
+	*mark_at(state, state->window.number) = mark;
+	state->window.number++;
 }
 
 /*
@@ -143,19 +143,19 @@ static void
 measure_window(WalsizerState *state, const WalsizerSample *sample,
 			   WalsizerFigures *figures)
 {
-	int64_t		start = sample->now - sample->settings.timeout;
+	int64_t		start = sample->now - sample->settings.timeout_ms;
 	const WalsizerMark *oldest;
 	int64_t		next_ms = sample->now;
-	uint64_t	next_lsn = state->window_lsn;
+	uint64_t	next_lsn = state->window.lsn;
 	int64_t		skipped = 0;
 
-	while (state->num_marks > 1 && mark_at(state, 1)->ms <= start)
+	while (state->window.number > 1 && mark_at(state, 1)->ms <= start)
 		drop_oldest_mark(state);
-	if (state->num_marks == 0)
+	if (state->window.number == 0)
 		return;
 
 	oldest = mark_at(state, 0);
-	if (state->num_marks > 1)
+	if (state->window.number > 1)
 	{
 		next_ms = mark_at(state, 1)->ms;
 		next_lsn = mark_at(state, 1)->lsn;
@@ -164,26 +164,26 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 		skipped = walsizer_to_int64((double) walsizer_distance(oldest->lsn, next_lsn) *
 									((double) (start - oldest->ms) / (double) (next_ms - oldest->ms)));
 
-	figures->demand = walsizer_max(0, walsizer_distance(oldest->lsn, state->window_lsn) - skipped);
-	figures->window = walsizer_min(sample->now - oldest->ms, sample->settings.timeout);
+	figures->demand = walsizer_max(0, walsizer_distance(oldest->lsn, state->window.lsn) - skipped);
+	figures->window_ms = walsizer_min(sample->now - oldest->ms, sample->settings.timeout_ms);
 	figures->forced = walsizer_forced_total(state) - oldest->forced;
-	figures->stale = state->checkpoints[WALSIZER_CAUSE_STALE] - oldest->stale;
-	figures->requested = state->requested_total - oldest->requested;
+	figures->forced_old_value = state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] - oldest->forced_old_value;
+	figures->requested = state->checkpoints.requested - oldest->requested;
 }
 
 /*
- * The largest W since the cycle began: a burst that goes on over the end of one is
+ * The largest W since the cycle began: a burst that continues over the end of one is
  * seen as a whole by the next.
  */
 static void
-note_cycle(WalsizerState *state, const WalsizerSample *sample, const WalsizerFigures *figures)
+observe_cycle(WalsizerState *state, const WalsizerSample *sample, const WalsizerFigures *figures)
 {
-	if (state->cycle_over)
-		state->cycle_demand = state->cycle_forced = 0;
-	state->cycle_over = false;
-	if (sample->now >= state->planned_until)
-		state->cycle_demand = walsizer_max(state->cycle_demand, figures->demand);
-	state->cycle_forced = walsizer_max(state->cycle_forced, figures->forced);
+	if (state->cycle.over)
+		state->cycle.demand = state->cycle.forced = 0;
+	state->cycle.over = false;
+	if (sample->now >= state->boost.planned_until)
+		state->cycle.demand = walsizer_max(state->cycle.demand, figures->demand);
+	state->cycle.forced = walsizer_max(state->cycle.forced, figures->forced);
 }
 
 /*
@@ -194,23 +194,23 @@ note_cycle(WalsizerState *state, const WalsizerSample *sample, const WalsizerFig
  * reaches over such a time.
  */
 void
-walsizer_note_window(WalsizerState *state, const WalsizerSample *sample, WalsizerFigures *figures)
+walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample, WalsizerFigures *figures)
 {
-	int64_t		step = sample->settings.timeout / WALSIZER_WINDOW_STEPS;
+	int64_t		step = sample->settings.timeout_ms / WALSIZER_WINDOW_STEPS;
 	uint64_t	lsn = sample->standby ? sample->primary_lsn : sample->write_lsn;
-	bool		begins = sample->standby && state->window_lsn == 0 && lsn != 0;
+	bool		begins = sample->standby && state->window.lsn == 0 && lsn != 0;
 
-	while (state->num_marks > 0 && (begins || lsn < state->window_lsn))
+	while (state->window.number > 0 && (begins || lsn < state->window.lsn))
 		drop_oldest_mark(state);
-	state->window_lsn = lsn;
+	state->window.lsn = lsn;
 	measure_window(state, sample, figures);
-	if (sample->now >= state->planned_until)
-		state->step_demand = walsizer_max(state->step_demand, figures->demand);
+	if (sample->now >= state->boost.planned_until)
+		state->window.step_demand = walsizer_max(state->window.step_demand, figures->demand);
 	if (sample->standby)		/* that one was counted when it was new */
-		figures->demand = walsizer_max(figures->demand, state->primary_demand);
-	note_cycle(state, sample, figures);
-	if (state->num_marks > 0 &&
-		sample->now - mark_at(state, state->num_marks - 1)->ms < step)
+		figures->demand = walsizer_max(figures->demand, state->primary.demand);
+	observe_cycle(state, sample, figures);
+	if (state->window.number > 0 &&
+		sample->now - mark_at(state, state->window.number - 1)->ms < step)
 		return;
 
 	walsizer_add_mark(state, sample->now, lsn, sample->hour);
@@ -220,12 +220,12 @@ walsizer_note_window(WalsizerState *state, const WalsizerSample *sample, Walsize
 int64_t
 walsizer_recent_peak(const WalsizerState *state)
 {
-	int64_t		peak = state->step_demand;
+	int64_t		peak = state->window.step_demand;
 
-	for (int i = 0; i < state->num_marks; i++)
+	for (int i = 0; i < state->window.number; i++)
 	{
 		const WalsizerMark *mark =
-			&state->marks[(state->first_mark + i) % WALSIZER_WINDOW_SLOTS];
+			&state->window.marks[(state->window.first + i) % WALSIZER_WINDOW_SLOTS];
 
 		peak = walsizer_max(peak, mark->demand);
 	}
@@ -237,29 +237,29 @@ walsizer_recent_peak(const WalsizerState *state)
  * newest two, so that a load that has just begun counts in full.
  */
 int64_t
-walsizer_note_rate(WalsizerState *state, const WalsizerSample *sample)
+walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample)
 {
-	int			newest = (state->next_recent + WALSIZER_RECENT_SLOTS - 1) % WALSIZER_RECENT_SLOTS;
-	int			oldest = state->num_recent == WALSIZER_RECENT_SLOTS ? state->next_recent : 0;
+	int			newest = (state->rate.next + WALSIZER_RATE_SLOTS - 1) % WALSIZER_RATE_SLOTS;
+	int			oldest = state->rate.number == WALSIZER_RATE_SLOTS ? state->rate.next : 0;
 	double		rate = 0;
 
-	for (int i = 0; i < 2 && state->num_recent > 0; i++)
+	for (int i = 0; i < 2 && state->rate.number > 0; i++)
 	{
 		int			from = i == 0 ? oldest : newest;
-		int64_t		elapsed = sample->now - state->recent_ms[from];
-		double		wal = (double) walsizer_distance(state->recent_lsn[from], sample->write_lsn);
+		int64_t		elapsed = sample->now - state->rate.ms[from];
+		double		wal = (double) walsizer_distance(state->rate.lsn[from], sample->write_lsn);
 
 		if (elapsed >= RECENT_STEP && wal * 1000.0 / (double) elapsed > rate)
 			rate = wal * 1000.0 / (double) elapsed;
 	}
 
-	if (state->num_recent == 0 || sample->now - state->recent_ms[newest] >= RECENT_STEP)
+	if (state->rate.number == 0 || sample->now - state->rate.ms[newest] >= RECENT_STEP)
 	{
-		state->recent_ms[state->next_recent] = sample->now;
-		state->recent_lsn[state->next_recent] = sample->write_lsn;
-		state->next_recent = (state->next_recent + 1) % WALSIZER_RECENT_SLOTS;
-		if (state->num_recent < WALSIZER_RECENT_SLOTS)
-			state->num_recent++;
+		state->rate.ms[state->rate.next] = sample->now;
+		state->rate.lsn[state->rate.next] = sample->write_lsn;
+		state->rate.next = (state->rate.next + 1) % WALSIZER_RATE_SLOTS;
+		if (state->rate.number < WALSIZER_RATE_SLOTS)
+			state->rate.number++;
 	}
 	return walsizer_to_int64(rate);
 }
@@ -269,13 +269,13 @@ walsizer_note_rate(WalsizerState *state, const WalsizerSample *sample)
  * state file before the server ends.
  */
 void
-walsizer_settle(WalsizerState *state)
+walsizer_remember_window(WalsizerState *state)
 {
-	while (state->num_marks > 0)
+	while (state->window.number > 0)
 		drop_oldest_mark(state);
-	walsizer_remember(state, state->last_hour, state->step_demand,
-					  state->last_settings.timeout);
-	state->step_demand = 0;
+	walsizer_remember(state, state->last.hour, state->window.step_demand,
+					  state->last.settings.timeout_ms);
+	state->window.step_demand = 0;
 }
 
 /*
@@ -287,14 +287,14 @@ void
 walsizer_forget(WalsizerState *state)
 {
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
-		state->peaks[i].hour = 0;
-	for (int i = 0; i < WALSIZER_PACED_INTERVALS; i++)
-		state->paces[i] = 0;
-	state->learned_hour = 0;
-	state->num_marks = 0;
-	state->step_demand = 0;
-	state->primary_demand = 0;
-	state->cycle_demand = state->cycle_forced = 0;
-	state->changed_at = state->last_ms;
-	state->keep_until = 0;
+		state->learned.peaks[i].hour = 0;
+	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
+		state->pace.last[i] = 0;
+	state->learned.hour = 0;
+	state->window.number = 0;
+	state->window.step_demand = 0;
+	state->primary.demand = 0;
+	state->cycle.demand = state->cycle.forced = 0;
+	state->pacing.changed_at = state->last.ms;
+	state->pacing.keep_until = 0;
 }

@@ -13,10 +13,10 @@
 #include "policy/policy.h"
 
 /* No value of max_wal_size is larger, on any platform. */
-#define WALSIZER_LIMIT_MB		INT64_C(2147483647)
+#define WALSIZER_MOST_MB		INT64_C(2147483647)
 
 /* More WAL than this is "very much"; leaves room for sums without overflow. */
-#define WALSIZER_LIMIT_BYTES	(INT64_C(1) << 60)
+#define WALSIZER_MOST_BYTES	(INT64_C(1) << 60)
 
 /* Nothing is left alone for longer than this. */
 #define WALSIZER_MOST_PATIENCE	(INT64_C(300) * 1000)	/* ms */
@@ -49,7 +49,7 @@ walsizer_to_int64(double value)
 {
 	if (!(value > 0))
 		return 0;
-	return value < (double) WALSIZER_LIMIT_BYTES ? (int64_t) value : WALSIZER_LIMIT_BYTES;
+	return value < (double) WALSIZER_MOST_BYTES ? (int64_t) value : WALSIZER_MOST_BYTES;
 }
 
 /* The WAL between two positions; 0 if they are not in that order. */
@@ -58,8 +58,8 @@ walsizer_distance(uint64_t from, uint64_t to)
 {
 	if (to <= from)
 		return 0;
-	return to - from < (uint64_t) WALSIZER_LIMIT_BYTES ?
-		(int64_t) (to - from) : WALSIZER_LIMIT_BYTES;
+	return to - from < (uint64_t) WALSIZER_MOST_BYTES ?
+		(int64_t) (to - from) : WALSIZER_MOST_BYTES;
 }
 
 /*
@@ -76,15 +76,15 @@ walsizer_patience(int64_t timeout)
 static inline int64_t
 walsizer_lead(const WalsizerConfig *config)
 {
-	return walsizer_max(WALSIZER_LEAD_TICKS * config->sample_interval, WALSIZER_LEAD_AT_LEAST);
+	return walsizer_max(WALSIZER_LEAD_TICKS * config->sample_interval_ms, WALSIZER_LEAD_AT_LEAST);
 }
 
-/* Forced checkpoints since primed, whatever the capacity they were forced at. */
+/* Forced checkpoints since primed, whatever the trigger point they were forced at. */
 static inline int64_t
 walsizer_forced_total(const WalsizerState *state)
 {
-	return state->checkpoints[WALSIZER_CAUSE_FORCED] +
-		state->checkpoints[WALSIZER_CAUSE_STALE];
+	return state->checkpoints.total[WALSIZER_CAUSE_FORCED] +
+		state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE];
 }
 
 /*
@@ -109,23 +109,23 @@ extern int64_t walsizer_step_size(const WalsizerState *state, const WalsizerFigu
 								  int64_t size);
 extern bool walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
 								 const WalsizerSample *sample);
-extern void walsizer_note_disk(WalsizerState *state, const WalsizerSample *sample);
+extern void walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample);
 
 /* policy/demand.c */
 extern void walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn,
 							  int64_t hour);
-extern void walsizer_note_window(WalsizerState *state, const WalsizerSample *sample,
+extern void walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
 								 WalsizerFigures *figures);
-extern int64_t walsizer_note_rate(WalsizerState *state, const WalsizerSample *sample);
+extern int64_t walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample);
 extern int64_t walsizer_recent_peak(const WalsizerState *state);
 extern int64_t walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample,
 									int64_t lookback);
 
 /* policy/owner.c */
-extern bool walsizer_note_owner(WalsizerState *state, const WalsizerSample *sample);
-extern bool walsizer_note_edit(WalsizerState *state, const WalsizerSample *sample);
-extern bool walsizer_is_own_raise(const WalsizerState *state, int64_t in_force);
-extern void walsizer_note_boost(WalsizerState *state, const WalsizerSample *sample);
+extern bool walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample);
+extern bool walsizer_observe_edit(WalsizerState *state, const WalsizerSample *sample);
+extern bool walsizer_is_own_raise(const WalsizerState *state, int64_t in_effect_mb);
+extern void walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample);
 extern bool walsizer_boost_is_over(const WalsizerState *state);
 
 /* policy/rules.c */
@@ -156,7 +156,7 @@ extern int64_t walsizer_least_size(const WalsizerState *state,
 								   const WalsizerSettings *settings, int64_t mb);
 extern void walsizer_judge(const WalsizerConfig *config, WalsizerState *state,
 						   const WalsizerSample *sample, WalsizerFigures *figures);
-extern bool walsizer_must_follow_bound(const WalsizerState *state,
+extern bool walsizer_must_follow_limit(const WalsizerState *state,
 									   const WalsizerSample *sample,
 									   const WalsizerFigures *figures, int64_t allowed);
 
@@ -164,7 +164,7 @@ extern bool walsizer_must_follow_bound(const WalsizerState *state,
 extern bool walsizer_sample_valid(const WalsizerSample *sample);
 extern void walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 							 WalsizerFigures *figures);
-extern void walsizer_note_change(WalsizerState *state, const WalsizerSample *sample);
+extern void walsizer_record_change(WalsizerState *state, int64_t now, int64_t in_effect_mb);
 extern void walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
 							   WalsizerDecision *decision);
 

@@ -36,18 +36,18 @@
 int64_t
 walsizer_whole_segments(int64_t mb, const WalsizerSettings *settings)
 {
-	int64_t		segment_mb = settings->segment_size / WALSIZER_MB;
+	int64_t		segment_mb = settings->segment_bytes / WALSIZER_MB;
 
 	return walsizer_max(mb - mb % segment_mb, 2 * segment_mb);
 }
 
 static void
-consider_bound(WalsizerFigures *figures, int64_t limit, WalsizerBound bound)
+consider_bound(WalsizerFigures *figures, int64_t limit, WalsizerLimit bound)
 {
-	if (limit < figures->limit)
+	if (limit < figures->limit_mb)
 	{
-		figures->limit = limit;
-		figures->limit_by = bound;
+		figures->limit_mb = limit;
+		figures->limit_kind = bound;
 	}
 }
 
@@ -76,18 +76,18 @@ bool
 walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
 					 const WalsizerSample *sample)
 {
-	int64_t		elapsed = sample->now - state->looked_at;
-	double		until_next = (double) (elapsed + config->sample_interval);
+	int64_t		elapsed = sample->now - state->disk.looked_at;
+	double		until_next = (double) (elapsed + config->sample_interval_ms);
 	double		own;
 	double		others;
 
-	if (!state->looked || !state->has_disk || sample->evaluate || elapsed < 0 ||
-		elapsed >= LOOK_TICKS * config->sample_interval)
+	if (!state->disk.looked || !state->disk.known || sample->adjust || elapsed < 0 ||
+		elapsed >= LOOK_TICKS * config->sample_interval_ms)
 		return true;
-	own = (double) walsizer_distance(state->looked_lsn, sample->write_lsn) *
+	own = (double) walsizer_distance(state->disk.looked_lsn, sample->write_lsn) *
 		until_next / (double) walsizer_max(elapsed, 1);
-	others = ((double) state->disk_taken[0] + UNSEEN_RATE) * until_next / 1000.0;
-	return own + others >= (double) state->disk_free / NOTICEABLE_PART;
+	others = ((double) state->disk.taken[0] + UNSEEN_RATE) * until_next / 1000.0;
+	return own + others >= (double) state->disk.free / NOTICEABLE_PART;
 }
 
 /*
@@ -95,33 +95,33 @@ walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
  * same look may be kept twice.
  */
 void
-walsizer_note_disk(WalsizerState *state, const WalsizerSample *sample)
+walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		elapsed = sample->now - state->looked_at;
-	int64_t		room = state->disk_free + state->disk_wal + state->disk_held;
+	int64_t		elapsed = sample->now - state->disk.looked_at;
+	int64_t		room = state->disk.free + state->disk.wal + state->disk.held;
 
 	if (!sample->looked)
 		return;
 	if (sample->has_disk)
 	{
-		state->disk_free = walsizer_min(walsizer_max(sample->disk_free, 0), WALSIZER_LIMIT_BYTES);
-		state->disk_wal = walsizer_min(walsizer_max(sample->disk_wal, 0), WALSIZER_LIMIT_BYTES);
-		state->disk_held = walsizer_min(walsizer_max(sample->disk_held, 0), WALSIZER_LIMIT_BYTES);
+		state->disk.free = walsizer_min(walsizer_max(sample->disk_free, 0), WALSIZER_MOST_BYTES);
+		state->disk.wal = walsizer_min(walsizer_max(sample->disk_wal, 0), WALSIZER_MOST_BYTES);
+		state->disk.held = walsizer_min(walsizer_max(sample->disk_held, 0), WALSIZER_MOST_BYTES);
 
 		/* looks that follow each other closely say nothing about a rate */
-		room -= state->disk_free + state->disk_wal + state->disk_held;
-		if (state->has_disk && elapsed != 0)
+		room -= state->disk.free + state->disk.wal + state->disk.held;
+		if (state->disk.known && elapsed != 0)
 		{
-			state->disk_taken[1] = state->disk_taken[0];
-			state->disk_taken[0] =
+			state->disk.taken[1] = state->disk.taken[0];
+			state->disk.taken[0] =
 				walsizer_to_int64((double) room * 1000.0 / (double) walsizer_max(elapsed, 1000));
 		}
-		state->disk_alone = sample->disk_alone;
-		state->has_disk = true;
+		state->disk.alone = sample->disk_alone;
+		state->disk.known = true;
 	}
-	state->looked = true;
-	state->looked_at = sample->now;
-	state->looked_lsn = sample->write_lsn;
+	state->disk.looked = true;
+	state->disk.looked_at = sample->now;
+	state->disk.looked_lsn = sample->write_lsn;
 }
 
 /*
@@ -133,27 +133,27 @@ walsizer_note_disk(WalsizerState *state, const WalsizerSample *sample)
  * with each checkpoint).  The next step comes when this one is filled, and seen.
  * On a volume that holds nothing but our own WAL there is nobody to consider.
  *
- * A size is filled when WAL of (1 + c) times its capacity is there, which is less
+ * A size is filled when WAL of (1 + c) times its trigger point is there, which is less
  * than the size by what rounding to segments took away.
  */
 static int64_t
 step_limit(const WalsizerConfig *config, const WalsizerState *state,
 		   const WalsizerSettings *settings)
 {
-	int64_t		rate = walsizer_min(state->disk_taken[0], state->disk_taken[1]);
+	int64_t		rate = walsizer_min(state->disk.taken[0], state->disk.taken[1]);
 	double		taken = (double) rate * (double) walsizer_lead(config) / 1000.0;
-	int64_t		left = walsizer_to_int64((double) state->disk_free - taken);
+	int64_t		left = walsizer_to_int64((double) state->disk.free - taken);
 	double		spread = 1.0 + settings->completion_target;
-	int64_t		smallest = (int64_t) ((double) settings->segment_size * spread) + 1;
+	int64_t		smallest = (int64_t) ((double) settings->segment_bytes * spread) + 1;
 	int64_t		claim = walsizer_max(left / CLAIMED_PART,
 									 walsizer_min(smallest, left / CLAIMED_BY_SEGMENT));
-	int64_t		segment_mb = settings->segment_size / WALSIZER_MB;
-	int64_t		allowed = (int64_t) ((double) (state->disk_wal + claim) /
-									 (double) settings->segment_size / spread);
+	int64_t		segment_mb = settings->segment_bytes / WALSIZER_MB;
+	int64_t		allowed = (int64_t) ((double) (state->disk.wal + claim) /
+									 (double) settings->segment_bytes / spread);
 	int64_t		segments = (int64_t) ((double) (allowed + 1) * spread) + 1;
 
-	if (state->disk_alone)
-		return WALSIZER_LIMIT_MB;
+	if (state->disk.alone)
+		return WALSIZER_MOST_MB;
 	while (segments > 2 &&
 		   walsizer_checkpoint_segments(segments * segment_mb, settings) > allowed)
 		segments--;
@@ -168,13 +168,13 @@ step_limit(const WalsizerConfig *config, const WalsizerState *state,
 int64_t
 walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, int64_t size)
 {
-	int64_t		least = (int64_t) ((WORTH_RAISING - 1.0) * (double) figures->in_force);
+	int64_t		least = (int64_t) ((WORTH_RAISING - 1.0) * (double) figures->in_effect_mb);
 
-	if (size <= figures->step_limit)
+	if (size <= figures->step_limit_mb)
 		return size;
-	least = walsizer_min(least, state->disk_free / (2 * CLAIMED_PART) / WALSIZER_MB);
-	return figures->step_limit >= figures->in_force + walsizer_max(least, 1) ?
-		figures->step_limit : figures->in_force;
+	least = walsizer_min(least, state->disk.free / (2 * CLAIMED_PART) / WALSIZER_MB);
+	return figures->step_limit_mb >= figures->in_effect_mb + walsizer_max(least, 1) ?
+		figures->step_limit_mb : figures->in_effect_mb;
 }
 
 /*-------------------------------------------------------------------------
@@ -184,7 +184,7 @@ walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, i
 
 /*
  * Find the bounds (MB, in whole segments), and the smallest of them: fills
- * figures->limit, limit_by, disk_limit, step_limit and recovery_limit.
+ * figures->limit_mb, limit_by, disk_limit, step_limit and recovery_limit.
  *
  * Disk: a share of what is free plus what WAL occupies already on behalf of
  * max_wal_size.  Clusters that share a volume and all want more thus come to equal
@@ -195,27 +195,27 @@ void
 walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 					const WalsizerSample *sample, WalsizerFigures *figures)
 {
-	figures->limit = figures->step_limit = WALSIZER_LIMIT_MB;
-	consider_bound(figures, config->max, WALSIZER_BOUND_MAX);
-	if (state->has_disk)
+	figures->limit_mb = figures->step_limit_mb = WALSIZER_MOST_MB;
+	consider_bound(figures, config->max_mb, WALSIZER_LIMIT_MAX);
+	if (state->disk.known)
 	{
-		int64_t		room = state->disk_free + state->disk_wal;
+		int64_t		room = state->disk.free + state->disk.wal;
 
-		figures->disk_limit = walsizer_whole_segments(room / 100 *
+		figures->disk_limit_mb = walsizer_whole_segments(room / 100 *
 													  config->max_disk_percent / WALSIZER_MB,
 													  &sample->settings);
-		figures->step_limit = step_limit(config, state, &sample->settings);
-		consider_bound(figures, figures->disk_limit, WALSIZER_BOUND_DISK);
+		figures->step_limit_mb = step_limit(config, state, &sample->settings);
+		consider_bound(figures, figures->disk_limit_mb, WALSIZER_LIMIT_DISK);
 	}
-	if (config->max_recovery_time > 0)
+	if (config->max_recovery_ms > 0)
 	{
-		double		bytes = config->replay_rate * (double) config->max_recovery_time / 1000.0;
+		double		bytes = config->replay_rate * (double) config->max_recovery_ms / 1000.0;
 
-		figures->recovery_limit = walsizer_whole_segments(walsizer_to_int64(bytes) / WALSIZER_MB,
+		figures->recovery_limit_mb = walsizer_whole_segments(walsizer_to_int64(bytes) / WALSIZER_MB,
 														  &sample->settings);
-		consider_bound(figures, figures->recovery_limit, WALSIZER_BOUND_RECOVERY);
+		consider_bound(figures, figures->recovery_limit_mb, WALSIZER_LIMIT_RECOVERY);
 	}
-	figures->limit = walsizer_whole_segments(figures->limit, &sample->settings);
+	figures->limit_mb = walsizer_whole_segments(figures->limit_mb, &sample->settings);
 }
 
 /*
@@ -225,15 +225,15 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 bool
 walsizer_disk_is_worth_raising(const WalsizerFigures *figures)
 {
-	return (double) figures->disk_limit >= WORTH_RAISING * (double) figures->in_force;
+	return (double) figures->disk_limit_mb >= WORTH_RAISING * (double) figures->in_effect_mb;
 }
 
 /* Would a raise to this size (MB) come to anything within the bounds? */
 bool
 walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
 {
-	if (walsizer_min(size, figures->limit) <= figures->in_force)
+	if (walsizer_min(size, figures->limit_mb) <= figures->in_effect_mb)
 		return false;
-	return size <= figures->limit || figures->limit_by != WALSIZER_BOUND_DISK ||
+	return size <= figures->limit_mb || figures->limit_kind != WALSIZER_LIMIT_DISK ||
 		walsizer_disk_is_worth_raising(figures);
 }

@@ -5,7 +5,7 @@
  *
  *		walsizer 1
  *		system <system identifier>
- *		value <found> <found by ALTER SYSTEM> <own> <configured> <returning>
+ *		value <original> <by ALTER SYSTEM> <own> <configured> <returning>
  *		files <start of the server> <reloaded> <configured> <valid>
  *		boost <size> <until> <size to return to>
  *		replay <bytes> <milliseconds>
@@ -25,6 +25,7 @@
 #include "policy/memory.h"
 
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +87,7 @@ take_word(Reader *reader, const char *word)
 	return true;
 }
 
-/* Take one number and the single space after it, if the line goes on. */
+/* Take one number and the single space after it, if the line continues. */
 static bool
 take_number(Reader *reader, int64_t least, int64_t most, int64_t *number)
 {
@@ -131,20 +132,14 @@ take_unsigned(Reader *reader, int base, uint64_t *number)
 }
 
 static bool
-line_ended(const Reader *reader)
-{
-	return reader->field[0] == '\0';
-}
-
-static bool
 read_value(Reader *reader, WalsizerMemory *memory)
 {
-	return take_number(reader, 0, INT32_MAX, &memory->found) &&
-		take_flag(reader, &memory->found_by_alter_system) &&
-		take_number(reader, 0, INT32_MAX, &memory->own) &&
-		take_number(reader, -1, INT32_MAX, &memory->configured) &&
-		take_number(reader, 0, INT32_MAX, &memory->returning) &&
-		line_ended(reader);
+	return take_number(reader, 0, INT32_MAX, &memory->owner.original_mb) &&
+		take_flag(reader, &memory->owner.original_by_alter_system) &&
+		take_number(reader, 0, INT32_MAX, &memory->owner.own_mb) &&
+		take_number(reader, -1, INT32_MAX, &memory->owner.configured_mb) &&
+		take_number(reader, 0, INT32_MAX, &memory->owner.returning_mb) &&
+		*reader->field == '\0';
 }
 
 static bool
@@ -152,18 +147,18 @@ read_files(Reader *reader, WalsizerMemory *memory)
 {
 	return take_number(reader, INT64_MIN, INT64_MAX, &memory->server_started) &&
 		take_number(reader, INT64_MIN, INT64_MAX, &memory->files_reloaded) &&
-		take_number(reader, 0, INT32_MAX, &memory->files_configured) &&
+		take_number(reader, 0, INT32_MAX, &memory->files_configured_mb) &&
 		take_flag(reader, &memory->files_valid) &&
-		line_ended(reader);
+		*reader->field == '\0';
 }
 
 static bool
 read_boost(Reader *reader, WalsizerMemory *memory)
 {
-	return take_number(reader, 0, INT32_MAX, &memory->boost) &&
+	return take_number(reader, 0, INT32_MAX, &memory->boost_mb) &&
 		take_number(reader, INT64_MIN, INT64_MAX, &memory->boost_until) &&
-		take_number(reader, 0, INT32_MAX, &memory->boost_return) &&
-		line_ended(reader);
+		take_number(reader, 0, INT32_MAX, &memory->boost_return_mb) &&
+		*reader->field == '\0';
 }
 
 static bool
@@ -171,13 +166,13 @@ read_replay(Reader *reader, WalsizerMemory *memory)
 {
 	return take_number(reader, 0, INT64_C(1) << 60, &memory->replay_bytes) &&
 		take_number(reader, 0, INT64_C(1) << 40, &memory->replay_ms) &&
-		line_ended(reader);
+		*reader->field == '\0';
 }
 
 static bool
 read_numbered(Reader *reader, WalsizerMemory *memory)
 {
-	return take_number(reader, 0, INT64_MAX - 1, &memory->last_event) && line_ended(reader);
+	return take_number(reader, 0, INT64_MAX - 1, &memory->last_event) && *reader->field == '\0';
 }
 
 static bool
@@ -187,8 +182,8 @@ read_peak(Reader *reader, WalsizerMemory *memory)
 
 	if (!take_number(reader, 1, INT32_MAX, &peak.hour) ||
 		!take_number(reader, 1, INT64_C(1) << 60, &peak.demand) ||
-		!take_number(reader, 1, INT64_C(1) << 40, &peak.timeout) ||
-		!line_ended(reader))
+		!take_number(reader, 1, INT64_C(1) << 40, &peak.timeout_ms) ||
+		*reader->field != '\0')
 		return false;
 	memory->peaks[peak.hour % WALSIZER_PEAK_SLOTS] = peak;
 	return true;
@@ -205,12 +200,12 @@ read_kind(Reader *reader, WalsizerEvent *event)
 
 	if (!take_number(reader, 0, WALSIZER_REVERT, &action) ||
 		!take_number(reader, 0, WALSIZER_LAST_REASON, &reason) ||
-		!take_number(reader, 0, WALSIZER_BOUND_RECOVERY, &bound) ||
+		!take_number(reader, 0, WALSIZER_LIMIT_RECOVERY, &bound) ||
 		!take_number(reader, 0, WALSIZER_LAST_OUTCOME, &outcome))
 		return false;
 	event->action = (WalsizerAction) action;
 	event->reason = (WalsizerReason) reason;
-	event->bound = (WalsizerBound) bound;
+	event->limited_by = (WalsizerLimit) bound;
 	event->outcome = (WalsizerOutcome) outcome;
 	return true;
 }
@@ -226,17 +221,18 @@ read_event(Reader *reader, WalsizerMemory *memory)
 		!take_number(reader, 1, memory->last_event, &event.number) ||
 		!take_number(reader, INT64_MIN, INT64_MAX, &event.at) ||
 		!read_kind(reader, &event) ||
-		!take_number(reader, 0, INT32_MAX, &event.old_size) ||
-		!take_number(reader, 0, INT32_MAX, &event.wanted) ||
-		!take_number(reader, 0, INT32_MAX, &event.new_size) ||
+		!take_number(reader, 0, INT32_MAX, &event.old_mb) ||
+		!take_number(reader, 0, INT32_MAX, &event.wanted_mb) ||
+		!take_number(reader, 0, INT32_MAX, &event.new_mb) ||
 		!take_number(reader, 0, INT64_MAX, &event.demand) ||
 		!take_number(reader, 0, INT64_MAX, &event.rate) ||
 		!take_number(reader, 0, INT64_MAX, &event.forced) ||
 		!take_number(reader, 0, INT64_MAX, &event.requested) ||
-		!take_number(reader, 0, INT64_C(1) << 40, &event.timeout) ||
+		!take_number(reader, 0, INT64_MAX, &event.timed) ||
+		!take_number(reader, 0, INT64_C(1) << 40, &event.timeout_ms) ||
 		!take_number(reader, 0, 1000000, &millionths) ||
 		!take_flag(reader, &event.standby) ||
-		!take_number(reader, -1, INT64_MAX, &event.followed) ||
+		!take_number(reader, -1, INT64_MAX, &event.forced_after) ||
 		strlen(reader->field) >= sizeof(event.message))
 		return false;
 	if (memory->num_events > 0 &&
@@ -278,7 +274,7 @@ read_heading(Reader *reader, WalsizerMemory *memory, WalsizerMemoryError *error)
 	int64_t		version;
 
 	if (!next_line(reader) || !take_word(reader, "walsizer") ||
-		!take_number(reader, 1, INT32_MAX, &version) || !line_ended(reader))
+		!take_number(reader, 1, INT32_MAX, &version) || *reader->field != '\0')
 		return fail(error, reader, "not a walsizer state file");
 	if (version != WALSIZER_MEMORY_VERSION)
 		return fail(error, reader, "written by another version of walsizer");
@@ -330,39 +326,47 @@ walsizer_memory_parse(const char *text, size_t length, WalsizerMemory *memory,
 	}
 }
 
-/* Append a formatted line; never beyond size, and *length tells if it fitted. */
-#define APPEND(...) \
-	do { \
-		int			n_ = snprintf(text + length, size - length, __VA_ARGS__); \
-\
-		if (n_ < 0 || (size_t) n_ >= size - length) \
-			return 0; \
-		length += (size_t) n_; \
-	} while (0)
-
-/* One event as a line.  Returns its length, 0 if it does not fit. */
-static size_t
-format_event(const WalsizerEvent *event, char *text, size_t size)
+/* The text so far; full when something did not fit. */
+typedef struct Writer
 {
-	size_t		length = 0;
-	size_t		message;
+	char	   *text;
+	size_t		size;
+	size_t		length;
+	bool		full;
+} Writer;
 
-	APPEND("event %" PRId64 " %" PRId64 " %d %d %d %d %" PRId64 " %" PRId64 " %" PRId64,
+static void __attribute__((format(printf, 2, 3)))
+append(Writer *writer, const char *format,...)
+{
+	size_t		left = writer->size - writer->length;
+	va_list		args;
+	int			added;
+
+	va_start(args, format);
+	added = vsnprintf(writer->text + writer->length, left, format, args);
+	va_end(args);
+	if (added < 0 || (size_t) added >= left)
+		writer->full = true;
+	else
+		writer->length += (size_t) added;
+}
+
+static void
+append_event(Writer *writer, const WalsizerEvent *event)
+{
+	append(writer, "event %" PRId64 " %" PRId64 " %d %d %d %d %" PRId64 " %" PRId64 " %" PRId64,
 		   event->number, event->at, (int) event->action, (int) event->reason,
-		   (int) event->bound, (int) event->outcome, event->old_size, event->wanted,
-		   event->new_size);
-	APPEND(" %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %d %d %" PRId64 " ",
-		   event->demand, event->rate, event->forced, event->requested, event->timeout,
-		   (int) (event->completion_target * 1e6 + 0.5), event->standby ? 1 : 0,
-		   event->followed);
-	message = length;
-	APPEND("%s\n", event->message);
+		   (int) event->limited_by, (int) event->outcome, event->old_mb, event->wanted_mb,
+		   event->new_mb);
+	append(writer, " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %d %d %" PRId64 " ",
+		   event->demand, event->rate, event->forced, event->requested, event->timed,
+		   event->timeout_ms, (int) (event->completion_target * 1e6 + 0.5), event->standby,
+		   event->forced_after);
 
 	/* The server's messages may have several lines; ours is one. */
-	for (char *c = text + message; c < text + length - 1; c++)
-		if ((unsigned char) *c < ' ')
-			*c = ' ';
-	return length;
+	for (const char *c = event->message; *c != '\0'; c++)
+		append(writer, "%c", (unsigned char) *c < ' ' ? ' ' : *c);
+	append(writer, "\n");
 }
 
 /*
@@ -372,42 +376,36 @@ format_event(const WalsizerEvent *event, char *text, size_t size)
 size_t
 walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
 {
-	size_t		length = 0;
-	int			lines = 7;
+	const WalsizerOwner *owner = &memory->owner;
+	Writer		writer = {text, size, 0, false};
+	int			lines = 7 + memory->num_events;
 
-	APPEND("walsizer %d\nsystem %" PRIu64 "\n",
+	append(&writer, "walsizer %d\nsystem %" PRIu64 "\n",
 		   WALSIZER_MEMORY_VERSION, memory->system_identifier);
-	APPEND("value %" PRId64 " %d %" PRId64 " %" PRId64 " %" PRId64 "\n",
-		   memory->found, memory->found_by_alter_system ? 1 : 0, memory->own,
-		   memory->configured, memory->returning);
-	APPEND("files %" PRId64 " %" PRId64 " %" PRId64 " %d\n",
-		   memory->server_started, memory->files_reloaded, memory->files_configured,
-		   memory->files_valid ? 1 : 0);
-	APPEND("boost %" PRId64 " %" PRId64 " %" PRId64 "\n",
-		   memory->boost, memory->boost_until, memory->boost_return);
-	APPEND("replay %" PRId64 " %" PRId64 "\n", memory->replay_bytes, memory->replay_ms);
-	APPEND("numbered %" PRId64 "\n", memory->last_event);
+	append(&writer, "value %" PRId64 " %d %" PRId64 " %" PRId64 " %" PRId64 "\n",
+		   owner->original_mb, owner->original_by_alter_system, owner->own_mb,
+		   owner->configured_mb, owner->returning_mb);
+	append(&writer, "files %" PRId64 " %" PRId64 " %" PRId64 " %d\n",
+		   memory->server_started, memory->files_reloaded, memory->files_configured_mb,
+		   memory->files_valid);
+	append(&writer, "boost %" PRId64 " %" PRId64 " %" PRId64 "\n",
+		   memory->boost_mb, memory->boost_until, memory->boost_return_mb);
+	append(&writer, "replay %" PRId64 " %" PRId64 "\n", memory->replay_bytes, memory->replay_ms);
+	append(&writer, "numbered %" PRId64 "\n", memory->last_event);
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 	{
 		const WalsizerPeak *peak = &memory->peaks[i];
 
 		if (peak->hour <= 0)
 			continue;
-		APPEND("peak %" PRId64 " %" PRId64 " %" PRId64 "\n",
-			   peak->hour, peak->demand, peak->timeout);
+		append(&writer, "peak %" PRId64 " %" PRId64 " %" PRId64 "\n",
+			   peak->hour, peak->demand, peak->timeout_ms);
 		lines++;
 	}
 	for (int i = 0; i < memory->num_events; i++)
-	{
-		size_t		added = format_event(&memory->events[i], text + length, size - length);
-
-		if (added == 0)
-			return 0;
-		length += added;
-		lines++;
-	}
-	APPEND("end %d %" PRIx64 "\n", lines, checksum(text, length));
-	return length;
+		append_event(&writer, &memory->events[i]);
+	append(&writer, "end %d %" PRIx64 "\n", lines, checksum(text, writer.length));
+	return writer.full ? 0 : writer.length;
 }
 
 /*-------------------------------------------------------------------------
@@ -420,8 +418,8 @@ void
 walsizer_note_format(const WalsizerNote *note, char *text)
 {
 	snprintf(text, WALSIZER_NOTE_SIZE, "%" PRId64 "MB instead of %" PRId64 "MB%s",
-			 note->written, note->found,
-			 note->found_by_alter_system ? " by ALTER SYSTEM" : "");
+			 note->written_mb, note->original_mb,
+			 note->original_by_alter_system ? " by ALTER SYSTEM" : "");
 }
 
 /* Read it.  A text that we would not have written is none. */
@@ -432,13 +430,13 @@ walsizer_note_parse(const char *text)
 	const WalsizerNote none = {0};
 	char		again[WALSIZER_NOTE_SIZE];
 
-	if (sscanf(text, "%10" SCNd64 "MB instead of %10" SCNd64, &note.written, &note.found) != 2 ||
-		note.written <= 0 || note.written > INT32_MAX ||
-		note.found <= 0 || note.found > INT32_MAX)
+	if (sscanf(text, "%10" SCNd64 "MB instead of %10" SCNd64, &note.written_mb, &note.original_mb) != 2 ||
+		note.written_mb <= 0 || note.written_mb > INT32_MAX ||
+		note.original_mb <= 0 || note.original_mb > INT32_MAX)
 		return none;
 	for (int i = 0; i < 2; i++)
 	{
-		note.found_by_alter_system = i == 1;
+		note.original_by_alter_system = i == 1;
 		walsizer_note_format(&note, again);
 		if (strcmp(text, again) == 0)
 			return note;

@@ -3,8 +3,6 @@
  * policy/memory.h
  *	  What walsizer keeps over restarts, and its form as text.
  *
- * Plain C without a server header, so that the reader can be fuzzed.
- *
  * Portions Copyright (c) 2026, the walsizer developers
  *
  *-------------------------------------------------------------------------
@@ -28,60 +26,44 @@
 /* Most lines that a file can have: heading, peaks, events, end. */
 #define WALSIZER_MEMORY_LINES		(8 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
 
-typedef enum WalsizerOutcome
-{
-	WALSIZER_NOTED = 0,			/* nothing was to be applied */
-	WALSIZER_APPLIED,
-	WALSIZER_DRY_RUN,			/* walsizer.dry_run = on */
-	WALSIZER_FORBIDDEN,			/* not tried: not allowed to write */
-	WALSIZER_OVERRIDDEN,		/* something outranks our value */
-	WALSIZER_REFUSED,			/* written; the reload was refused, or is late */
-	WALSIZER_FAILED,			/* ALTER SYSTEM raised an error */
-} WalsizerOutcome;
-#define WALSIZER_LAST_OUTCOME		WALSIZER_FAILED
-
-/* One adjustment.  Sizes in MB, WAL in bytes, timeout in ms. */
+/* One adjustment; the figures are those of the decision. */
 typedef struct WalsizerEvent
 {
 	int64_t		number;			/* counts up from 1 */
 	int64_t		at;				/* a TimestampTz */
 	WalsizerAction action;
 	WalsizerReason reason;
-	WalsizerBound bound;
+	WalsizerLimit limited_by;
 	WalsizerOutcome outcome;
-	int64_t		old_size;
-	int64_t		wanted;
-	int64_t		new_size;
+	int64_t		old_mb;
+	int64_t		wanted_mb;
+	int64_t		new_mb;
 	int64_t		demand;
-	int64_t		rate;			/* bytes per second */
-	int64_t		forced;			/* in the window before */
+	int64_t		rate;
+	int64_t		forced;			/* in the window before, like the next two */
 	int64_t		requested;
-	int64_t		timeout;
+	int64_t		timed;
+	int64_t		timeout_ms;
 	double		completion_target;
 	bool		standby;
-	int64_t		followed;		/* forced in the first timeout after; -1: not
-								 * over yet */
+	int64_t		forced_after;	/* in the first timeout after; -1: not over yet */
 	char		message[WALSIZER_MESSAGE_SIZE];
 } WalsizerEvent;
 
 typedef struct WalsizerMemory
 {
 	uint64_t	system_identifier;
-	int64_t		found;			/* MB; see WalsizerState */
-	bool		found_by_alter_system;
-	int64_t		own;
-	int64_t		configured;
-	int64_t		returning;
+	WalsizerOwner owner;
 
 	/* what the files said as of that reload; see WalsizerShared */
 	int64_t		server_started; /* a TimestampTz, like the next */
 	int64_t		files_reloaded;
-	int64_t		files_configured;
+	int64_t		files_configured_mb;
 	bool		files_valid;
 
-	int64_t		boost;			/* MB, 0: no planned load */
+	int64_t		boost_mb;		/* 0: no planned load */
 	int64_t		boost_until;	/* a TimestampTz */
-	int64_t		boost_return;	/* MB, see WalsizerState */
+	int64_t		boost_return_mb;
 	int64_t		replay_bytes;	/* WAL of the last crash recovery ... */
 	int64_t		replay_ms;		/* ... and its time; 0: there was none */
 	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];	/* hour 0: unused */

@@ -22,7 +22,7 @@
 #define TIMER_SLACK			2000	/* ms */
 
 /*
- * After so many whole intervals in which nothing acted upon an old capacity,
+ * After so many whole intervals in which nothing acted upon an old trigger_point,
  * nothing does any more.
  */
 #define STALE_INTERVALS		3
@@ -48,7 +48,7 @@ int64_t
 walsizer_checkpoint_segments(int64_t max_wal_size_mb,
 							 const WalsizerSettings *settings)
 {
-	int64_t		segments = max_wal_size_mb / (settings->segment_size / WALSIZER_MB);
+	int64_t		segments = max_wal_size_mb / (settings->segment_bytes / WALSIZER_MB);
 	double		target = (double) segments / (1.0 + settings->completion_target);
 
 	return walsizer_max(1, (int64_t) target);
@@ -59,10 +59,10 @@ walsizer_checkpoint_segments(int64_t max_wal_size_mb,
  * at which a checkpoint is forced.
  */
 int64_t
-walsizer_capacity(int64_t max_wal_size_mb, const WalsizerSettings *settings)
+walsizer_trigger_point(int64_t max_wal_size_mb, const WalsizerSettings *settings)
 {
 	return walsizer_checkpoint_segments(max_wal_size_mb, settings) *
-		settings->segment_size;
+		settings->segment_bytes;
 }
 
 /*
@@ -78,10 +78,10 @@ walsizer_capacity(int64_t max_wal_size_mb, const WalsizerSettings *settings)
 int64_t
 walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *settings)
 {
-	int64_t		segment_mb = settings->segment_size / WALSIZER_MB;
-	int64_t		most = WALSIZER_LIMIT_MB / segment_mb;
-	int64_t		wal = walsizer_min(walsizer_max(wal_bytes, 0), WALSIZER_LIMIT_BYTES);
-	int64_t		needed = (wal + settings->segment_size - 1) / settings->segment_size + 1;
+	int64_t		segment_mb = settings->segment_bytes / WALSIZER_MB;
+	int64_t		most = WALSIZER_MOST_MB / segment_mb;
+	int64_t		wal = walsizer_min(walsizer_max(wal_bytes, 0), WALSIZER_MOST_BYTES);
+	int64_t		needed = (wal + settings->segment_bytes - 1) / settings->segment_bytes + 1;
 	int64_t		segments;
 
 	if (needed >= most)
@@ -104,13 +104,13 @@ walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *settings)
 static bool
 settings_valid(const WalsizerSettings *settings)
 {
-	int64_t		size = settings->segment_size;
+	int64_t		size = settings->segment_bytes;
 
 	return size >= WALSIZER_MB && size <= 1024 * WALSIZER_MB &&
 		(size & (size - 1)) == 0 &&
-		settings->max_wal_size > 0 && settings->max_wal_size <= WALSIZER_LIMIT_MB &&
+		settings->max_wal_size_mb > 0 && settings->max_wal_size_mb <= WALSIZER_MOST_MB &&
 		settings->completion_target >= 0.0 && settings->completion_target <= 1.0 &&
-		settings->timeout > 0 && settings->timeout <= WALSIZER_LIMIT_MB * 1000;
+		settings->timeout_ms > 0 && settings->timeout_ms <= WALSIZER_MOST_MB * 1000;
 }
 
 /*
@@ -122,11 +122,11 @@ static bool
 sample_continues(const WalsizerState *state, const WalsizerSample *sample)
 {
 	return state->primed &&
-		sample->now >= state->last_ms &&
-		sample->write_lsn >= state->last_lsn &&
-		sample->redo_lsn >= state->last_redo &&
-		sample->standby == state->was_standby &&
-		sample->settings.segment_size == state->last_settings.segment_size;
+		sample->now >= state->last.ms &&
+		sample->write_lsn >= state->last.lsn &&
+		sample->redo_lsn >= state->last.redo &&
+		sample->standby == state->last.standby &&
+		sample->settings.segment_bytes == state->last.settings.segment_bytes;
 }
 
 /*-------------------------------------------------------------------------
@@ -148,85 +148,85 @@ counter_progress(int64_t before, int64_t now, bool reset)
  * correct the clock.
  */
 static void
-note_clock(WalsizerState *state, const WalsizerSample *sample)
+observe_clock(WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		elapsed = sample->now - state->last_ms;
-	int64_t		jumped = sample->hour - state->last_hour;
+	int64_t		elapsed = sample->now - state->last.ms;
+	int64_t		jumped = sample->hour - state->last.hour;
 
 	if (jumped < 0 || jumped > elapsed / HOUR_MS + 1)
-		state->keep_until = sample->now + WALSIZER_KEEP_RAISE;
+		state->pacing.keep_until = sample->now + WALSIZER_KEEP_RAISE;
 }
 
 /*
- * The smallest capacity that some process may have acted upon.  A statement
+ * The smallest trigger point that some process may have acted upon.  A statement
  * keeps the max_wal_size with which it began, so after a raise the smaller
- * capacity lives on in it (server: PostgresMain rereads the configuration
+ * trigger point lives on in it (server: PostgresMain rereads the configuration
  * between commands only).  A lowering has no such effect to explain.
  */
 static void
-note_settings(WalsizerState *state, const WalsizerSample *sample)
+observe_settings(WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		before = walsizer_capacity(state->last_settings.max_wal_size,
-										   &state->last_settings);
-	int64_t		now = walsizer_capacity(sample->settings.max_wal_size, &sample->settings);
+	int64_t		before = walsizer_trigger_point(state->last.settings.max_wal_size_mb,
+										   &state->last.settings);
+	int64_t		now = walsizer_trigger_point(sample->settings.max_wal_size_mb, &sample->settings);
 
 	/* What was measured with the old timeout is kept apart. */
-	if (sample->settings.timeout != state->last_settings.timeout && state->num_marks > 0)
-		walsizer_add_mark(state, state->last_ms, state->window_lsn, state->last_hour);
+	if (sample->settings.timeout_ms != state->last.settings.timeout_ms && state->window.number > 0)
+		walsizer_add_mark(state, state->last.ms, state->window.lsn, state->last.hour);
 
 	if (now > before)
 	{
-		state->stale_capacity = state->stale_capacity > 0 ?
-			walsizer_min(state->stale_capacity, before) : before;
-		state->stale_quiet = 0;
+		state->checkpoints.old_trigger_point = state->checkpoints.old_trigger_point > 0 ?
+			walsizer_min(state->checkpoints.old_trigger_point, before) : before;
+		state->checkpoints.quiet_intervals = 0;
 	}
-	else if (state->stale_capacity >= now)
-		state->stale_capacity = 0;
+	else if (state->checkpoints.old_trigger_point >= now)
+		state->checkpoints.old_trigger_point = 0;
 }
 
 /*
  * What started the checkpoint that moved the redo pointer?  Forced by WAL if,
- * counted from the segment of the old redo pointer, the capacity was used up:
+ * counted from the segment of the old redo pointer, the trigger point was used up:
  * that is the server's own test (XLogCheckpointNeeded in xlog.c), and it is
- * made before the redo pointer moves.  Where the capacity has just changed,
+ * made before the redo pointer moves.  Where the trigger point has just changed,
  * the smaller one counts.
  */
 static WalsizerCause
 checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		segment = sample->settings.segment_size;
-	int64_t		moved = walsizer_distance(state->last_redo - state->last_redo % (uint64_t) segment,
+	int64_t		segment = sample->settings.segment_bytes;
+	int64_t		moved = walsizer_distance(state->last.redo - state->last.redo % (uint64_t) segment,
 										  sample->redo_lsn);
-	int64_t		capacity = walsizer_capacity(sample->settings.max_wal_size,
+	int64_t		trigger_point = walsizer_trigger_point(sample->settings.max_wal_size_mb,
 											 &sample->settings);
-	int64_t		before = walsizer_capacity(state->last_settings.max_wal_size,
-										   &state->last_settings);
-	int64_t		slack = TIMER_SLACK + sample->now - state->last_ms;
-	bool		due = sample->now - state->timer_start + slack >= sample->settings.timeout;
+	int64_t		before = walsizer_trigger_point(state->last.settings.max_wal_size_mb,
+										   &state->last.settings);
+	int64_t		slack = TIMER_SLACK + sample->now - state->last.ms;
+	bool		due = sample->now - state->checkpoints.timer_start + slack >= sample->settings.timeout_ms;
 
-	if (moved >= walsizer_min(capacity, before))
+	if (moved >= walsizer_min(trigger_point, before))
 		return WALSIZER_CAUSE_FORCED;
 	if (due)
 		return WALSIZER_CAUSE_TIMED;
-	if (state->stale_capacity > 0 && moved >= state->stale_capacity)
-		return WALSIZER_CAUSE_STALE;
+	if (state->checkpoints.old_trigger_point > 0 && moved >= state->checkpoints.old_trigger_point)
+		return WALSIZER_CAUSE_OLD_VALUE;
 	return WALSIZER_CAUSE_OTHER;
 }
 
 /*
- * Does a statement still use the old capacity?  A process tests it only when it
+ * Does a statement still use the old trigger point?  A process tests it only when it
  * is the one that fills a segment, and others fill most of them, the WAL writer
  * first.  So one interval that ran to its end proves nothing, but several do.
  */
 static void
-note_stale(WalsizerState *state, const WalsizerSample *sample, WalsizerCause cause)
+observe_old_value(WalsizerState *state, const WalsizerSample *sample, WalsizerCause cause)
 {
-	if (cause == WALSIZER_CAUSE_STALE)
-		state->stale_quiet = 0;
+	if (cause == WALSIZER_CAUSE_OLD_VALUE)
+		state->checkpoints.quiet_intervals = 0;
 	else if (cause == WALSIZER_CAUSE_TIMED &&
-			 walsizer_distance(state->last_redo, sample->redo_lsn) >= state->stale_capacity &&
-			 ++state->stale_quiet >= STALE_INTERVALS)
-		state->stale_capacity = 0;
+			 walsizer_distance(state->last.redo, sample->redo_lsn) >= state->checkpoints.old_trigger_point &&
+			 ++state->checkpoints.quiet_intervals >= STALE_INTERVALS)
+		state->checkpoints.old_trigger_point = 0;
 }
 
 /*
@@ -236,13 +236,13 @@ note_stale(WalsizerState *state, const WalsizerSample *sample, WalsizerCause cau
 static int64_t
 redo_moved(const WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		elapsed = sample->now - state->last_ms;
-	double		wal = (double) walsizer_distance(state->last_lsn, sample->write_lsn);
-	double		before = (double) walsizer_distance(state->last_lsn, sample->redo_lsn);
+	int64_t		elapsed = sample->now - state->last.ms;
+	double		wal = (double) walsizer_distance(state->last.lsn, sample->write_lsn);
+	double		before = (double) walsizer_distance(state->last.lsn, sample->redo_lsn);
 
 	if (wal <= 0 || before >= wal)
 		return sample->now;
-	return state->last_ms + walsizer_min(elapsed, (int64_t) ((double) elapsed * (before / wal)));
+	return state->last.ms + walsizer_min(elapsed, (int64_t) ((double) elapsed * (before / wal)));
 }
 
 /*
@@ -254,35 +254,35 @@ redo_moved(const WalsizerState *state, const WalsizerSample *sample)
  * since the redo pointer, or too little for the timer to matter.
  */
 static void
-note_checkpoints(WalsizerState *state, const WalsizerSample *sample)
+observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		requested = counter_progress(state->last_requested, sample->requested,
+	int64_t		requested = counter_progress(state->last.requested, sample->requested,
 											 sample->counters_reset);
-	int64_t		timed = counter_progress(state->last_timed, sample->timed,
+	int64_t		timed = counter_progress(state->last.timed, sample->timed,
 										 sample->counters_reset);
 
-	state->requested_total = walsizer_min(state->requested_total + requested, LIMIT_COUNT);
+	state->checkpoints.requested = walsizer_min(state->checkpoints.requested + requested, LIMIT_COUNT);
 
-	if (sample->redo_lsn != state->last_redo)
+	if (sample->redo_lsn != state->last.redo)
 	{
 		WalsizerCause cause = checkpoint_cause(state, sample);
 
-		state->checkpoints[cause]++;
-		state->redo_moved = redo_moved(state, sample);
-		state->timer_start = state->redo_moved;
+		state->checkpoints.total[cause]++;
+		state->checkpoints.redo_moved = redo_moved(state, sample);
+		state->checkpoints.timer_start = state->checkpoints.redo_moved;
 
 		/* Intervals that were cut short say nothing about whole ones. */
 		if (cause == WALSIZER_CAUSE_TIMED)
 		{
-			state->paces[state->next_pace] = state->pace;
-			state->next_pace = (state->next_pace + 1) % WALSIZER_PACED_INTERVALS;
+			state->pace.last[state->pace.next] = state->pace.running;
+			state->pace.next = (state->pace.next + 1) % WALSIZER_PACE_SLOTS;
 		}
-		state->pace = 0;
+		state->pace.running = 0;
 
-		note_stale(state, sample, cause);
+		observe_old_value(state, sample, cause);
 	}
 	else if (timed > 0 && walsizer_distance(sample->redo_lsn, sample->write_lsn) < NOTHING_WRITTEN)
-		state->timer_start = sample->now;
+		state->checkpoints.timer_start = sample->now;
 }
 
 /*
@@ -294,9 +294,9 @@ note_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 static int64_t
 until_timed(const WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		timeout = sample->settings.timeout;
-	int64_t		elapsed = sample->now - state->timer_start;
-	int64_t		slack = TIMER_SLACK + sample->now - state->last_ms;
+	int64_t		timeout = sample->settings.timeout_ms;
+	int64_t		elapsed = sample->now - state->checkpoints.timer_start;
+	int64_t		slack = TIMER_SLACK + sample->now - state->last.ms;
 
 	if (elapsed < timeout)
 		return timeout - elapsed;
@@ -317,32 +317,32 @@ until_timed(const WalsizerState *state, const WalsizerSample *sample)
  * primary makes no checkpoints; the burst after that is seen in the window only.
  */
 static void
-note_primary(WalsizerState *state, const WalsizerSample *sample)
+observe_primary(WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		timeout = sample->settings.timeout;
-	int64_t		wal = walsizer_distance(state->primary_redo, sample->primary_redo);
+	int64_t		timeout = sample->settings.timeout_ms;
+	int64_t		wal = walsizer_distance(state->primary.redo, sample->primary_redo);
 	int64_t		elapsed;
 
 	if (sample->primary_time <= 0 || sample->primary_time >= LIMIT_COUNT / 1000)
 		return;
-	elapsed = (sample->primary_time - state->primary_time) * 1000;
-	if (state->primary_time > 0 && elapsed >= 0 &&
-		sample->primary_redo >= state->primary_redo)
+	elapsed = (sample->primary_time - state->primary.time) * 1000;
+	if (state->primary.time > 0 && elapsed >= 0 &&
+		sample->primary_redo >= state->primary.redo)
 	{
 		if (elapsed < timeout - timeout / 4)
 			return;
-		state->primary_demand = walsizer_to_int64((double) wal * ((double) timeout /
+		state->primary.demand = walsizer_to_int64((double) wal * ((double) timeout /
 																  (double) elapsed));
-		if (sample->now >= state->planned_until)
-			state->step_demand = walsizer_max(state->step_demand, state->primary_demand);
+		if (sample->now >= state->boost.planned_until)
+			state->window.step_demand = walsizer_max(state->window.step_demand, state->primary.demand);
 	}
-	state->primary_redo = sample->primary_redo;
-	state->primary_time = sample->primary_time;
+	state->primary.redo = sample->primary_redo;
+	state->primary.time = sample->primary_time;
 }
 
 /*
- * How much capacity would let time, not WAL, pace the checkpoint that writes
- * since the redo pointer moved: the server compares WAL / capacity with
+ * How much trigger point would let time, not WAL, pace the checkpoint that writes
+ * since the redo pointer moved: the server compares WAL / trigger point with
  * time / checkpoint_timeout (IsCheckpointOnSchedule in checkpointer.c).  Page
  * images come right after the redo pointer, so this can be much more than W.
  * The first tenth is not worth its price.
@@ -351,19 +351,19 @@ note_primary(WalsizerState *state, const WalsizerSample *sample)
  * is the nature of the load, what happens in one may be chance.
  */
 static int64_t
-note_pace(WalsizerState *state, const WalsizerSample *sample)
+observe_pace(WalsizerState *state, const WalsizerSample *sample)
 {
-	double		timeout = (double) sample->settings.timeout;
-	double		elapsed = (double) (sample->now - state->redo_moved);
+	double		timeout = (double) sample->settings.timeout_ms;
+	double		elapsed = (double) (sample->now - state->checkpoints.redo_moved);
 	double		writing = sample->settings.completion_target * timeout;
-	int64_t		pace = WALSIZER_LIMIT_BYTES;
+	int64_t		pace = WALSIZER_MOST_BYTES;
 
 	if (elapsed > 0 && elapsed >= 0.1 * writing && elapsed <= writing)
-		state->pace = walsizer_max(state->pace,
+		state->pace.running = walsizer_max(state->pace.running,
 								   walsizer_to_int64((double) walsizer_distance(sample->redo_lsn, sample->write_lsn) *
 													 (timeout / elapsed)));
-	for (int i = 0; i < WALSIZER_PACED_INTERVALS; i++)
-		pace = walsizer_min(pace, state->paces[i]);
+	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
+		pace = walsizer_min(pace, state->pace.last[i]);
 	return pace;
 }
 
@@ -372,21 +372,21 @@ note_pace(WalsizerState *state, const WalsizerSample *sample)
  *-------------------------------------------------------------------------
  */
 
-/* This size (MB) has just been seen in force for the first time. */
+/* This size (MB) has just (ms) been seen in effect for the first time. */
 void
-walsizer_note_change(WalsizerState *state, const WalsizerSample *sample)
+walsizer_record_change(WalsizerState *state, int64_t now, int64_t in_effect_mb)
 {
 	WalsizerChange *change;
 
-	if (state->num_changes == WALSIZER_CHANGE_SLOTS)
+	if (state->changes.number == WALSIZER_CHANGE_SLOTS)
 	{
-		for (int i = 1; i < state->num_changes; i++)
-			state->changes[i - 1] = state->changes[i];
-		state->num_changes--;
+		for (int i = 1; i < state->changes.number; i++)
+			state->changes.list[i - 1] = state->changes.list[i];
+		state->changes.number--;
 	}
-	change = &state->changes[state->num_changes++];
-	change->ms = sample->now;
-	change->size = sample->settings.max_wal_size;
+	change = &state->changes.list[state->changes.number++];
+	change->ms = now;
+	change->size_mb = in_effect_mb;
 	change->forced = walsizer_forced_total(state);
 }
 
@@ -395,16 +395,16 @@ void
 walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
 				   WalsizerDecision *decision)
 {
-	const WalsizerChange *oldest = &state->changes[0];
+	const WalsizerChange *oldest = &state->changes.list[0];
 
-	if (state->num_changes == 0 || sample->now - oldest->ms < sample->settings.timeout)
+	if (state->changes.number == 0 || sample->now - oldest->ms < sample->settings.timeout_ms)
 		return;
 	decision->followed = true;
-	decision->followed_size = oldest->size;
+	decision->followed_mb = oldest->size_mb;
 	decision->followed_forced = walsizer_forced_total(state) - oldest->forced;
-	for (int i = 1; i < state->num_changes; i++)
-		state->changes[i - 1] = state->changes[i];
-	state->num_changes--;
+	for (int i = 1; i < state->changes.number; i++)
+		state->changes.list[i - 1] = state->changes.list[i];
+	state->changes.number--;
 }
 
 /*-------------------------------------------------------------------------
@@ -416,40 +416,40 @@ walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
 static void
 prime(WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		age = walsizer_max(0, sample->checkpoint_age) % sample->settings.timeout;
+	int64_t		age = walsizer_max(0, sample->checkpoint_age) % sample->settings.timeout_ms;
 
-	walsizer_settle(state);
+	walsizer_remember_window(state);
 	state->primed = true;
-	state->timer_start = sample->now - walsizer_min(age, sample->now);
-	state->redo_moved = state->timer_start;
-	state->stale_capacity = 0;
-	state->stale_quiet = 0;
-	state->pace = 0;
-	for (int i = 0; i < WALSIZER_PACED_INTERVALS; i++)
-		state->paces[i] = 0;
-	state->num_changes = 0;
-	state->step_demand = 0;
-	state->first_mark = 0;
-	state->next_recent = 0;
-	state->num_recent = 0;
-	state->cycle_start = sample->now;
-	state->cycle_over = false;
-	state->cycle_demand = state->cycle_forced = 0;
-	state->window_lsn = 0;
-	state->settle_until = 0;
-	state->planned_until = 0;
-	state->tried = 0;
-	state->edit_tried = 0;
-	state->changed_at = sample->now;
-	state->raise_not_before = 0;
-	state->keep_until = sample->now + WALSIZER_KEEP_RAISE;
-	state->lower_due = false;
+	state->checkpoints.timer_start = sample->now - walsizer_min(age, sample->now);
+	state->checkpoints.redo_moved = state->checkpoints.timer_start;
+	state->checkpoints.old_trigger_point = 0;
+	state->checkpoints.quiet_intervals = 0;
+	state->pace.running = 0;
+	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
+		state->pace.last[i] = 0;
+	state->changes.number = 0;
+	state->window.step_demand = 0;
+	state->window.first = 0;
+	state->rate.next = 0;
+	state->rate.number = 0;
+	state->cycle.start = sample->now;
+	state->cycle.over = false;
+	state->cycle.demand = state->cycle.forced = 0;
+	state->window.lsn = 0;
+	state->pacing.leave_alone_until = 0;
+	state->boost.planned_until = 0;
+	state->pacing.tried_mb = 0;
+	state->pacing.edit_tried_mb = 0;
+	state->pacing.changed_at = sample->now;
+	state->pacing.raise_not_before = 0;
+	state->pacing.keep_until = sample->now + WALSIZER_KEEP_RAISE;
+	state->pacing.lower_due = false;
 
 	/* The interval under way began with a known position at a known time. */
 	if (!sample->standby &&
-		state->timer_start < sample->now && sample->redo_lsn <= sample->write_lsn &&
-		sample->checkpoint_age < sample->settings.timeout)
-		walsizer_add_mark(state, state->timer_start, sample->redo_lsn, sample->hour);
+		state->checkpoints.timer_start < sample->now && sample->redo_lsn <= sample->write_lsn &&
+		sample->checkpoint_age < sample->settings.timeout_ms)
+		walsizer_add_mark(state, state->checkpoints.timer_start, sample->redo_lsn, sample->hour);
 }
 
 /* Is the sample one that arithmetic can be done with? */
@@ -473,43 +473,43 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 {
 	const WalsizerSettings *settings = &sample->settings;
 	uint64_t	redo_segment = sample->redo_lsn -
-		sample->redo_lsn % (uint64_t) settings->segment_size;
+		sample->redo_lsn % (uint64_t) settings->segment_bytes;
 
 	if (!sample_continues(state, sample))
 		prime(state, sample);
 	else
 	{
-		note_clock(state, sample);
-		note_settings(state, sample);
-		note_checkpoints(state, sample);
+		observe_clock(state, sample);
+		observe_settings(state, sample);
+		observe_checkpoints(state, sample);
 	}
 
 	if (sample->standby)
-		note_primary(state, sample);
+		observe_primary(state, sample);
 
-	figures->in_force = settings->max_wal_size;
-	figures->capacity = walsizer_capacity(settings->max_wal_size, settings);
+	figures->in_effect_mb = settings->max_wal_size_mb;
+	figures->trigger_point = walsizer_trigger_point(settings->max_wal_size_mb, settings);
 	figures->used = walsizer_distance(redo_segment, sample->write_lsn);
-	figures->rate = walsizer_note_rate(state, sample);
-	figures->until_timed = until_timed(state, sample);
-	figures->pace = note_pace(state, sample);
-	figures->projected = walsizer_min(WALSIZER_LIMIT_BYTES, figures->used +
+	figures->rate = walsizer_observe_rate(state, sample);
+	figures->until_timed_ms = until_timed(state, sample);
+	figures->pace = observe_pace(state, sample);
+	figures->projected = walsizer_min(WALSIZER_MOST_BYTES, figures->used +
 									  walsizer_to_int64((double) figures->rate *
-														((double) figures->until_timed / 1000.0)));
-	figures->until_forced = -1;
+														((double) figures->until_timed_ms / 1000.0)));
+	figures->until_forced_ms = -1;
 	if (figures->rate > 0)
-		figures->until_forced =
-			walsizer_to_int64((double) walsizer_max(0, figures->capacity - figures->used) *
+		figures->until_forced_ms =
+			walsizer_to_int64((double) walsizer_max(0, figures->trigger_point - figures->used) *
 							  1000.0 / (double) figures->rate);
 
-	state->last_ms = sample->now;
-	state->last_hour = sample->hour;
-	state->last_lsn = sample->write_lsn;
-	state->last_redo = sample->redo_lsn;
-	state->last_requested = sample->requested;
-	state->last_timed = sample->timed;
-	state->was_standby = sample->standby;
-	state->last_settings = *settings;
+	state->last.ms = sample->now;
+	state->last.hour = sample->hour;
+	state->last.lsn = sample->write_lsn;
+	state->last.redo = sample->redo_lsn;
+	state->last.requested = sample->requested;
+	state->last.timed = sample->timed;
+	state->last.standby = sample->standby;
+	state->last.settings = *settings;
 
-	walsizer_note_window(state, sample, figures);
+	walsizer_observe_window(state, sample, figures);
 }

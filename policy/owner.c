@@ -12,39 +12,37 @@
  */
 #include "policy/internal.h"
 
-/* Take the value in force for the administrator's. */
+/* Take the value in effect for the administrator's. */
 static void
 adopt(WalsizerState *state, const WalsizerSample *sample)
 {
-	state->found = sample->settings.max_wal_size;
-	state->found_by_alter_system = sample->alter_system;
-	state->configured = sample->configured;
-	state->own = 0;
-	state->tried = 0;
-	state->returning = 0;
-	state->boost_return = 0;
+	state->owner.original_mb = sample->settings.max_wal_size_mb;
+	state->owner.original_by_alter_system = sample->alter_system;
+	state->owner.configured_mb = sample->configured_mb;
+	state->owner.own_mb = 0;
+	state->pacing.tried_mb = 0;
+	state->owner.returning_mb = 0;
+	state->boost.return_mb = 0;
 }
 
 /*
- * A value that we wrote is in effect, as sample->settings says.  To be called as
- * soon as that is known: a change by an administrator that comes before the next
+ * A value (MB) that we wrote is in effect now (ms).  To be called as soon as that
+ * is known: a change by an administrator that comes before the next
  * sample is to be seen as one.
  */
 void
-walsizer_took_effect(WalsizerState *state, const WalsizerSample *sample)
+walsizer_took_effect(WalsizerState *state, int64_t now, int64_t in_effect_mb)
 {
-	int64_t		in_force = sample->settings.max_wal_size;
-
-	if (in_force == state->tried)
-		state->tried = 0;
-	if (state->own == in_force)
+	if (in_effect_mb == state->pacing.tried_mb)
+		state->pacing.tried_mb = 0;
+	if (state->owner.own_mb == in_effect_mb)
 		return;
-	if (in_force > state->own)
-		state->keep_until = sample->now + WALSIZER_KEEP_RAISE;
-	state->changed_at = sample->now;
-	walsizer_note_change(state, sample);
-	state->own = in_force;
-	state->returning = 0;
+	if (in_effect_mb > state->owner.own_mb)
+		state->pacing.keep_until = now + WALSIZER_KEEP_RAISE;
+	state->pacing.changed_at = now;
+	walsizer_record_change(state, now, in_effect_mb);
+	state->owner.own_mb = in_effect_mb;
+	state->owner.returning_mb = 0;
 }
 
 /*
@@ -56,11 +54,11 @@ walsizer_took_effect(WalsizerState *state, const WalsizerSample *sample)
 static void
 recognize(WalsizerState *state, const WalsizerSample *sample)
 {
-	if (state->found == 0)
-		state->configured = sample->configured;
-	state->found = sample->note.found;
-	state->found_by_alter_system = sample->note.found_by_alter_system;
-	walsizer_took_effect(state, sample);
+	if (state->owner.original_mb == 0)
+		state->owner.configured_mb = sample->configured_mb;
+	state->owner.original_mb = sample->note.original_mb;
+	state->owner.original_by_alter_system = sample->note.original_by_alter_system;
+	walsizer_took_effect(state, sample->now, sample->settings.max_wal_size_mb);
 }
 
 /*
@@ -71,38 +69,38 @@ recognize(WalsizerState *state, const WalsizerSample *sample)
  * there is no note that speaks of it.
  */
 bool
-walsizer_note_owner(WalsizerState *state, const WalsizerSample *sample)
+walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		in_force = sample->settings.max_wal_size;
+	int64_t		in_effect_mb = sample->settings.max_wal_size_mb;
 
-	if (in_force == state->tried)
-		state->tried = 0;
-	if (sample->note.found > 0 && sample->note.written == in_force)
+	if (in_effect_mb == state->pacing.tried_mb)
+		state->pacing.tried_mb = 0;
+	if (sample->note.original_mb > 0 && sample->note.written_mb == in_effect_mb)
 	{
 		recognize(state, sample);
 		return false;
 	}
-	if (state->found == 0)
+	if (state->owner.original_mb == 0)
 	{
 		adopt(state, sample);
 		return false;
 	}
-	if (state->returning != 0 && in_force == state->returning)
+	if (state->owner.returning_mb != 0 && in_effect_mb == state->owner.returning_mb)
 	{
-		walsizer_given_back(state, in_force);
+		walsizer_original_is_back(state, in_effect_mb);
 		return false;
 	}
-	if (in_force == state->found && state->own == 0)
+	if (in_effect_mb == state->owner.original_mb && state->owner.own_mb == 0)
 	{
 		/* The value may have moved from one file to another. */
-		state->found_by_alter_system = sample->alter_system;
+		state->owner.original_by_alter_system = sample->alter_system;
 		return false;
 	}
 
 	adopt(state, sample);
-	state->settle_until = sample->now + walsizer_patience(sample->settings.timeout);
-	state->changed_at = sample->now;
-	walsizer_note_change(state, sample);
+	state->pacing.leave_alone_until = sample->now + walsizer_patience(sample->settings.timeout_ms);
+	state->pacing.changed_at = sample->now;
+	walsizer_record_change(state, sample->now, in_effect_mb);
 	return true;
 }
 
@@ -114,45 +112,35 @@ walsizer_note_owner(WalsizerState *state, const WalsizerSample *sample)
  * hide the edit just as well.
  */
 bool
-walsizer_note_edit(WalsizerState *state, const WalsizerSample *sample)
+walsizer_observe_edit(WalsizerState *state, const WalsizerSample *sample)
 {
-	if (sample->configured < 0 || sample->configured == state->configured)
+	if (sample->configured_mb < 0 || sample->configured_mb == state->owner.configured_mb)
 		return false;
-	if (state->configured >= 0 && state->own != 0 && !state->found_by_alter_system)
+	if (state->owner.configured_mb >= 0 && state->owner.own_mb != 0 && !state->owner.original_by_alter_system)
 		return true;
-	state->configured = sample->configured;
+	state->owner.configured_mb = sample->configured_mb;
 	return false;
 }
 
 /* Our value stands alone: raised by us, and nobody touched it since. */
 bool
-walsizer_is_own_raise(const WalsizerState *state, int64_t in_force)
+walsizer_is_own_raise(const WalsizerState *state, int64_t in_effect_mb)
 {
-	return state->own != 0 && in_force == state->own && in_force > state->found;
+	return state->owner.own_mb != 0 && in_effect_mb == state->owner.own_mb && in_effect_mb > state->owner.original_mb;
 }
 
-/*
- * Our line is about to go, or gone: this value (MB) takes effect with the next
- * reload that the server does not refuse.  0: nothing of that kind any more.
- */
+/* Our value is gone by request; this one (MB) is in effect and not ours. */
 void
-walsizer_returns(WalsizerState *state, int64_t max_wal_size_mb)
+walsizer_original_is_back(WalsizerState *state, int64_t in_effect_mb)
 {
-	state->returning = max_wal_size_mb;
-}
-
-/* Our value is gone by request; this one (MB) is in force and not ours. */
-void
-walsizer_given_back(WalsizerState *state, int64_t in_force)
-{
-	state->found = in_force;
-	state->own = 0;
-	state->tried = 0;
-	state->edit_tried = 0;
-	state->returning = 0;
-	state->boost_return = 0;
-	state->settle_until = state->last_ms + walsizer_patience(state->last_settings.timeout);
-	state->changed_at = state->last_ms;
+	state->owner.original_mb = in_effect_mb;
+	state->owner.own_mb = 0;
+	state->pacing.tried_mb = 0;
+	state->pacing.edit_tried_mb = 0;
+	state->owner.returning_mb = 0;
+	state->boost.return_mb = 0;
+	state->pacing.leave_alone_until = state->last.ms + walsizer_patience(state->last.settings.timeout_ms);
+	state->pacing.changed_at = state->last.ms;
 }
 
 /*-------------------------------------------------------------------------
@@ -161,36 +149,36 @@ walsizer_given_back(WalsizerState *state, int64_t in_force)
  */
 
 /*
- * Begin and end of a planned load, which sample->boost (MB) tells.
+ * Begin and end of a planned load, which sample->boost_mb (MB) tells.
  *
- * What was in force at the beginning is to come back at the end.  The windows
+ * What was in effect at the beginning is to come back at the end.  The windows
  * that contain WAL of the planned load are not remembered: it was planned, the
  * next one will be too.  One timeout after its end no window does so any more;
  * another timeout is left for coming back.  Demand that has not gone by then is
  * no longer that of the plan, and what it needs is up to the other rules.
  */
 void
-walsizer_note_boost(WalsizerState *state, const WalsizerSample *sample)
+walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		timeout = sample->settings.timeout;
+	int64_t		timeout = sample->settings.timeout_ms;
 
-	state->boost = walsizer_max(0, walsizer_min(sample->boost, WALSIZER_LIMIT_MB));
-	if (state->boost > 0 && state->boost_return == 0)
-		state->boost_return = sample->settings.max_wal_size;
-	if (state->boost_return == 0)
+	state->boost.size_mb = walsizer_max(0, walsizer_min(sample->boost_mb, WALSIZER_MOST_MB));
+	if (state->boost.size_mb > 0 && state->boost.return_mb == 0)
+		state->boost.return_mb = sample->settings.max_wal_size_mb;
+	if (state->boost.return_mb == 0)
 		return;
 
-	if (state->boost > 0 || state->planned_until == 0 ||
-		state->planned_until > sample->now + timeout)
-		state->planned_until = sample->now + timeout;
-	else if (sample->now > state->planned_until + timeout ||
-			 sample->settings.max_wal_size <= state->boost_return)
-		state->boost_return = 0;
+	if (state->boost.size_mb > 0 || state->boost.planned_until == 0 ||
+		state->boost.planned_until > sample->now + timeout)
+		state->boost.planned_until = sample->now + timeout;
+	else if (sample->now > state->boost.planned_until + timeout ||
+			 sample->settings.max_wal_size_mb <= state->boost.return_mb)
+		state->boost.return_mb = 0;
 }
 
 /* Is a planned load over, and its size not given back yet? */
 bool
 walsizer_boost_is_over(const WalsizerState *state)
 {
-	return state->boost == 0 && state->boost_return != 0;
+	return state->boost.size_mb == 0 && state->boost.return_mb != 0;
 }

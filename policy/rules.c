@@ -12,7 +12,7 @@
  */
 #include "policy/internal.h"
 
-/* A prediction is acted upon when it is near, or this much of the capacity used. */
+/* A prediction is acted upon when it is near, or this much of the trigger point used. */
 #define NEAR_CAPACITY		0.85
 
 /* A load that exceeds what was learned by no more than this is a known one. */
@@ -57,7 +57,7 @@ walsizer_roomy_size(const WalsizerConfig *config, const WalsizerSettings *settin
  * of them is more than the same load will write when none is forced (seen:
  * 1.3 to 1.6 times).  That is headroom enough.
  *
- * A burst that goes on over the end of a cycle may be too small at the end of both
+ * A burst that continues over the end of a cycle may be too small at the end of both
  * of them; then the largest W of the cycle counts.
  */
 int64_t
@@ -67,13 +67,13 @@ walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
 	int64_t		demand = figures->demand;
 	int64_t		forced = figures->forced;
 
-	if (walsizer_size_for(demand, &sample->settings) <= figures->in_force)
+	if (walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
 	{
-		demand = state->cycle_demand;
-		forced = state->cycle_forced;
+		demand = state->cycle.demand;
+		forced = state->cycle.forced;
 	}
 	if (forced < config->threshold ||
-		walsizer_size_for(demand, &sample->settings) <= figures->in_force)
+		walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
 		return 0;
 	if (forced > 1)
 		return walsizer_size_for(demand, &sample->settings);
@@ -84,9 +84,9 @@ walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
  * A checkpoint is about to be forced.
  *
  * "About to": the later one acts, the better the guess, so act only within a
- * lead of some ticks or when most of the capacity is used.  A load that was
+ * lead of some ticks or when most of the trigger point is used.  A load that was
  * seen before is not taken for more than it was.  And since a guess may be
- * wrong, one step goes to at most twice the value in force, unless the W
+ * wrong, one step goes to at most twice the value in effect, unless the W
  * already measured asks for more or that would only last for another lead.
  */
 int64_t
@@ -104,21 +104,21 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
 	 * Without any load what was written stays written, and no raise is
 	 * urgent.
 	 */
-	if (!config->predict || projected < figures->capacity || figures->rate == 0)
+	if (!config->predict || projected < figures->trigger_point || figures->rate == 0)
 		return 0;
-	if ((figures->until_forced < 0 || figures->until_forced > lead) &&
-		(double) figures->used < NEAR_CAPACITY * (double) figures->capacity)
+	if ((figures->until_forced_ms < 0 || figures->until_forced_ms > lead) &&
+		(double) figures->used < NEAR_CAPACITY * (double) figures->trigger_point)
 		return 0;
 
 	known = walsizer_to_int64((double) figures->learned * KNOWN_LOAD);
 	if (figures->demand <= known)
 		projected = walsizer_min(projected, known);
-	if (walsizer_size_for(projected, settings) <= figures->in_force)
+	if (walsizer_size_for(projected, settings) <= figures->in_effect_mb)
 		return 0;
 
-	soon = walsizer_min(WALSIZER_LIMIT_BYTES, figures->used +
+	soon = walsizer_min(WALSIZER_MOST_BYTES, figures->used +
 						walsizer_to_int64((double) figures->rate * (double) lead / 1000.0));
-	most = walsizer_max(walsizer_whole_segments(2 * figures->in_force, settings),
+	most = walsizer_max(walsizer_whole_segments(2 * figures->in_effect_mb, settings),
 						walsizer_roomy_size(config, settings, figures->demand));
 	most = walsizer_max(most, walsizer_roomy_size(config, settings, soon));
 	return walsizer_min(walsizer_roomy_size(config, settings, projected), most);
@@ -134,10 +134,10 @@ int64_t
 walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
 					  const WalsizerSample *sample, const WalsizerFigures *figures, bool cycle)
 {
-	int64_t		demand = cycle ? walsizer_max(state->cycle_demand, state->primary_demand) :
-		state->primary_demand;
+	int64_t		demand = cycle ? walsizer_max(state->cycle.demand, state->primary.demand) :
+		state->primary.demand;
 
-	if (walsizer_size_for(demand, &sample->settings) <= figures->in_force)
+	if (walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
 		return 0;
 	return walsizer_roomy_size(config, &sample->settings, demand);
 }
@@ -151,7 +151,7 @@ most_for_pace(const WalsizerSettings *settings, int64_t wal_bytes)
 {
 	double		most = PACED_AT_MOST * (double) walsizer_size_for(wal_bytes, settings);
 
-	return walsizer_whole_segments(walsizer_min((int64_t) most, WALSIZER_LIMIT_MB), settings);
+	return walsizer_whole_segments(walsizer_min((int64_t) most, WALSIZER_MOST_MB), settings);
 }
 
 /*
@@ -163,11 +163,11 @@ most_for_pace(const WalsizerSettings *settings, int64_t wal_bytes)
 int64_t
 walsizer_pace_rule(const WalsizerState *state, const WalsizerFigures *figures)
 {
-	if (!walsizer_is_own_raise(state, figures->in_force) || figures->pace <= figures->capacity ||
-		(double) figures->wanted < PACED_WORTH * (double) figures->in_force ||
-		!walsizer_worth_raising(figures, figures->wanted))
+	if (!walsizer_is_own_raise(state, figures->in_effect_mb) || figures->pace <= figures->trigger_point ||
+		(double) figures->wanted_mb < PACED_WORTH * (double) figures->in_effect_mb ||
+		!walsizer_worth_raising(figures, figures->wanted_mb))
 		return 0;
-	return figures->wanted;
+	return figures->wanted_mb;
 }
 
 /* The largest W that is known: now, in the window, and remembered. */
@@ -186,8 +186,8 @@ all_demand(const WalsizerState *state, const WalsizerFigures *figures)
 int64_t
 walsizer_least_size(const WalsizerState *state, const WalsizerSettings *settings, int64_t mb)
 {
-	return walsizer_max(walsizer_max(state->found, mb),
-						2 * (settings->segment_size / WALSIZER_MB));
+	return walsizer_max(walsizer_max(state->owner.original_mb, mb),
+						2 * (settings->segment_bytes / WALSIZER_MB));
 }
 
 /* The least to which falling demand lowers. */
@@ -195,7 +195,7 @@ static int64_t
 floor_size(const WalsizerConfig *config, const WalsizerState *state,
 		   const WalsizerSettings *settings)
 {
-	return walsizer_least_size(state, settings, config->min);
+	return walsizer_least_size(state, settings, config->min_mb);
 }
 
 /*
@@ -205,7 +205,7 @@ floor_size(const WalsizerConfig *config, const WalsizerState *state,
 static bool
 can_lower_to(const WalsizerFigures *figures, int64_t size, const WalsizerSettings *settings)
 {
-	return (double) figures->used <= LOWER_USED * (double) walsizer_capacity(size, settings);
+	return (double) figures->used <= LOWER_USED * (double) walsizer_trigger_point(size, settings);
 }
 
 /*
@@ -225,20 +225,20 @@ int64_t
 walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 					const WalsizerSample *sample, const WalsizerFigures *figures, bool cycle)
 {
-	int64_t		size = walsizer_max(walsizer_max(figures->wanted, state->boost),
+	int64_t		size = walsizer_max(walsizer_max(figures->wanted_mb, state->boost.size_mb),
 									floor_size(config, state, &sample->settings));
 
-	if (!walsizer_is_own_raise(state, figures->in_force) ||
-		sample->now - state->changed_at < 2 * sample->settings.timeout ||
-		sample->now < state->keep_until ||
-		(double) size > LOWER_BELOW * (double) figures->in_force ||
-		most_for_pace(&sample->settings, all_demand(state, figures)) >= figures->in_force)
+	if (!walsizer_is_own_raise(state, figures->in_effect_mb) ||
+		sample->now - state->pacing.changed_at < 2 * sample->settings.timeout_ms ||
+		sample->now < state->pacing.keep_until ||
+		(double) size > LOWER_BELOW * (double) figures->in_effect_mb ||
+		most_for_pace(&sample->settings, all_demand(state, figures)) >= figures->in_effect_mb)
 	{
-		state->lower_due = false;
+		state->pacing.lower_due = false;
 		return 0;
 	}
-	state->lower_due = state->lower_due || cycle;
-	return state->lower_due && can_lower_to(figures, size, &sample->settings) ? size : 0;
+	state->pacing.lower_due = state->pacing.lower_due || cycle;
+	return state->pacing.lower_due && can_lower_to(figures, size, &sample->settings) ? size : 0;
 }
 
 /*
@@ -250,16 +250,16 @@ int64_t
 walsizer_boost_rule(const WalsizerState *state, const WalsizerSample *sample,
 					const WalsizerFigures *figures)
 {
-	int64_t		size = walsizer_whole_segments(state->boost, &sample->settings);
+	int64_t		size = walsizer_whole_segments(state->boost.size_mb, &sample->settings);
 
-	if (state->boost == 0 || !walsizer_worth_raising(figures, size) ||
-		(!sample->evaluate && sample->now - state->changed_at < sample->settings.timeout))
+	if (state->boost.size_mb == 0 || !walsizer_worth_raising(figures, size) ||
+		(!sample->adjust && sample->now - state->pacing.changed_at < sample->settings.timeout_ms))
 		return 0;
 	return size;
 }
 
 /*
- * A planned load is over: back to what was in force before, or to what demand
+ * A planned load is over: back to what was in effect before, or to what demand
  * asks for by now, in one step, once no window contains WAL of the planned load
  * any more.  Nobody has to wait longer: the raise was for a time from the
  * beginning.
@@ -268,12 +268,12 @@ int64_t
 walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *state,
 						 const WalsizerSample *sample, const WalsizerFigures *figures)
 {
-	int64_t		size = walsizer_max(walsizer_max(figures->wanted, state->boost_return),
+	int64_t		size = walsizer_max(walsizer_max(figures->wanted_mb, state->boost.return_mb),
 									floor_size(config, state, &sample->settings));
 
-	if (!walsizer_boost_is_over(state) || sample->now < state->planned_until ||
-		!walsizer_is_own_raise(state, figures->in_force) ||
-		size >= figures->in_force || !can_lower_to(figures, size, &sample->settings))
+	if (!walsizer_boost_is_over(state) || sample->now < state->boost.planned_until ||
+		!walsizer_is_own_raise(state, figures->in_effect_mb) ||
+		size >= figures->in_effect_mb || !can_lower_to(figures, size, &sample->settings))
 		return 0;
 	return size;
 }
@@ -287,9 +287,9 @@ walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const Walsize
 	int64_t		demand;
 	int64_t		paced = walsizer_to_int64((double) figures->pace * PACED_MARGIN);
 
-	figures->learned = walsizer_learned_now(state, sample, config->lookback);
+	figures->learned = walsizer_learned_now(state, sample, config->lookback_hours);
 	demand = all_demand(state, figures);
-	figures->wanted = walsizer_max(walsizer_roomy_size(config, settings, demand),
+	figures->wanted_mb = walsizer_max(walsizer_roomy_size(config, settings, demand),
 								   walsizer_min(walsizer_size_for(paced, settings),
 												most_for_pace(settings, demand)));
 	walsizer_find_limit(config, state, sample, figures);
@@ -302,13 +302,13 @@ walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const Walsize
  * and go, free space is never still.
  */
 bool
-walsizer_must_follow_bound(const WalsizerState *state, const WalsizerSample *sample,
+walsizer_must_follow_limit(const WalsizerState *state, const WalsizerSample *sample,
 						   const WalsizerFigures *figures, int64_t allowed)
 {
-	if (!walsizer_is_own_raise(state, figures->in_force) || allowed >= figures->in_force)
+	if (!walsizer_is_own_raise(state, figures->in_effect_mb) || allowed >= figures->in_effect_mb)
 		return false;
-	if (figures->limit_by == WALSIZER_BOUND_DISK)
+	if (figures->limit_kind == WALSIZER_LIMIT_DISK)
 		return sample->looked && sample->has_disk &&
-			(double) allowed <= LOWER_BELOW * (double) figures->in_force;
+			(double) allowed <= LOWER_BELOW * (double) figures->in_effect_mb;
 	return can_lower_to(figures, allowed, &sample->settings);
 }

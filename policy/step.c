@@ -15,7 +15,7 @@
  *
  * Too small a value shows itself in two ways: a checkpoint was forced (too
  * late, but certain), or the WAL since the redo pointer will reach the
- * capacity before the timer fires (in time, but a guess).  The guess is acted
+ * trigger point before the timer fires (in time, but a guess).  The guess is acted
  * upon late in the interval, where it is good.  Too large a value shows itself
  * only in the largest W of the whole lookback, never in the absence of forced
  * checkpoints: that is what enough looks like.
@@ -33,43 +33,16 @@
 /* A lowering to save the disk that failed is tried again after this time. */
 #define SAFETY_RETRY		10000	/* ms */
 
-/* Settings within their ranges, whoever filled them in. */
-static WalsizerConfig
-sane_config(const WalsizerConfig *given)
-{
-	WalsizerConfig config = *given;
-
-	config.max = walsizer_min(walsizer_max(config.max, 2), WALSIZER_LIMIT_MB);
-	config.min = walsizer_min(walsizer_max(config.min, 0), WALSIZER_LIMIT_MB);
-	config.threshold = (int) walsizer_max(config.threshold, 1);
-	if (!(config.headroom >= 1.0))
-		config.headroom = 1.0;
-	if (config.headroom > 4.0)
-		config.headroom = 4.0;
-	config.sample_interval = walsizer_min(walsizer_max(config.sample_interval, 1),
-										  3600 * 1000);
-	config.lookback = walsizer_min(walsizer_max(config.lookback, 1),
-								   WALSIZER_PEAK_SLOTS - 1);
-	config.max_disk_percent = (int) walsizer_min(walsizer_max(config.max_disk_percent, 1), 100);
-	config.max_recovery_time = walsizer_min(config.max_recovery_time, WALSIZER_LIMIT_MB);
-	return config;
-}
-
-/*-------------------------------------------------------------------------
- * The step
- *-------------------------------------------------------------------------
- */
-
 /* Has a timeout passed since the last cycle?  Late wakes shift nothing. */
 static bool
 cycle_ends(WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		elapsed = sample->now - state->cycle_start;
+	int64_t		elapsed = sample->now - state->cycle.start;
 
-	if (elapsed < sample->settings.timeout)
+	if (elapsed < sample->settings.timeout_ms)
 		return false;
-	state->cycle_start = sample->now - elapsed % sample->settings.timeout;
-	state->cycle_over = true;
+	state->cycle.start = sample->now - elapsed % sample->settings.timeout_ms;
+	state->cycle.over = true;
 	return true;
 }
 
@@ -84,24 +57,24 @@ decide_raise(const WalsizerState *state, const WalsizerSample *sample,
 			 WalsizerDecision *decision, WalsizerReason reason, int64_t size)
 {
 	const WalsizerFigures *figures = &decision->figures;
-	int64_t		most = walsizer_min(size, figures->limit);
+	int64_t		most = walsizer_min(size, figures->limit_mb);
 
-	decision->wanted = size;
-	decision->target = figures->in_force;
+	decision->wanted_mb = size;
+	decision->target_mb = figures->in_effect_mb;
 	decision->reason = reason;
 	if (most < size)
-		decision->bound = figures->limit_by;
+		decision->limited_by = figures->limit_kind;
 	if (!walsizer_worth_raising(figures, size))
 	{
 		decision->limited = true;
 		return;
 	}
-	if (sample->evaluate || sample->now >= state->raise_not_before)
-		decision->target = reason == WALSIZER_BECAUSE_PLANNED ? most :
+	if (sample->adjust || sample->now >= state->pacing.raise_not_before)
+		decision->target_mb = reason == WALSIZER_BECAUSE_BOOST ? most :
 			walsizer_step_size(state, figures, most);
-	if (decision->target < most)
-		decision->bound = WALSIZER_BOUND_DISK;
-	if (decision->target > figures->in_force)
+	if (decision->target_mb < most)
+		decision->limited_by = WALSIZER_LIMIT_DISK;
+	if (decision->target_mb > figures->in_effect_mb)
 		decision->action = WALSIZER_RAISE;
 }
 
@@ -110,8 +83,8 @@ decide_lower(WalsizerDecision *decision, WalsizerReason reason, int64_t size)
 {
 	decision->action = WALSIZER_LOWER;
 	decision->reason = reason;
-	decision->wanted = size;
-	decision->target = size;
+	decision->wanted_mb = size;
+	decision->target_mb = size;
 }
 
 /*
@@ -125,18 +98,18 @@ static bool
 must_wait(const WalsizerState *state, const WalsizerSample *sample,
 		  const WalsizerDecision *decision)
 {
-	int64_t		in_force = sample->settings.max_wal_size;
-	int64_t		elapsed = sample->now - state->tried_at;
+	int64_t		in_effect_mb = sample->settings.max_wal_size_mb;
+	int64_t		elapsed = sample->now - state->pacing.tried_at;
 	bool		raise = decision->action == WALSIZER_RAISE;
 
-	if (state->tried == 0 || sample->evaluate || decision->action == WALSIZER_NONE ||
-		raise != (state->tried > in_force))
+	if (state->pacing.tried_mb == 0 || sample->adjust || decision->action == WALSIZER_NONE ||
+		raise != (state->pacing.tried_mb > in_effect_mb))
 		return false;
-	if (decision->reason == WALSIZER_BECAUSE_BOUND_FELL)
+	if (decision->reason == WALSIZER_BECAUSE_LIMIT_FELL)
 		return elapsed < SAFETY_RETRY;
-	if (raise ? decision->target / 4 > state->tried : decision->target < state->tried / 4)
+	if (raise ? decision->target_mb / 4 > state->pacing.tried_mb : decision->target_mb < state->pacing.tried_mb / 4)
 		return false;
-	return elapsed < walsizer_patience(sample->settings.timeout);
+	return elapsed < walsizer_patience(sample->settings.timeout_ms);
 }
 
 /* Not now, see above. */
@@ -145,9 +118,9 @@ decide_to_wait(WalsizerDecision *decision)
 {
 	decision->action = WALSIZER_NONE;
 	decision->reason = WALSIZER_BECAUSE_WAITING;
-	decision->bound = WALSIZER_UNBOUND;
+	decision->limited_by = WALSIZER_UNLIMITED;
 	decision->limited = false;
-	decision->target = decision->figures.in_force;
+	decision->target_mb = decision->figures.in_effect_mb;
 }
 
 /*
@@ -156,17 +129,17 @@ decide_to_wait(WalsizerDecision *decision)
  * down, which would cost more checkpoints than it saves.
  */
 static void
-note_low_disk(WalsizerState *state, const WalsizerSample *sample,
+observe_low_disk(WalsizerState *state, const WalsizerSample *sample,
 			  const WalsizerDecision *decision)
 {
 	const WalsizerFigures *figures = &decision->figures;
-	bool		followed = decision->reason == WALSIZER_BECAUSE_BOUND_FELL &&
-		decision->bound == WALSIZER_BOUND_DISK;
-	bool		still = sample->looked && sample->now < state->raise_not_before &&
+	bool		followed = decision->reason == WALSIZER_BECAUSE_LIMIT_FELL &&
+		decision->limited_by == WALSIZER_LIMIT_DISK;
+	bool		still = sample->looked && sample->now < state->pacing.raise_not_before &&
 		!walsizer_disk_is_worth_raising(figures);
 
 	if (followed || still)
-		state->raise_not_before = sample->now + sample->settings.timeout;
+		state->pacing.raise_not_before = sample->now + sample->settings.timeout_ms;
 }
 
 /*
@@ -177,17 +150,17 @@ static void
 follow_limit(WalsizerState *state, const WalsizerSample *sample, WalsizerDecision *decision)
 {
 	const WalsizerFigures *figures = &decision->figures;
-	int64_t		allowed = walsizer_least_size(state, &sample->settings, figures->limit);
+	int64_t		allowed = walsizer_least_size(state, &sample->settings, figures->limit_mb);
 
 	if (decision->action == WALSIZER_NONE &&
-		walsizer_must_follow_bound(state, sample, figures, allowed))
+		walsizer_must_follow_limit(state, sample, figures, allowed))
 	{
-		decide_lower(decision, WALSIZER_BECAUSE_BOUND_FELL, allowed);
-		decision->bound = figures->limit_by;
+		decide_lower(decision, WALSIZER_BECAUSE_LIMIT_FELL, allowed);
+		decision->limited_by = figures->limit_kind;
 		if (must_wait(state, sample, decision))
 			decide_to_wait(decision);
 	}
-	note_low_disk(state, sample, decision);
+	observe_low_disk(state, sample, decision);
 }
 
 /* The rules, in order of urgency. */
@@ -196,12 +169,12 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 			const WalsizerSample *sample, WalsizerDecision *decision)
 {
 	const WalsizerFigures *figures = &decision->figures;
-	bool		cycle = decision->cycle || sample->evaluate;
-	int64_t		allowed = walsizer_least_size(state, &sample->settings, figures->limit);
+	bool		cycle = decision->cycle || sample->adjust;
+	int64_t		allowed = walsizer_least_size(state, &sample->settings, figures->limit_mb);
 	int64_t		size;
 
 	if ((size = walsizer_boost_rule(state, sample, figures)) > 0)
-		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PLANNED, size);
+		decide_raise(state, sample, decision, WALSIZER_BECAUSE_BOOST, size);
 	else if (sample->standby &&
 			 (size = walsizer_standby_rule(config, state, sample, figures, cycle)) > 0)
 		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PRIMARY, size);
@@ -211,9 +184,9 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 	else if (!sample->standby && (size = walsizer_predict_rule(config, sample, figures)) > 0)
 		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PREDICTED, size);
 	else if (!sample->standby && cycle && (size = walsizer_pace_rule(state, figures)) > 0)
-		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PACED, size);
+		decide_raise(state, sample, decision, WALSIZER_BECAUSE_HURRIED, size);
 	else if ((size = walsizer_boost_over_rule(config, state, sample, figures)) > 0)
-		decide_lower(decision, WALSIZER_BECAUSE_PLAN_OVER, walsizer_min(size, allowed));
+		decide_lower(decision, WALSIZER_BECAUSE_BOOST_OVER, walsizer_min(size, allowed));
 	else if ((size = walsizer_lower_rule(config, state, sample, figures, cycle)) > 0)
 		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, walsizer_min(size, allowed));
 
@@ -226,8 +199,8 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 static bool
 edit_must_wait(const WalsizerState *state, const WalsizerSample *sample)
 {
-	return state->edit_tried == sample->configured && !sample->evaluate &&
-		sample->now - state->edit_tried_at < walsizer_patience(sample->settings.timeout);
+	return state->pacing.edit_tried_mb == sample->configured_mb && !sample->adjust &&
+		sample->now - state->pacing.edit_tried_at < walsizer_patience(sample->settings.timeout_ms);
 }
 
 /*
@@ -235,12 +208,12 @@ edit_must_wait(const WalsizerState *state, const WalsizerSample *sample)
  * announced meanwhile gets what it asks for.
  */
 static bool
-must_settle(const WalsizerState *state, const WalsizerSample *sample,
+must_leave_alone(const WalsizerState *state, const WalsizerSample *sample,
 			const WalsizerFigures *figures)
 {
-	return sample->now < state->settle_until &&
+	return sample->now < state->pacing.leave_alone_until &&
 		walsizer_boost_rule(state, sample, figures) == 0 &&
-		!walsizer_is_own_raise(state, figures->in_force);
+		!walsizer_is_own_raise(state, figures->in_effect_mb);
 }
 
 /*
@@ -256,13 +229,13 @@ take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample
 	bool		edited;
 
 	walsizer_observe(state, sample, &decision.figures);
-	foreign = walsizer_note_owner(state, sample);
-	edited = walsizer_note_edit(state, sample);
-	walsizer_note_boost(state, sample);
+	foreign = walsizer_observe_owner(state, sample);
+	edited = walsizer_observe_edit(state, sample);
+	walsizer_observe_boost(state, sample);
 	walsizer_follow_up(state, sample, &decision);
 	decision.cycle = cycle_ends(state, sample);
-	decision.target = decision.wanted = sample->settings.max_wal_size;
-	decision.reason = first ? WALSIZER_BECAUSE_STARTED : WALSIZER_BECAUSE_ENOUGH;
+	decision.target_mb = decision.wanted_mb = sample->settings.max_wal_size_mb;
+	decision.reason = first ? WALSIZER_BECAUSE_STARTED : WALSIZER_BECAUSE_SUFFICIENT;
 
 	if (foreign)
 	{
@@ -270,16 +243,16 @@ take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample
 		decision.reason = WALSIZER_BECAUSE_CHANGED;
 	}
 	else if (edited && !config->enable)
-		decision.reason = WALSIZER_BECAUSE_HIDDEN;
+		decision.reason = WALSIZER_BECAUSE_EDIT_HIDDEN;
 	else if (edited && edit_must_wait(state, sample))
 		decision.reason = WALSIZER_BECAUSE_WAITING;
 	else if (edited)
 	{
 		decision.action = WALSIZER_REVERT;
 		decision.reason = WALSIZER_BECAUSE_EDITED;
-		decision.target = decision.wanted = sample->configured;
-		state->edit_tried = sample->configured;
-		state->edit_tried_at = sample->now;
+		decision.target_mb = decision.wanted_mb = sample->configured_mb;
+		state->pacing.edit_tried_mb = sample->configured_mb;
+		state->pacing.edit_tried_at = sample->now;
 	}
 	return decision;
 }
@@ -288,56 +261,55 @@ take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample
 static bool
 is_pending(const WalsizerState *state, const WalsizerSample *sample)
 {
-	return state->pending && sample->now == state->last_ms &&
-		sample->write_lsn == state->last_lsn;
+	return state->pending && sample->now == state->last.ms &&
+		sample->write_lsn == state->last.lsn;
 }
 
 /*
  * Take in one sample and decide.
  *
- * Any input gives a defined answer; a sample that makes no sense changes
- * nothing.  The disk need not be looked at for each sample: if the answer is
- * wants_disk, look (sample->looked) and call again with the same sample.  The
- * caller applies the decision; the next sample shows what came of it.  Costs O(1).
+ * Any sample gives a defined answer; an implausible one changes nothing.  The disk
+ * need not be looked at for each sample: if the answer is wants_disk, look
+ * (sample->looked) and call again with the same sample.  The caller applies the
+ * decision; the next sample shows what came of it.  Costs O(1).
  */
 WalsizerDecision
-walsizer_step(const WalsizerConfig *given, WalsizerState *state,
+walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 			  const WalsizerSample *sample)
 {
-	WalsizerConfig config = sane_config(given);
 	WalsizerDecision decision = {0};
 	WalsizerDecision observed;
 
 	if (!walsizer_sample_valid(sample))
 		return decision;
 	if (!sample->looked && (is_pending(state, sample) ||
-							walsizer_look_is_due(&config, state, sample)))
+							walsizer_look_is_due(config, state, sample)))
 	{
 		decision.wants_disk = true;
 		return decision;
 	}
 
-	observed = is_pending(state, sample) ? state->observed : take_in(&config, state, sample);
+	observed = is_pending(state, sample) ? state->observed : take_in(config, state, sample);
 	state->pending = false;
 	decision = observed;
-	walsizer_note_disk(state, sample);
-	walsizer_judge(&config, state, sample, &decision.figures);
+	walsizer_observe_disk(state, sample);
+	walsizer_judge(config, state, sample, &decision.figures);
 
 	/* whatever an edit waits for, the disk does not */
 	if (decision.reason == WALSIZER_BECAUSE_WAITING)
 		follow_limit(state, sample, &decision);
 	else if (decision.reason != WALSIZER_BECAUSE_STARTED &&
-			 decision.reason != WALSIZER_BECAUSE_ENOUGH)
+			 decision.reason != WALSIZER_BECAUSE_SUFFICIENT)
 		return decision;
-	else if (!config.enable)
+	else if (!config->enable)
 		decision.reason = WALSIZER_BECAUSE_DISABLED;
-	else if (must_settle(state, sample, &decision.figures))
-		decision.reason = WALSIZER_BECAUSE_SETTLING;
+	else if (must_leave_alone(state, sample, &decision.figures))
+		decision.reason = WALSIZER_BECAUSE_RECENTLY_CHANGED;
 	else
-		apply_rules(&config, state, sample, &decision);
+		apply_rules(config, state, sample, &decision);
 
 	if (!sample->looked &&
-		(decision.action == WALSIZER_RAISE || decision.bound == WALSIZER_BOUND_DISK))
+		(decision.action == WALSIZER_RAISE || decision.limited_by == WALSIZER_LIMIT_DISK))
 	{
 		state->pending = true;
 		state->observed = observed;
@@ -345,8 +317,8 @@ walsizer_step(const WalsizerConfig *given, WalsizerState *state,
 	}
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{
-		state->tried = decision.target;
-		state->tried_at = sample->now;
+		state->pacing.tried_mb = decision.target_mb;
+		state->pacing.tried_at = sample->now;
 	}
 	return decision;
 }

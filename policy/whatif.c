@@ -13,14 +13,14 @@
  */
 #include "policy/internal.h"
 
-/* Candidates, in eighths of the value in force. */
+/* Candidates, in eighths of the value in effect. */
 static const int eighths[] = {4, 8, 12, 16, 24, 32, 48, 64};
 
 #define NUM_EIGHTHS		((int) (sizeof(eighths) / sizeof(eighths[0])))
 
 /*
  * Time between two checkpoints, ms, when so much WAL (bytes) is written in a
- * timeout: the timeout, or the time in which WAL fills the capacity.  A forced
+ * timeout: the timeout, or the time in which WAL fills the trigger point.  A forced
  * checkpoint begins where a segment does, so the next interval has all of it.
  */
 static int64_t
@@ -29,10 +29,10 @@ spacing(int64_t mb, int64_t demand, const WalsizerSettings *settings)
 	double		fills;
 
 	if (walsizer_size_for(demand, settings) <= mb)
-		return settings->timeout;
-	fills = (double) settings->timeout *
-		((double) walsizer_capacity(mb, settings) / (double) demand);
-	return walsizer_min((int64_t) fills, settings->timeout);
+		return settings->timeout_ms;
+	fills = (double) settings->timeout_ms *
+		((double) walsizer_trigger_point(mb, settings) / (double) demand);
+	return walsizer_min((int64_t) fills, settings->timeout_ms);
 }
 
 /* Share of the remembered hours in which this size (MB) was too small. */
@@ -45,7 +45,7 @@ forced_share(const WalsizerState *state, int64_t hour, int64_t lookback, int64_t
 
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 	{
-		const WalsizerPeak *peak = &state->peaks[i];
+		const WalsizerPeak *peak = &state->learned.peaks[i];
 
 		if (!walsizer_is_remembered(peak, hour, lookback))
 			continue;
@@ -57,16 +57,16 @@ forced_share(const WalsizerState *state, int64_t hour, int64_t lookback, int64_t
 }
 
 /* Which bound forbids this size (MB)? */
-static WalsizerBound
+static WalsizerLimit
 forbidding(const WalsizerFigures *figures, const WalsizerConfig *config, int64_t mb)
 {
-	if (figures->disk_limit > 0 && mb > figures->disk_limit)
-		return WALSIZER_BOUND_DISK;
-	if (figures->recovery_limit > 0 && mb > figures->recovery_limit)
-		return WALSIZER_BOUND_RECOVERY;
-	if (mb > config->max)
-		return WALSIZER_BOUND_MAX;
-	return WALSIZER_UNBOUND;
+	if (figures->disk_limit_mb > 0 && mb > figures->disk_limit_mb)
+		return WALSIZER_LIMIT_DISK;
+	if (figures->recovery_limit_mb > 0 && mb > figures->recovery_limit_mb)
+		return WALSIZER_LIMIT_RECOVERY;
+	if (mb > config->max_mb)
+		return WALSIZER_LIMIT_MAX;
+	return WALSIZER_UNLIMITED;
 }
 
 /*
@@ -78,38 +78,38 @@ walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
 				 const WalsizerSample *sample, const WalsizerFigures *figures, int64_t mb)
 {
 	const WalsizerSettings *settings = &sample->settings;
-	int64_t		learned = walsizer_learned_demand(state, sample->hour, config->lookback);
+	int64_t		learned = walsizer_learned_demand(state, sample->hour, config->lookback_hours);
 	WalsizerWhatIf what = {0};
 
-	what.size = mb;
-	what.capacity = walsizer_capacity(mb, settings);
-	what.spacing_now = spacing(mb, figures->demand, settings);
-	what.spacing_peak = spacing(mb, walsizer_max(learned, figures->demand), settings);
-	what.forced_hours = forced_share(state, sample->hour, config->lookback, mb, settings);
-	what.recovery_time = walsizer_recovery_time(config, mb);
-	what.forbidden_by = forbidding(figures, config, mb);
+	what.size_mb = mb;
+	what.trigger_point = walsizer_trigger_point(mb, settings);
+	what.spacing_now_ms = spacing(mb, figures->demand, settings);
+	what.spacing_peak_ms = spacing(mb, walsizer_max(learned, figures->demand), settings);
+	what.forced_fraction = forced_share(state, sample->hour, config->lookback_hours, mb, settings);
+	what.recovery_ms = walsizer_recovery_time(config, mb);
+	what.limited_by = forbidding(figures, config, mb);
 	return what;
 }
 
 /*
  * The sizes worth a look (MB), smallest first: parts and multiples of the value
- * in force, in whole segments, and the wanted size.  Returns their number, at
+ * in effect, in whole segments, and the wanted size.  Returns their number, at
  * most WALSIZER_CANDIDATES.
  */
 int
 walsizer_candidates(const WalsizerSettings *settings, int64_t wanted, int64_t *sizes)
 {
-	int64_t		segment_mb = settings->segment_size / WALSIZER_MB;
+	int64_t		segment_mb = settings->segment_bytes / WALSIZER_MB;
 	int64_t		before = 0;
 	int			number = 0;
 
 	for (int i = 0; i < NUM_EIGHTHS; i++)
 	{
-		int64_t		mb = settings->max_wal_size * eighths[i] / 8;
+		int64_t		mb = settings->max_wal_size_mb * eighths[i] / 8;
 
 		if (eighths[i] != 8)
 			mb -= mb % segment_mb;
-		if (mb < 2 * segment_mb || mb > WALSIZER_LIMIT_MB)
+		if (mb < 2 * segment_mb || mb > WALSIZER_MOST_MB)
 			continue;
 		if (wanted > before && wanted < mb)
 			sizes[number++] = wanted;

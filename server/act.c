@@ -1,11 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * server/act.c
- *	  Changing max_wal_size: write, reload, and compare.
+ *	  Carrying out a decision: write, reload, compare, remember whose value it
+ *	  is, record it.
  *
  * Whether a value in postgresql.auto.conf takes effect is seen after a reload
  * only: an error anywhere in the configuration refuses the reload as a whole, a
  * value on the command line outranks every file.
+ *
+ * For the worker only, which alone writes what it needs of shared memory and so
+ * reads it without the lock.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -14,18 +18,14 @@
 #include "postgres.h"
 
 #include <signal.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "postmaster/interrupt.h"
 #include "storage/latch.h"
-#include "utils/guc.h"
-#include "utils/timestamp.h"
 
-#include "server/walsizer.h"
 #include "server/compat.h"
+#include "server/walsizer.h"
 
 /* How long to wait for our own reload after asking for it. */
 #define RELOAD_WAIT_MS		10000
@@ -42,64 +42,6 @@ set_message(WalsizerApplied *applied, const char *message)
 	while (length > 0 && IS_HIGHBIT_SET(applied->message[length - 1]))
 		length--;
 	applied->message[length] = '\0';
-}
-
-/*
- * What stands in the way of changing the setting, NULL if nothing is seen.
- * The outcome that an attempt would have goes to *outcome.
- */
-const char *
-walsizer_apply_obstacle(WalsizerOutcome *outcome)
-{
-	const struct config_generic *setting = walsizer_find_setting("max_wal_size");
-	struct stat st;
-
-	*outcome = WALSIZER_FORBIDDEN;
-	if (!walsizer_alter_system_allowed())
-		return "allow_alter_system is off";
-	if (setting != NULL && setting->source > PGC_S_FILE)
-	{
-		*outcome = WALSIZER_OVERRIDDEN;
-		return "max_wal_size is set on the command line of the server";
-	}
-	if (lstat(PG_AUTOCONF_FILENAME, &st) == 0)
-	{
-		if (S_ISLNK(st.st_mode))
-			return "\"" PG_AUTOCONF_FILENAME "\" is a symbolic link";
-		if (access(PG_AUTOCONF_FILENAME, W_OK) != 0)
-			return "\"" PG_AUTOCONF_FILENAME "\" is not writable";
-	}
-	*outcome = WALSIZER_NOTED;
-	return NULL;
-}
-
-/*
- * The same, for the worker that is about to write: an ALTER SYSTEM that was not
- * reloaded yet is not to be overwritten.
- */
-const char *
-walsizer_apply_obstacle_now(WalsizerOutcome *outcome)
-{
-	const char *obstacle = walsizer_apply_obstacle(outcome);
-
-	if (obstacle != NULL || !walsizer_change_is_pending())
-		return obstacle;
-	*outcome = WALSIZER_OVERRIDDEN;
-	return WALSIZER_PENDING;
-}
-
-/* This process was told to reread the configuration: do so. */
-void
-walsizer_reread_configuration(void)
-{
-	TimestampTz reloaded_before = PgReloadTime;
-
-	ConfigReloadPending = false;
-	ProcessConfigFile(PGC_SIGHUP);
-	if (PgReloadTime == reloaded_before)
-		return;					/* it was refused */
-	walsizer_shared->reloads++;
-	walsizer_read_files();
 }
 
 /*
@@ -145,14 +87,14 @@ reload(void)
  * Waits up to 10 seconds, with interrupts.  Never raises an error for what can
  * go wrong with the setting: see applied->outcome and its message.
  */
-void
-walsizer_apply(int64 mb, const WalsizerNote *note, WalsizerApplied *applied)
+static void
+apply(int64 mb, const WalsizerNote *note, WalsizerApplied *applied)
 {
 	int64		reloads = walsizer_shared->reloads;
-	const char *message = walsizer_apply_obstacle_now(&applied->outcome);
+	const char *message = walsizer_obstacle_now(&applied->outcome);
 
 	applied->message[0] = '\0';
-	applied->in_force = max_wal_size_mb;
+	applied->in_effect_mb = max_wal_size_mb;
 	if (message == NULL)
 	{
 		applied->outcome = walsizer_write_auto_conf(mb, note, &message);
@@ -169,7 +111,7 @@ walsizer_apply(int64 mb, const WalsizerNote *note, WalsizerApplied *applied)
 		return;
 	}
 
-	applied->in_force = max_wal_size_mb;
+	applied->in_effect_mb = max_wal_size_mb;
 	if (walsizer_shared->reloads == reloads)
 	{
 		applied->outcome = WALSIZER_REFUSED;
@@ -180,4 +122,135 @@ walsizer_apply(int64 mb, const WalsizerNote *note, WalsizerApplied *applied)
 		applied->outcome = WALSIZER_OVERRIDDEN;
 		set_message(applied, "an administrator changed max_wal_size at the same moment");
 	}
+}
+
+/*
+ * Try to give max_wal_size this value (MB; dry run: only say so).
+ *
+ * Whose value it is, and what it replaced, is on disk with the value itself: in
+ * the note beside it.  So the state file can wait until the value is in effect.
+ */
+static void
+try_change(int64 mb, WalsizerApplied *applied)
+{
+	const WalsizerState *state = &walsizer_shared->state;
+	WalsizerNote note = {mb, state->owner.original_mb, state->owner.original_by_alter_system};
+
+	if (walsizer_dry_run)
+		applied->outcome = WALSIZER_DRY_RUN;
+	else
+		apply(mb, &note, applied);
+}
+
+/*
+ * Another value is in effect than when the sample was taken: let the views show
+ * it now, and not with the next sample.  The caller holds the lock.
+ */
+static void
+publish_in_effect(int64 in_effect_mb)
+{
+	WalsizerSettings *settings = &walsizer_shared->sample.settings;
+	WalsizerFigures *figures = &walsizer_shared->decision.figures;
+
+	settings->max_wal_size_mb = in_effect_mb;
+	figures->in_effect_mb = in_effect_mb;
+	figures->trigger_point = walsizer_trigger_point(in_effect_mb, settings);
+}
+
+/*
+ * Carry out a decision to raise or lower, and record what came of it, which goes
+ * to *applied as well.  Waits as long as apply() does; takes the lock for an instant
+ * only.
+ */
+void
+walsizer_change_setting(const WalsizerDecision *decision, const WalsizerSample *sample,
+						WalsizerApplied *applied)
+{
+	WalsizerEvent event = walsizer_make_event(decision, sample, sample->settings.max_wal_size_mb);
+
+	try_change(decision->target_mb, applied);
+	if (applied->outcome == WALSIZER_APPLIED)
+	{
+		/* it is ours from now on, not from the next sample */
+		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+		walsizer_took_effect(&walsizer_shared->state, sample->now, applied->in_effect_mb);
+		publish_in_effect(applied->in_effect_mb);
+		LWLockRelease(walsizer_shared->lock);
+	}
+	walsizer_record_attempt(&event, applied, &decision->figures);
+}
+
+/* Remember what will be in effect when our line is gone, or 0, on disk too. */
+static void
+remember_return(int64 mb)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->state.owner.returning_mb = mb;
+	LWLockRelease(walsizer_shared->lock);
+	walsizer_state_save();
+}
+
+/*
+ * Remove our line, or put back the line that was there before it.  A value with
+ * which the server would not start stays hidden: then a line with the original
+ * value remains, or with two segments if that was less.
+ *
+ * What will be in effect is written to the state file before the line goes.  If
+ * this process or the server dies in between, the next worker knows that it was us
+ * who removed the line, and finishes what was begun.  Where the state file cannot be
+ * written, which is logged, the line goes nevertheless: it was asked for.
+ */
+static void
+try_return(int64 target, WalsizerApplied *applied)
+{
+	const WalsizerState *state = &walsizer_shared->state;
+	int64		least = 2 * (wal_segment_size / WALSIZER_MB);
+	int64		line = 0;
+
+	if (state->owner.original_by_alter_system || !walsizer_shared->configured_valid)
+		line = target = Max(state->owner.original_mb, least);
+	else if (walsizer_shared->configured_mb > 0)
+		target = walsizer_shared->configured_mb;
+	remember_return(target);
+	apply(line, NULL, applied);
+	/* a refused line takes effect with a later reload */
+	if (applied->outcome != WALSIZER_APPLIED && applied->outcome != WALSIZER_REFUSED)
+		remember_return(0);
+}
+
+/*
+ * Return to the administrator's value: because walsizer_revert() asks for it, to
+ * make way for an edit, or to finish what an earlier worker began.  Where nothing
+ * is ours, nothing is done, and there is no outcome.  A dry run makes way for no
+ * edit.  Waits as long as apply() does; takes the lock for an instant only.
+ */
+void
+walsizer_restore_original(const WalsizerDecision *decision, const WalsizerSample *sample,
+				   WalsizerApplied *applied)
+{
+	WalsizerState *state = &walsizer_shared->state;
+	int64		in_effect_mb = walsizer_shared->sample.settings.max_wal_size_mb;
+	WalsizerEvent event = walsizer_make_event(decision, sample, in_effect_mb);
+
+	if (decision->reason == WALSIZER_BECAUSE_EDITED)
+		event.action = WALSIZER_EXTERNAL;
+	memset(applied, 0, sizeof(*applied));
+	applied->in_effect_mb = in_effect_mb;
+	if (state->owner.own_mb == 0 && !walsizer_own_line_waits())
+		return;
+
+	if (walsizer_dry_run && decision->reason == WALSIZER_BECAUSE_EDITED)
+		applied->outcome = WALSIZER_DRY_RUN;
+	else
+		try_return(decision->target_mb, applied);
+
+	if (applied->outcome == WALSIZER_APPLIED)
+	{
+		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+		walsizer_original_is_back(state, applied->in_effect_mb);
+		publish_in_effect(applied->in_effect_mb);
+		LWLockRelease(walsizer_shared->lock);
+		event.new_mb = applied->in_effect_mb;
+	}
+	walsizer_record_attempt(&event, applied, &decision->figures);
 }

@@ -21,14 +21,14 @@
  */
 #include "postgres.h"
 
-#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
-#include "storage/fd.h"
+#include "postmaster/interrupt.h"
 #include "storage/lwlock.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
@@ -38,7 +38,6 @@
 
 #define SIZE				"max_wal_size"
 #define NOTE				"walsizer.last_written"
-#define TMP_FILE			PG_AUTOCONF_FILENAME ".tmp"
 
 /* The record of a setting whose value in effect comes from ALTER SYSTEM, or NULL. */
 static const struct config_generic *
@@ -67,10 +66,10 @@ walsizer_auto_conf_in_effect(void)
 
 	if (size == NULL)
 		return conf;
-	conf.size = max_wal_size_mb;
+	conf.size_mb = max_wal_size_mb;
 	if (note != NULL && note->sourceline > size->sourceline)
 		conf.note = walsizer_note_parse(walsizer_last_written);
-	if (conf.note.written != conf.size)
+	if (conf.note.written_mb != conf.size_mb)
 		memset(&conf.note, 0, sizeof(conf.note));
 	return conf;
 }
@@ -102,13 +101,13 @@ read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
 	{
 		if (pg_strcasecmp(item->name, SIZE) == 0)
 		{
-			conf->size = parse_size(item->value);
+			conf->size_mb = parse_size(item->value);
 			memset(&conf->note, 0, sizeof(conf->note));
 		}
 		else if (pg_strcasecmp(item->name, NOTE) == 0)
 			conf->note = walsizer_note_parse(item->value);
 	}
-	if (conf->note.written != conf->size)
+	if (conf->note.written_mb != conf->size_mb)
 		memset(&conf->note, 0, sizeof(conf->note));
 	if (items != NULL && parsed)
 		*items = head;
@@ -130,10 +129,10 @@ walsizer_configured_value(bool *valid)
 	*valid = false;
 	if (!read_file(ConfigFileName, &conf, NULL))
 		return 0;
-	if (conf.size == WALSIZER_NO_LINE)
-		conf.size = DEFAULT_MAX_WAL_SEGS * (DEFAULT_XLOG_SEG_SIZE / WALSIZER_MB);
-	*valid = conf.size >= 2 * (wal_segment_size / WALSIZER_MB);
-	return conf.size;
+	if (conf.size_mb == WALSIZER_NO_LINE)
+		conf.size_mb = DEFAULT_MAX_WAL_SEGS * (DEFAULT_XLOG_SEG_SIZE / WALSIZER_MB);
+	*valid = conf.size_mb >= 2 * (wal_segment_size / WALSIZER_MB);
+	return conf.size_mb;
 }
 
 /*
@@ -162,8 +161,22 @@ walsizer_read_files(void)
 	walsizer_shared->files_reloaded = PgReloadTime;
 	walsizer_shared->configured_valid = valid;
 	if (valid)
-		walsizer_shared->configured = configured;
+		walsizer_shared->configured_mb = configured;
 	LWLockRelease(walsizer_shared->lock);
+}
+
+/* This process was told to reread the configuration: do so. */
+void
+walsizer_reread_configuration(void)
+{
+	TimestampTz reloaded_before = PgReloadTime;
+
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
+	if (PgReloadTime == reloaded_before)
+		return;					/* it was refused */
+	walsizer_shared->reloads++;
+	walsizer_read_files();
 }
 
 /* What postgresql.auto.conf says; it need not be there. */
@@ -186,26 +199,59 @@ read_auto_conf(WalsizerAutoConf *conf, ConfigVariable **items)
 static bool
 is_pending(const WalsizerAutoConf *conf)
 {
-	int64		returning = walsizer_shared->state.returning;
+	int64		returning = walsizer_shared->state.owner.returning_mb;
 	WalsizerAutoConf now = walsizer_auto_conf_in_effect();
 
-	if (conf->size == now.size || conf->note.written != 0)
+	if (conf->size_mb == now.size_mb || conf->note.written_mb != 0)
 		return false;
 	return returning == 0 ||
-		(conf->size != WALSIZER_NO_LINE && conf->size != returning);
+		(conf->size_mb != WALSIZER_NO_LINE && conf->size_mb != returning);
 }
 
 /*
- * Has an administrator changed max_wal_size in postgresql.auto.conf, as ALTER
- * SYSTEM does, and not reloaded it yet?  A file that cannot be parsed is no
- * answer.  For the worker only.
+ * What stands in the way of changing the setting, NULL if nothing is seen.
+ * The outcome that an attempt would have goes to *outcome.
  */
-bool
-walsizer_change_is_pending(void)
+const char *
+walsizer_obstacle(WalsizerOutcome *outcome)
 {
+	const struct config_generic *setting = walsizer_find_setting("max_wal_size");
+	struct stat st;
+
+	*outcome = WALSIZER_FORBIDDEN;
+	if (!walsizer_alter_system_allowed())
+		return "allow_alter_system is off";
+	if (setting != NULL && setting->source > PGC_S_FILE)
+	{
+		*outcome = WALSIZER_OVERRIDDEN;
+		return "max_wal_size is set on the command line of the server";
+	}
+	if (lstat(PG_AUTOCONF_FILENAME, &st) == 0)
+	{
+		if (S_ISLNK(st.st_mode))
+			return "\"" PG_AUTOCONF_FILENAME "\" is a symbolic link";
+		if (access(PG_AUTOCONF_FILENAME, W_OK) != 0)
+			return "\"" PG_AUTOCONF_FILENAME "\" is not writable";
+	}
+	*outcome = WALSIZER_NO_OUTCOME;
+	return NULL;
+}
+
+/*
+ * The same, for the worker that is about to write: an ALTER SYSTEM that was not
+ * reloaded yet is not to be overwritten.  A file that cannot be parsed is no
+ * obstacle here: writing it fails.
+ */
+const char *
+walsizer_obstacle_now(WalsizerOutcome *outcome)
+{
+	const char *obstacle = walsizer_obstacle(outcome);
 	WalsizerAutoConf conf;
 
-	return read_auto_conf(&conf, NULL) && is_pending(&conf);
+	if (obstacle != NULL || !read_auto_conf(&conf, NULL) || !is_pending(&conf))
+		return obstacle;
+	*outcome = WALSIZER_OVERRIDDEN;
+	return WALSIZER_PENDING;
 }
 
 /* Is there a value of ours in the file that is not in effect yet? */
@@ -214,8 +260,8 @@ walsizer_own_line_waits(void)
 {
 	WalsizerAutoConf conf;
 
-	return read_auto_conf(&conf, NULL) && conf.note.written != 0 &&
-		conf.size != walsizer_auto_conf_in_effect().size;
+	return read_auto_conf(&conf, NULL) && conf.note.written_mb != 0 &&
+		conf.size_mb != walsizer_auto_conf_in_effect().size_mb;
 }
 
 static void
@@ -258,31 +304,6 @@ new_text(const ConfigVariable *items, int64 mb, const WalsizerNote *note)
 }
 
 /*
- * Replace the file as ALTER SYSTEM does; durable_rename() syncs what was written.
- * NULL, or what went wrong.
- */
-static char *
-replace_file(const char *text)
-{
-	int			fd = OpenTransientFile(TMP_FILE, O_CREAT | O_RDWR | O_TRUNC | PG_BINARY);
-
-	if (fd < 0)
-		return psprintf("could not open file \"%s\": %m", TMP_FILE);
-	if (!walsizer_write_all(fd, text, strlen(text)))
-	{
-		char	   *message = psprintf("could not write file \"%s\": %m", TMP_FILE);
-
-		CloseTransientFile(fd);
-		unlink(TMP_FILE);
-		return message;
-	}
-	if (CloseTransientFile(fd) != 0 ||
-		durable_rename(TMP_FILE, PG_AUTOCONF_FILENAME, DEBUG1) != 0)
-		return psprintf("could not replace file \"%s\": %m", PG_AUTOCONF_FILENAME);
-	return NULL;
-}
-
-/*
  * Write max_wal_size (MB; 0: remove the line) and the note on it (NULL: remove
  * that) to postgresql.auto.conf, in one step.
  *
@@ -309,8 +330,14 @@ walsizer_write_auto_conf(int64 mb, const WalsizerNote *note, const char **messag
 			outcome = WALSIZER_OVERRIDDEN;
 			*message = WALSIZER_PENDING;
 		}
-		else if ((*message = replace_file(new_text(items, mb, note))) == NULL)
-			outcome = WALSIZER_APPLIED;
+		else
+		{
+			char	   *text = new_text(items, mb, note);
+
+			*message = walsizer_replace_file(PG_AUTOCONF_FILENAME, text, strlen(text));
+			if (*message == NULL)
+				outcome = WALSIZER_APPLIED;
+		}
 		FreeConfigVariables(items);
 	}
 	if (IsUnderPostmaster)

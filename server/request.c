@@ -18,6 +18,7 @@
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "utils/timestamp.h"
 
 #include "server/walsizer.h"
 #include "server/compat.h"
@@ -29,6 +30,34 @@
  * The worker's side
  *-------------------------------------------------------------------------
  */
+
+/*
+ * The worker leaves: nobody is to wait for it or wake it any more.  An error may
+ * bring it here with locks held, ours among them.
+ */
+static void
+detach(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
+{
+	LWLockReleaseAll();
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->worker_proc = NULL;
+	walsizer_shared->worker_pid = 0;
+	LWLockRelease(walsizer_shared->lock);
+	ConditionVariableBroadcast(&walsizer_shared->answered);
+}
+
+/* This process is the worker, to which requests go until it ends. */
+void
+walsizer_attach_worker(void)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->worker_proc = MyProc;
+	walsizer_shared->worker_pid = MyProcPid;
+	if (walsizer_shared->stats_reset == 0)
+		walsizer_shared->stats_reset = GetCurrentTimestamp();
+	LWLockRelease(walsizer_shared->lock);
+	before_shmem_exit(detach, (Datum) 0);
+}
 
 /* The oldest request that was not taken yet, or NULL.  The caller holds the lock. */
 static WalsizerRequest *
@@ -45,18 +74,6 @@ next_request(void)
 			next = request;
 	}
 	return next;
-}
-
-/* Is there anything to do for the worker?  Takes the lock for an instant. */
-bool
-walsizer_something_asked(void)
-{
-	bool		asked;
-
-	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
-	asked = next_request() != NULL;
-	LWLockRelease(walsizer_shared->lock);
-	return asked;
 }
 
 /*
@@ -114,7 +131,7 @@ free_slot(void)
  * there is no worker.
  */
 static WalsizerRequest *
-put_request(WalsizerAsk what, int64 boost, int64 boost_ms)
+put_request(WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 {
 	WalsizerRequest *request;
 	PGPROC	   *worker;
@@ -129,7 +146,7 @@ put_request(WalsizerAsk what, int64 boost, int64 boost_ms)
 		request->worker_pid = walsizer_shared->worker_pid;
 		request->abandoned = false;
 		request->what = what;
-		request->boost = boost;
+		request->boost_mb = boost_mb;
 		request->boost_ms = boost_ms;
 		SetLatch(&worker->procLatch);
 	}
@@ -215,18 +232,19 @@ wait_for_answer(WalsizerRequest *request, int64 deadline)
 
 /*
  * Ask the worker for something and wait for its answer, at most 30 seconds.
- * boost (MB) and boost_ms count for a planned load only.  Raises an error if there
- * is no worker, or no answer in time; then what was asked for may still be done.
+ * boost_mb and boost_ms count for a planned load only.  Raises an error if the
+ * library was not preloaded, if there is no worker, or no answer in time; then what was asked for may still be done.
  */
 WalsizerAnswer
-walsizer_ask(WalsizerAsk what, int64 boost, int64 boost_ms)
+walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 {
 	int64		deadline = walsizer_monotonic_ms() + ANSWER_WAIT_MS;
 	WalsizerRequest *request;
 	WalsizerAnswer answer;
 
+	walsizer_check_preloaded();
 	ConditionVariablePrepareToSleep(&walsizer_shared->answered);
-	while ((request = put_request(what, boost, boost_ms)) == NULL)
+	while ((request = put_request(what, boost_mb, boost_ms)) == NULL)
 		sleep_until(deadline);
 	answer = wait_for_answer(request, deadline);
 	ConditionVariableCancelSleep();

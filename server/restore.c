@@ -19,13 +19,9 @@
  */
 #include "postgres.h"
 
-#include <sys/statvfs.h>
-
 #include "access/xlog.h"
-#include "access/xlog_internal.h"
 #include "miscadmin.h"
 #include "postmaster/bgwriter.h"
-#include "storage/fd.h"
 #include "storage/ipc.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
@@ -39,21 +35,14 @@
  */
 #define MOST_PERCENT		90
 
-/* What pg_wal has on its volume, in bytes. */
-typedef struct Space
-{
-	int64		free;
-	int64		wal;
-} Space;
-
 /*
- * What was done, in MB, for the worker: processes inherit it from the
- * postmaster.  Nothing, if "from" is 0.
+ * What was done, for the worker: processes inherit it from the postmaster.
+ * Nothing, if from_mb is 0.
  */
 typedef struct Restored
 {
-	int64		from;
-	int64		to;
+	int64		from_mb;
+	int64		to_mb;
 	bool		in_file;		/* also in postgresql.auto.conf */
 } Restored;
 
@@ -61,56 +50,20 @@ static Restored restored;
 
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
-/*-------------------------------------------------------------------------
- * Is there room?
- *-------------------------------------------------------------------------
- */
-
-/* False if it cannot be known. */
 static bool
-read_space(Space *space)
-{
-	struct statvfs st;
-	DIR		   *dir;
-	struct dirent *entry;
-
-	if (statvfs(XLOGDIR, &st) != 0 || (dir = AllocateDir(XLOGDIR)) == NULL)
-		return false;
-	space->free = (int64) st.f_bavail * (int64) st.f_frsize;
-	space->wal = 0;
-	while (errno = 0, (entry = readdir(dir)) != NULL)
-	{
-		if (IsXLogFileName(entry->d_name))
-			space->wal += wal_segment_size;
-	}
-	if (errno != 0)
-	{
-		FreeDir(dir);
-		return false;
-	}
-	FreeDir(dir);
-	return true;
-}
-
-static bool
-has_room_for(const Space *space, int64 mb)
+has_room_for(const WalsizerSample *disk, int64 mb)
 {
 	int			percent = Max(walsizer_max_disk_percent, MOST_PERCENT);
 
-	return mb <= (space->free + space->wal) / WALSIZER_MB * percent / 100;
+	return mb <= (disk->disk_free + disk->disk_wal) / WALSIZER_MB * percent / 100;
 }
-
-/*-------------------------------------------------------------------------
- * Restoring the original value
- *-------------------------------------------------------------------------
- */
 
 /* Why the file is left as it is, NULL if it is not; the text may be palloc'd. */
 static const char *
 change_file(int64 mb)
 {
 	WalsizerOutcome outcome;
-	const char *obstacle = walsizer_apply_obstacle(&outcome);
+	const char *obstacle = walsizer_obstacle(&outcome);
 
 	if (obstacle == NULL)
 		(void) walsizer_write_auto_conf(mb, NULL, &obstacle);
@@ -127,7 +80,7 @@ change_setting(bool in_auto_conf)
 {
 	char		value[32];
 
-	snprintf(value, sizeof(value), INT64_FORMAT "MB", restored.to);
+	snprintf(value, sizeof(value), INT64_FORMAT "MB", restored.to_mb);
 	SetConfigOption("max_wal_size", value, PGC_POSTMASTER, PGC_S_FILE);
 	if (!in_auto_conf)
 	{
@@ -141,37 +94,34 @@ change_setting(bool in_auto_conf)
 		SetConfigOption("walsizer.last_written", "", PGC_POSTMASTER, PGC_S_FILE);
 }
 
+/* Say what was done, or would be; obstacle is why the file keeps the value. */
 static void
-log_change(const Space *space, int64 from, int64 to, const char *obstacle)
+log_change(const WalsizerSample *disk, const char *obstacle, bool done)
 {
-	long long	free = space->free / WALSIZER_MB;
-	long long	wal = space->wal / WALSIZER_MB;
+	long long	from = restored.from_mb;
+	long long	to = restored.to_mb;
+	long long	free = disk->disk_free / WALSIZER_MB;
+	long long	wal = disk->disk_wal / WALSIZER_MB;
 
-	if (obstacle == NULL)
+	if (!done)
+		ereport(LOG,
+				(errmsg("walsizer would restore the original max_wal_size of %lld MB, because the file system of \"pg_wal\" has no room for %lld MB",
+						to, from),
+				 errdetail("It has %lld MB of WAL and %lld MB of free space.", wal, free),
+				 errhint("Turn walsizer.enable on and walsizer.dry_run off to have it done, or set max_wal_size.")));
+	else if (obstacle == NULL)
 		ereport(LOG,
 				(errmsg("walsizer restored the original max_wal_size of %lld MB, because the file system of \"pg_wal\" has no room for %lld MB",
-						(long long) to, (long long) from),
+						to, from),
 				 errdetail("It has %lld MB of WAL and %lld MB of free space.", wal, free),
 				 errhint("The worker of walsizer will raise max_wal_size as far as walsizer.max_disk_percent allows.")));
 	else
 		ereport(LOG,
 				(errmsg("walsizer restored the original max_wal_size of %lld MB until the next reload, because the file system of \"pg_wal\" has no room for %lld MB",
-						(long long) to, (long long) from),
+						to, from),
 				 errdetail("It has %lld MB of WAL and %lld MB of free space. The file \"%s\" keeps the larger value: %s.",
 						   wal, free, PG_AUTOCONF_FILENAME, obstacle),
 				 errhint("Remove max_wal_size and walsizer.last_written from that file.")));
-}
-
-static void
-log_no_change(const Space *space, int64 from, int64 to)
-{
-	ereport(LOG,
-			(errmsg("walsizer would restore the original max_wal_size of %lld MB, because the file system of \"pg_wal\" has no room for %lld MB",
-					(long long) to, (long long) from),
-			 errdetail("It has %lld MB of WAL and %lld MB of free space.",
-					   (long long) (space->wal / WALSIZER_MB),
-					   (long long) (space->free / WALSIZER_MB)),
-			 errhint("Turn walsizer.enable on and walsizer.dry_run off to have it done, or set max_wal_size.")));
 }
 
 /*
@@ -184,27 +134,30 @@ restore_if_too_large(const WalsizerNote *note)
 	bool		uncover;
 	int64		configured = walsizer_configured_value(&uncover);
 	int64		least = 2 * wal_segment_size / WALSIZER_MB;
-	int64		original = Max(note->found, least);
+	int64		original = Max(note->original_mb, least);
 	const char *obstacle;
-	Space		space;
+	WalsizerSample disk = {0};
 
-	uncover = uncover && !note->found_by_alter_system;
+	uncover = uncover && !note->original_by_alter_system;
 	if (uncover)
 		original = configured;
-	if (original >= note->written || !read_space(&space) ||
-		has_room_for(&space, note->written))
+	if (original >= note->written_mb)
 		return;
+	walsizer_take_disk(&disk);
+	if (!disk.has_disk || has_room_for(&disk, note->written_mb))
+		return;
+	restored.from_mb = note->written_mb;
+	restored.to_mb = original;
 	if (!walsizer_enable || walsizer_dry_run)
 	{
-		log_no_change(&space, note->written, original);
+		log_change(&disk, NULL, false);
+		restored.from_mb = 0;
 		return;
 	}
 	obstacle = change_file(uncover ? 0 : original);
-	restored.from = note->written;
-	restored.to = original;
 	restored.in_file = obstacle == NULL;
 	change_setting(restored.in_file && !uncover);
-	log_change(&space, restored.from, restored.to, obstacle);
+	log_change(&disk, obstacle, true);
 }
 
 /*
@@ -225,7 +178,7 @@ look_at_start(void)
 		WalsizerAutoConf conf = walsizer_auto_conf_in_effect();
 
 		looked = true;
-		if (conf.note.written != 0)
+		if (conf.note.written_mb != 0)
 			restore_if_too_large(&conf.note);
 	}
 }
@@ -241,11 +194,6 @@ walsizer_restore_install_hook(void)
 	shmem_startup_hook = look_at_start;
 }
 
-/*-------------------------------------------------------------------------
- * What the worker makes of it
- *-------------------------------------------------------------------------
- */
-
 static WalsizerEvent
 make_event(void)
 {
@@ -253,15 +201,15 @@ make_event(void)
 
 	event.at = PgStartTime;
 	event.action = WALSIZER_LOWER;
-	event.reason = WALSIZER_BECAUSE_BOUND_FELL;
-	event.bound = WALSIZER_BOUND_DISK;
+	event.reason = WALSIZER_BECAUSE_LIMIT_FELL;
+	event.limited_by = WALSIZER_LIMIT_DISK;
 	event.outcome = WALSIZER_APPLIED;
-	event.old_size = event.wanted = restored.from;
-	event.new_size = restored.to;
-	event.timeout = (int64) CheckPointTimeout * 1000;
+	event.old_mb = event.wanted_mb = restored.from_mb;
+	event.new_mb = restored.to_mb;
+	event.timeout_ms = (int64) CheckPointTimeout * 1000;
 	event.completion_target = CheckPointCompletionTarget;
 	event.standby = RecoveryInProgress();
-	event.followed = -1;
+	event.forced_after = -1;
 	strlcpy(event.message, "at the start of the server", sizeof(event.message));
 	return event;
 }
@@ -273,18 +221,18 @@ make_event(void)
  * since.  A value that is still in the file is ours when a reload brings it.
  */
 void
-walsizer_note_restored(void)
+walsizer_adopt_restored(void)
 {
 	WalsizerState *state = &walsizer_shared->state;
-	int64		expected = state->own != 0 ? state->own : state->found;
+	int64		expected = state->owner.own_mb != 0 ? state->owner.own_mb : state->owner.original_mb;
 	WalsizerEvent event;
 
-	if (restored.from == 0 || max_wal_size_mb != restored.to || expected == restored.to)
+	if (restored.from_mb == 0 || max_wal_size_mb != restored.to_mb || expected == restored.to_mb)
 		return;
 	event = make_event();
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_given_back(state, restored.to);
+	walsizer_original_is_back(state, restored.to_mb);
 	LWLockRelease(walsizer_shared->lock);
-	walsizer_state_add_event(&event);
+	walsizer_add_event(&event);
 	walsizer_state_save();
 }

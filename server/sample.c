@@ -57,10 +57,10 @@ walsizer_monotonic_ms(void)
 static void
 read_settings(WalsizerSettings *settings)
 {
-	settings->segment_size = wal_segment_size;
-	settings->max_wal_size = max_wal_size_mb;
+	settings->segment_bytes = wal_segment_size;
+	settings->max_wal_size_mb = max_wal_size_mb;
 	settings->completion_target = CheckPointCompletionTarget;
-	settings->timeout = (int64) CheckPointTimeout * 1000;
+	settings->timeout_ms = (int64) CheckPointTimeout * 1000;
 }
 
 /*
@@ -402,7 +402,7 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 	read_counters(sample, first);
 	sample->checkpoint_age = first ? read_checkpoint_age() : -1;
 	conf = walsizer_auto_conf_in_effect();
-	sample->alter_system = conf.size != WALSIZER_NO_LINE;
+	sample->alter_system = conf.size_mb != WALSIZER_NO_LINE;
 	sample->note = conf.note;
-	sample->configured = walsizer_shared->configured > 0 ? walsizer_shared->configured : -1;
+	sample->configured_mb = walsizer_shared->configured_mb > 0 ? walsizer_shared->configured_mb : -1;
 }

@@ -22,25 +22,27 @@
 /* What SQL functions may ask of the worker. */
 typedef enum WalsizerAsk
 {
-	WALSIZER_ASK_EVALUATE,
+	WALSIZER_ASK_ADJUST,
 	WALSIZER_ASK_REVERT,
-	WALSIZER_ASK_RESET,
 	WALSIZER_ASK_BOOST,
+	WALSIZER_ASK_FORGET,
+	WALSIZER_ASK_RESET_STATS,
 } WalsizerAsk;
 
 /* What an attempt to change the setting led to. */
 typedef struct WalsizerApplied
 {
 	WalsizerOutcome outcome;
-	int64		in_force;		/* MB, afterwards */
+	int64		in_effect_mb;	/* afterwards */
 	char		message[WALSIZER_MESSAGE_SIZE]; /* empty if all is well */
 } WalsizerApplied;
 
+/* What the worker decided and what came of it. */
 typedef struct WalsizerAnswer
 {
 	WalsizerDecision decision;
-	WalsizerApplied applied;	/* what came of the decision */
-	WalsizerApplied reverted;	/* and of walsizer_revert() */
+	int64		old_mb;			/* in effect before */
+	WalsizerApplied applied;
 } WalsizerAnswer;
 
 /* A request, and the answer to it: see server/request.c. */
@@ -59,7 +61,7 @@ typedef struct WalsizerRequest
 	int			worker_pid;		/* who is to answer */
 	bool		abandoned;		/* nobody waits for the answer */
 	WalsizerAsk what;
-	int64		boost;			/* MB, 0: end the planned load */
+	int64		boost_mb;		/* 0: end the planned load */
 	int64		boost_ms;		/* how long it lasts */
 	WalsizerAnswer answer;
 } WalsizerRequest;
@@ -71,7 +73,7 @@ typedef struct WalsizerRequest
 /* What is found in postgresql.auto.conf; a note only if it speaks of the size. */
 typedef struct WalsizerAutoConf
 {
-	int64		size;			/* MB, or one of the two above */
+	int64		size_mb;		/* or one of the two above */
 	WalsizerNote note;
 } WalsizerAutoConf;
 
@@ -106,23 +108,26 @@ typedef struct WalsizerShared
 	WalsizerSample sample;
 	WalsizerDecision decision;	/* of the last pass */
 	TimestampTz sampled_at;		/* 0: never */
-	TimestampTz started_at;		/* when the counts in state began */
+
+	/* what walsizer_stats counts from: totals in state at that time */
+	TimestampTz stats_reset;
+	int64		checkpoints_at_reset[WALSIZER_CAUSES];
 
 	/*
 	 * What the configuration files without postgresql.auto.conf say of
-	 * max_wal_size (MB; 0: not known yet), as of which reload, and whether that
-	 * could be put into effect.
+	 * max_wal_size (0: not known yet), as of which reload, and whether that could
+	 * be put into effect.
 	 */
-	int64		configured;
+	int64		configured_mb;
 	bool		configured_valid;
 	TimestampTz files_reloaded;
 	int64		reloads;		/* that took effect */
 
 	/*
-	 * The planned load: its size (MB, 0: none), and when it ends, in ms of the
+	 * The planned load: its size (0: none), and when it ends, in ms of the
 	 * monotonic clock; boost_until is for people.
 	 */
-	int64		boost;
+	int64		boost_mb;
 	int64		boost_end;
 	TimestampTz boost_until;
 
@@ -130,15 +135,13 @@ typedef struct WalsizerShared
 	int64		replay_bytes;
 	int64		replay_ms;
 
-	/* the last attempt that did not succeed; outcome "noted": none */
+	/* the last attempt that did not succeed, if there is an outcome */
 	WalsizerApplied trouble;
-	TimestampTz trouble_at;
 	int64		trouble_reloads;	/* as many there had been */
 
-	/* what has been said already, so that it is not said again */
-	int64		dry_run_size;	/* MB, what the last dry run came to */
-	int64		warned_limit[WALSIZER_BOUNDS];	/* MB; 0: not warned of this
-												 * bound */
+	/* what has been said already, so that it is not said again; 0: nothing */
+	int64		dry_run_mb;		/* what the last dry run came to */
+	int64		reported_limit_mb[WALSIZER_LIMITS];
 
 	/* requests and answers */
 	uint64		last_ticket;
@@ -151,7 +154,7 @@ typedef struct WalsizerShared
 	WalsizerEvent events[WALSIZER_HISTORY_SLOTS];
 } WalsizerShared;
 
-/* walsizer.c: settings */
+/* server/settings.c */
 extern bool walsizer_enable;
 extern bool walsizer_dry_run;
 extern bool walsizer_predict;
@@ -161,41 +164,34 @@ extern int	walsizer_threshold;
 extern int	walsizer_interval;	/* ms */
 extern int	walsizer_lookback;	/* minutes */
 extern double walsizer_headroom;
-
 extern int	walsizer_max_disk_percent;
 extern int	walsizer_max_recovery_time; /* s */
 extern int	walsizer_replay_rate;	/* MB per second */
 extern char *walsizer_last_written; /* a WalsizerNote */
 
-/* Bytes replayed per second, until there was a recovery to measure. */
-#define WALSIZER_REPLAY_RATE_UNKNOWN	(40.0 * WALSIZER_MB)
-
-extern WalsizerConfig walsizer_config(double measured_replay_rate);
+extern WalsizerConfig walsizer_config(const WalsizerShared *shared);
+extern double walsizer_measured_replay_rate(const WalsizerShared *shared);
 
 /* server/worker.c */
 extern PGDLLEXPORT void walsizer_main(Datum main_arg);
 extern void walsizer_register_worker(void);
 
-/* server/library.c */
-extern void walsizer_library_name(char *name, size_t size);
-extern void walsizer_end_in_other_copy(void);
-
-/* server/change.c */
+/* server/act.c */
 extern void walsizer_change_setting(const WalsizerDecision *decision,
 									const WalsizerSample *sample, WalsizerApplied *applied);
-extern void walsizer_give_back(const WalsizerDecision *decision,
-							   const WalsizerSample *sample, WalsizerApplied *applied);
+extern void walsizer_restore_original(const WalsizerDecision *decision,
+									  const WalsizerSample *sample, WalsizerApplied *applied);
 
 /* server/record.c */
 extern WalsizerEvent walsizer_make_event(const WalsizerDecision *decision,
-										 const WalsizerSample *sample, int64 old_size);
+										 const WalsizerSample *sample, int64 old_mb);
 extern void walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
 									const WalsizerFigures *figures);
 extern void walsizer_record_external(const WalsizerDecision *decision,
-									 const WalsizerSample *sample, int64 old_size);
-extern void walsizer_note_end_of_trouble(const WalsizerDecision *decision,
-										 const WalsizerSample *sample, int64 old_size);
-extern void walsizer_warn_of_bound(const WalsizerDecision *decision, bool standby);
+									 const WalsizerSample *sample, int64 old_mb);
+extern void walsizer_end_trouble(const WalsizerDecision *decision,
+								 const WalsizerSample *sample, int64 old_mb);
+extern void walsizer_report_limit(const WalsizerDecision *decision, bool standby);
 
 /* server/sample.c */
 extern void walsizer_take_sample(WalsizerSample *sample, bool first);
@@ -204,43 +200,40 @@ extern int64 walsizer_monotonic_ms(void);
 
 /* server/config.c */
 extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);
-extern void walsizer_read_files(void);
-extern bool walsizer_change_is_pending(void);
 extern int64 walsizer_configured_value(bool *valid);
+extern void walsizer_read_files(void);
 extern bool walsizer_own_line_waits(void);
+extern const char *walsizer_obstacle(WalsizerOutcome *outcome);
+extern const char *walsizer_obstacle_now(WalsizerOutcome *outcome);
 extern WalsizerOutcome walsizer_write_auto_conf(int64 mb, const WalsizerNote *note,
 												const char **message);
-
-/* server/act.c */
-extern void walsizer_apply(int64 mb, const WalsizerNote *note, WalsizerApplied *applied);
 extern void walsizer_reread_configuration(void);
-extern const char *walsizer_apply_obstacle(WalsizerOutcome *outcome);
-extern const char *walsizer_apply_obstacle_now(WalsizerOutcome *outcome);
 
 /* server/request.c */
-extern bool walsizer_something_asked(void);
+extern void walsizer_attach_worker(void);
 extern WalsizerRequest *walsizer_take_request(void);
 extern void walsizer_give_answer(WalsizerRequest *request, const WalsizerAnswer *answer);
-extern WalsizerAnswer walsizer_ask(WalsizerAsk what, int64 boost, int64 boost_ms);
+extern WalsizerAnswer walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost_ms);
 
 /* server/recovery.c */
 extern void walsizer_recovery_install_hook(void);
 
 /* server/restore.c */
 extern void walsizer_restore_install_hook(void);
-extern void walsizer_note_restored(void);
+extern void walsizer_adopt_restored(void);
 
 /* server/shmem.c */
 extern WalsizerShared *walsizer_shared;
-extern void walsizer_state_install_hooks(void);
+extern void walsizer_shmem_install_hooks(void);
+extern void walsizer_check_preloaded(void);
+extern void walsizer_add_event(const WalsizerEvent *event);
+extern void walsizer_event_followed(int64 size_mb, int64 forced);
+extern int64 walsizer_first_event(const WalsizerShared *shared);
+extern WalsizerEvent *walsizer_event(WalsizerShared *shared, int64 number);
+
+/* server/statefile.c */
 extern void walsizer_state_load(void);
 extern void walsizer_state_save(void);
-extern bool walsizer_write_all(int fd, const char *text, size_t length);
-extern void walsizer_state_add_event(const WalsizerEvent *event);
-extern void walsizer_state_follow_up(int64 size, int64 forced);
-extern int64 walsizer_state_first_event(const WalsizerShared *shared);
-extern WalsizerEvent *walsizer_state_event(WalsizerShared *shared, int64 number);
-extern double walsizer_measured_replay_rate(const WalsizerShared *shared);
-extern const char *walsizer_outcome_name(WalsizerOutcome outcome);
+extern char *walsizer_replace_file(const char *file, const char *text, size_t length);
 
 #endif							/* WALSIZER_H */

@@ -14,6 +14,8 @@
  */
 #include "postgres.h"
 
+#include <dlfcn.h>
+
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgworker.h"
@@ -52,17 +54,33 @@ typedef struct Clockwork
  */
 static bool registered = false;
 
+/*
+ * The name by which the worker is to find its library.  It has to run in the copy
+ * that was preloaded, which alone has settings and shared memory.  The server
+ * does not load a library again that is in its list already, by path: so the path
+ * from which this copy was loaded finds it, wherever "walsizer" leads by then,
+ * and even if a package upgrade has replaced or removed the file.
+ */
+static void
+set_library_name(char *name, size_t size)
+{
+	Dl_info		info;
+
+	if (dladdr(&registered, &info) == 0 || info.dli_fname == NULL ||
+		strlcpy(name, info.dli_fname, size) >= size)
+		strlcpy(name, "walsizer", size);
+}
+
 /* For _PG_init(): the worker runs from the moment when hot standbys answer. */
 void
 walsizer_register_worker(void)
 {
-	BackgroundWorker worker;
+	BackgroundWorker worker = {0};
 
-	memset(&worker, 0, sizeof(worker));
 	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
 	worker.bgw_start_time = BgWorkerStart_ConsistentState;
 	worker.bgw_restart_time = RESTART_SECONDS;
-	walsizer_library_name(worker.bgw_library_name, sizeof(worker.bgw_library_name));
+	set_library_name(worker.bgw_library_name, sizeof(worker.bgw_library_name));
 	strlcpy(worker.bgw_function_name, "walsizer_main", sizeof(worker.bgw_function_name));
 	strlcpy(worker.bgw_name, "walsizer", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "walsizer", BGW_MAXLEN);
@@ -71,48 +89,23 @@ walsizer_register_worker(void)
 }
 
 /*
- * Leave: nobody is to wait for us or wake us any more.  An error may bring us
- * here with locks held, ours among them.
+ * This is another copy of the library: end for good.  Status 0 keeps the
+ * postmaster from starting the worker again, which would lead to the same copy.
  */
 static void
-detach(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
+end_in_other_copy(void)
 {
-	LWLockReleaseAll();
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->worker_proc = NULL;
-	walsizer_shared->worker_pid = 0;
-	LWLockRelease(walsizer_shared->lock);
-	ConditionVariableBroadcast(&walsizer_shared->answered);
-}
-
-static void
-attach(void)
-{
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->worker_proc = MyProc;
-	walsizer_shared->worker_pid = MyProcPid;
-	if (walsizer_shared->started_at == 0)
-		walsizer_shared->started_at = GetCurrentTimestamp();
-	LWLockRelease(walsizer_shared->lock);
-	before_shmem_exit(detach, (Datum) 0);
+	ereport(LOG,
+			(errmsg("the walsizer worker ends, because it has loaded another library than the server has preloaded"),
+			 errdetail("The worker looked for its library as \"%s\".", MyBgworkerEntry->bgw_library_name),
+			 errhint("Set \"shared_preload_libraries\" to a name that is found through \"dynamic_library_path\", or to a shorter path, and restart the server.")));
+	proc_exit(0);
 }
 
 /*-------------------------------------------------------------------------
  * One pass
  *-------------------------------------------------------------------------
  */
-
-/* The rates and bounds that count now. */
-static WalsizerConfig
-config_now(void)
-{
-	double		replay_rate;
-
-	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
-	replay_rate = walsizer_measured_replay_rate(walsizer_shared);
-	LWLockRelease(walsizer_shared->lock);
-	return walsizer_config(replay_rate);
-}
 
 /* What walsizer_revert() asks for, in the form of a decision. */
 static WalsizerDecision
@@ -121,15 +114,15 @@ reverting(const WalsizerDecision *decision)
 	WalsizerDecision revert = *decision;
 
 	revert.action = WALSIZER_REVERT;
-	revert.reason = WALSIZER_BECAUSE_ASKED;
-	revert.bound = WALSIZER_UNBOUND;
-	revert.wanted = revert.target = walsizer_shared->state.found;
+	revert.reason = WALSIZER_BECAUSE_REVERT;
+	revert.limited_by = WALSIZER_UNLIMITED;
+	revert.wanted_mb = revert.target_mb = walsizer_shared->state.owner.original_mb;
 	return revert;
 }
 
-/* walsizer_reset(): forget demand and history, not whose value it is. */
+/* walsizer_forget(): forget demand and history, not whose value it is. */
 static void
-reset(void)
+forget(void)
 {
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_forget(&walsizer_shared->state);
@@ -138,12 +131,23 @@ reset(void)
 	walsizer_state_save();
 }
 
+/* walsizer_reset_stats(): count from now on; the policy's totals stay. */
+static void
+reset_stats(void)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	memcpy(walsizer_shared->checkpoints_at_reset, walsizer_shared->state.checkpoints.total,
+		   sizeof(walsizer_shared->checkpoints_at_reset));
+	walsizer_shared->stats_reset = GetCurrentTimestamp();
+	LWLockRelease(walsizer_shared->lock);
+}
+
 /* Take over a new planned load, or the end of one, and keep it over a crash. */
 static void
 set_boost(int64 mb, int64 ms)
 {
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->boost = mb;
+	walsizer_shared->boost_mb = mb;
 	walsizer_shared->boost_end = walsizer_monotonic_ms() + ms;
 	walsizer_shared->boost_until = GetCurrentTimestamp() + ms * 1000;
 	LWLockRelease(walsizer_shared->lock);
@@ -154,7 +158,7 @@ set_boost(int64 mb, int64 ms)
 static void
 end_boost(void)
 {
-	if (walsizer_shared->boost != 0)
+	if (walsizer_shared->boost_mb != 0)
 		set_boost(0, 0);
 }
 
@@ -169,7 +173,7 @@ boost_now(void)
 	int64		left = walsizer_shared->boost_end - walsizer_monotonic_ms();
 	TimestampTz until = GetCurrentTimestamp() + left * 1000;
 
-	if (walsizer_shared->boost == 0)
+	if (walsizer_shared->boost_mb == 0)
 		return 0;
 	if (left <= 0)
 		end_boost();
@@ -180,7 +184,7 @@ boost_now(void)
 		walsizer_shared->boost_until = until;
 		LWLockRelease(walsizer_shared->lock);
 	}
-	return walsizer_shared->boost;
+	return walsizer_shared->boost_mb;
 }
 
 /*
@@ -190,7 +194,7 @@ boost_now(void)
 static WalsizerDecision
 decide(WalsizerSample *sample)
 {
-	WalsizerConfig config = config_now();
+	WalsizerConfig config = walsizer_config(walsizer_shared);
 	WalsizerDecision decision;
 
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
@@ -206,7 +210,7 @@ decide(WalsizerSample *sample)
 	walsizer_shared->decision = decision;
 	walsizer_shared->sampled_at = GetCurrentTimestamp();
 	if (!walsizer_dry_run)
-		walsizer_shared->dry_run_size = 0;
+		walsizer_shared->dry_run_mb = 0;
 	LWLockRelease(walsizer_shared->lock);
 	return decision;
 }
@@ -223,43 +227,46 @@ observe(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample *sa
 
 	if (request != NULL)
 	{
-		sample->evaluate = request->what == WALSIZER_ASK_EVALUATE ||
+		sample->adjust = request->what == WALSIZER_ASK_ADJUST ||
 			request->what == WALSIZER_ASK_BOOST;
-		if (request->what == WALSIZER_ASK_RESET)
-			reset();
+		if (request->what == WALSIZER_ASK_FORGET)
+			forget();
+		if (request->what == WALSIZER_ASK_RESET_STATS)
+			reset_stats();
 		if (request->what == WALSIZER_ASK_BOOST)
-			set_boost(request->boost, request->boost_ms);
+			set_boost(request->boost_mb, request->boost_ms);
 	}
-	sample->boost = boost_now();
+	sample->boost_mb = boost_now();
 }
 
-/* Record and apply what was decided.  "old_size" is what we took for in force. */
+/* Record and apply what was decided.  "old_mb" is what we took for in effect. */
 static void
 carry_out(const WalsizerDecision *decision, const WalsizerSample *sample,
-		  int64 old_size, WalsizerApplied *applied)
+		  int64 old_mb, WalsizerApplied *applied)
 {
 	if (decision->action == WALSIZER_EXTERNAL)
-		walsizer_record_external(decision, sample, old_size);
-	if (walsizer_shared->trouble.outcome != WALSIZER_NOTED)
-		walsizer_note_end_of_trouble(decision, sample, old_size);
+		walsizer_record_external(decision, sample, old_mb);
+	if (walsizer_shared->trouble.outcome != WALSIZER_NO_OUTCOME)
+		walsizer_end_trouble(decision, sample, old_mb);
 	if (decision->action == WALSIZER_RAISE || decision->action == WALSIZER_LOWER)
 		walsizer_change_setting(decision, sample, applied);
 	else if (decision->action == WALSIZER_REVERT)
-		walsizer_give_back(decision, sample, applied);
-	walsizer_warn_of_bound(decision, sample->standby);
+		walsizer_restore_original(decision, sample, applied);
+	walsizer_report_limit(decision, sample->standby);
 }
 
-/* walsizer_revert(), unless the value has just been given back anyway. */
+/* walsizer_revert(), unless the original value is back already. */
 static void
-revert(const WalsizerDecision *decision, const WalsizerSample *sample, WalsizerAnswer *answer)
+revert(const WalsizerSample *sample, WalsizerAnswer *answer)
 {
-	WalsizerDecision asked = reverting(decision);
+	bool		is_back = answer->decision.action == WALSIZER_REVERT &&
+		answer->applied.outcome == WALSIZER_APPLIED;
 
 	end_boost();
-	if (decision->action == WALSIZER_REVERT && answer->applied.outcome == WALSIZER_APPLIED)
-		answer->reverted = answer->applied;
-	else
-		walsizer_give_back(&asked, sample, &answer->reverted);
+	if (is_back)
+		return;
+	answer->decision = reverting(&answer->decision);
+	walsizer_restore_original(&answer->decision, sample, &answer->applied);
 }
 
 /*
@@ -273,8 +280,8 @@ finish_return(const WalsizerDecision *decision, const WalsizerSample *sample)
 	WalsizerDecision unfinished = reverting(decision);
 	WalsizerApplied applied;
 
-	unfinished.wanted = unfinished.target = walsizer_shared->state.returning;
-	walsizer_give_back(&unfinished, sample, &applied);
+	unfinished.wanted_mb = unfinished.target_mb = walsizer_shared->state.owner.returning_mb;
+	walsizer_restore_original(&unfinished, sample, &applied);
 }
 
 /*
@@ -287,18 +294,19 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 {
 	bool		first = clockwork->first;
 	bool		boost_asked = request != NULL && request->what == WALSIZER_ASK_BOOST;
-	int64		edit_before = walsizer_shared->state.edit_tried;
-	int64		old_size = walsizer_shared->state.own != 0 ?
-		walsizer_shared->state.own : walsizer_shared->state.found;
+	int64		edit_before = walsizer_shared->state.pacing.edit_tried_mb;
+	int64		old_mb = walsizer_shared->state.owner.own_mb != 0 ?
+		walsizer_shared->state.owner.own_mb : walsizer_shared->state.owner.original_mb;
 	WalsizerDecision *decision = &answer->decision;
 	WalsizerSample sample;
 	bool		superseded;
 
 	memset(answer, 0, sizeof(*answer));
 	observe(clockwork, request, &sample);
+	answer->old_mb = sample.settings.max_wal_size_mb;
 	*decision = decide(&sample);
 	if (decision->followed)
-		walsizer_state_follow_up(decision->followed_size, decision->followed_forced);
+		walsizer_event_followed(decision->followed_mb, decision->followed_forced);
 	superseded = decision->action == WALSIZER_EXTERNAL || decision->action == WALSIZER_REVERT;
 
 	/*
@@ -306,30 +314,33 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 	 * that it is tried again to give way to the same edit.
 	 */
 	if (superseded && !boost_asked &&
-		(decision->action == WALSIZER_EXTERNAL || sample.configured != edit_before))
+		(decision->action == WALSIZER_EXTERNAL || sample.configured_mb != edit_before))
 		end_boost();
-	carry_out(decision, &sample, old_size, &answer->applied);
+	carry_out(decision, &sample, old_mb, &answer->applied);
 
-	if (first && !superseded && walsizer_shared->state.returning != 0)
+	if (first && !superseded && walsizer_shared->state.owner.returning_mb != 0)
 		finish_return(decision, &sample);
 	if (request != NULL && request->what == WALSIZER_ASK_REVERT)
-		revert(decision, &sample, answer);
+		revert(&sample, answer);
 	return !superseded || answer->applied.outcome > WALSIZER_APPLIED;
 }
 
-/* Do what SQL functions ask for, one after the other. */
-static void
+/* Do what SQL functions ask for, one after the other.  False if that is nothing. */
+static bool
 serve(Clockwork *clockwork)
 {
 	WalsizerRequest *request;
 	WalsizerAnswer answer;
+	bool		served = false;
 
 	while ((request = walsizer_take_request()) != NULL)
 	{
 		if (!pass(clockwork, request, &answer) && request->what == WALSIZER_ASK_BOOST)
 			(void) pass(clockwork, request, &answer);
 		walsizer_give_answer(request, &answer);
+		served = true;
 	}
+	return served;
 }
 
 /*-------------------------------------------------------------------------
@@ -360,7 +371,7 @@ set_next_tick(Clockwork *clockwork)
 static void
 save_what_files_say(void)
 {
-	if (walsizer_shared->state.own != 0)
+	if (walsizer_shared->state.owner.own_mb != 0)
 		walsizer_state_save();
 }
 
@@ -373,12 +384,12 @@ work(Clockwork *clockwork)
 	bool		first = clockwork->first;
 	WalsizerAnswer answer;
 
-	if (walsizer_something_asked())
-		serve(clockwork);
-	else if (tick)
+	if (!serve(clockwork))
+	{
+		if (!tick)
+			return;
 		(void) pass(clockwork, NULL, &answer);
-	else
-		return;
+	}
 	if (tick)
 		set_next_tick(clockwork);
 	if (first)
@@ -407,7 +418,7 @@ handle_interrupts(Clockwork *clockwork)
 	{
 		walsizer_reread_configuration();
 		save_what_files_say();
-		/* walsizer.sample_interval may be shorter now */
+		/* walsizer.sample_interval_ms may be shorter now */
 		clockwork->next_tick = Min(clockwork->next_tick,
 								   walsizer_monotonic_ms() + walsizer_interval);
 	}
@@ -428,7 +439,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	bool		measured;
 
 	if (!registered || walsizer_shared == NULL)
-		walsizer_end_in_other_copy();
+		end_in_other_copy();
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, die);
@@ -438,11 +449,11 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	/* each sample clears what it read: no copy of all statistics for that */
 	SetConfigOption("stats_fetch_consistency", "none", PGC_USERSET, PGC_S_OVERRIDE);
 
-	attach();
+	walsizer_attach_worker();
 	/* a crash recovery before this first worker is not on disk yet */
 	measured = !walsizer_shared->loaded && walsizer_shared->replay_ms != 0;
 	walsizer_state_load();
-	walsizer_note_restored();
+	walsizer_adopt_restored();
 
 	/*
 	 * Not if this worker takes the place of another, and nothing was reloaded
