@@ -126,6 +126,7 @@ walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn, int64_t hour)
 	mark.forced = walsizer_forced_total(state);
 	mark.forced_old_value = state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE];
 	mark.requested = state->checkpoints.requested;
+	mark.timed = state->checkpoints.timed;
 	state->window.step_demand = 0;
 
 	if (state->window.number == WALSIZER_WINDOW_SLOTS)
@@ -169,6 +170,37 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 	figures->forced = walsizer_forced_total(state) - oldest->forced;
 	figures->forced_old_value = state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] - oldest->forced_old_value;
 	figures->requested = state->checkpoints.requested - oldest->requested;
+	figures->timed = state->checkpoints.timed - oldest->timed;
+}
+
+/*
+ * W of the primary, from two of its checkpoints that are about a timeout apart.
+ * Restartpoints may leave some out, in catching up many, and the primary's
+ * timer counts whole seconds: other distances are scaled to one timeout.  An idle
+ * primary makes no checkpoints; the burst after that is seen in the window only.
+ */
+void
+walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		timeout = sample->settings.timeout_ms;
+	int64_t		wal = walsizer_distance(state->primary.redo, sample->primary_redo);
+	int64_t		elapsed;
+
+	if (sample->primary_time <= 0 || sample->primary_time >= WALSIZER_MOST_BYTES / 1000)
+		return;
+	elapsed = (sample->primary_time - state->primary.time) * 1000;
+	if (state->primary.time > 0 && elapsed >= 0 &&
+		sample->primary_redo >= state->primary.redo)
+	{
+		if (elapsed < timeout - timeout / 4)
+			return;
+		state->primary.demand = walsizer_to_int64((double) wal * ((double) timeout /
+																  (double) elapsed));
+		if (sample->now >= state->boost.planned_until)
+			state->window.step_demand = walsizer_max(state->window.step_demand, state->primary.demand);
+	}
+	state->primary.redo = sample->primary_redo;
+	state->primary.time = sample->primary_time;
 }
 
 /*

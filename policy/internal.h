@@ -7,8 +7,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#ifndef WALSIZER_MODEL_H
-#define WALSIZER_MODEL_H
+#ifndef WALSIZER_INTERNAL_H
+#define WALSIZER_INTERNAL_H
 
 #include "policy/policy.h"
 
@@ -99,34 +99,58 @@ walsizer_is_remembered(const WalsizerPeak *peak, int64_t hour, int64_t lookback)
 		walsizer_max(hour - peak->hour, peak->hour - hour) <= lookback;
 }
 
-/* policy/limits.c */
-extern int64_t walsizer_whole_segments(int64_t mb, const WalsizerSettings *settings);
-extern void walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
-								const WalsizerSample *sample, WalsizerFigures *figures);
-extern bool walsizer_worth_raising(const WalsizerFigures *figures, int64_t size);
-extern bool walsizer_disk_is_worth_raising(const WalsizerFigures *figures);
-extern int64_t walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures,
-								  int64_t size);
-extern bool walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
-								 const WalsizerSample *sample);
-extern void walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample);
-
 /* policy/demand.c */
 extern void walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn,
 							  int64_t hour);
+extern void walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample);
 extern void walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
-								 WalsizerFigures *figures);
+									WalsizerFigures *figures);
 extern int64_t walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample);
 extern int64_t walsizer_recent_peak(const WalsizerState *state);
 extern int64_t walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample,
-									int64_t lookback);
+									int64_t lookback_hours);
+
+/* policy/observe.c */
+extern bool walsizer_sample_valid(const WalsizerSample *sample);
+extern void walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
+							 WalsizerFigures *figures);
+extern void walsizer_record_change(WalsizerState *state, int64_t now, int64_t in_effect_mb);
+extern void walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
+							   WalsizerDecision *decision);
 
 /* policy/owner.c */
 extern bool walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample);
 extern bool walsizer_observe_edit(WalsizerState *state, const WalsizerSample *sample);
 extern bool walsizer_is_own_raise(const WalsizerState *state, int64_t in_effect_mb);
+
+/* policy/limits.c */
+extern int64_t walsizer_whole_segments(int64_t mb, const WalsizerSettings *settings);
+extern bool walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
+								 const WalsizerSample *sample);
+extern void walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample);
+extern int64_t walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures,
+								  int64_t size);
+extern void walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
+								const WalsizerSample *sample, WalsizerFigures *figures);
+extern bool walsizer_disk_is_worth_raising(const WalsizerFigures *figures);
+extern bool walsizer_worth_raising(const WalsizerFigures *figures, int64_t size);
+extern int64_t walsizer_least_size(const WalsizerState *state,
+								   const WalsizerSettings *settings, int64_t mb);
+extern bool walsizer_can_lower_to(const WalsizerFigures *figures, int64_t size,
+								  const WalsizerSettings *settings);
+extern bool walsizer_must_follow_limit(const WalsizerState *state,
+									   const WalsizerSample *sample,
+									   const WalsizerFigures *figures, int64_t allowed);
+
+/* policy/boost.c */
 extern void walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample);
-extern bool walsizer_boost_is_over(const WalsizerState *state);
+extern int64_t walsizer_boost_rule(const WalsizerState *state,
+								   const WalsizerSample *sample,
+								   const WalsizerFigures *figures);
+extern int64_t walsizer_boost_over_rule(const WalsizerConfig *config,
+										const WalsizerState *state,
+										const WalsizerSample *sample,
+										const WalsizerFigures *figures);
 
 /* policy/rules.c */
 extern int64_t walsizer_forced_rule(const WalsizerConfig *config,
@@ -145,27 +169,7 @@ extern int64_t walsizer_pace_rule(const WalsizerState *state,
 extern int64_t walsizer_lower_rule(const WalsizerConfig *config,
 								   WalsizerState *state, const WalsizerSample *sample,
 								   const WalsizerFigures *figures, bool cycle);
-extern int64_t walsizer_boost_rule(const WalsizerState *state,
-								   const WalsizerSample *sample,
-								   const WalsizerFigures *figures);
-extern int64_t walsizer_boost_over_rule(const WalsizerConfig *config,
-										const WalsizerState *state,
-										const WalsizerSample *sample,
-										const WalsizerFigures *figures);
-extern int64_t walsizer_least_size(const WalsizerState *state,
-								   const WalsizerSettings *settings, int64_t mb);
 extern void walsizer_judge(const WalsizerConfig *config, WalsizerState *state,
 						   const WalsizerSample *sample, WalsizerFigures *figures);
-extern bool walsizer_must_follow_limit(const WalsizerState *state,
-									   const WalsizerSample *sample,
-									   const WalsizerFigures *figures, int64_t allowed);
 
-/* policy/observe.c */
-extern bool walsizer_sample_valid(const WalsizerSample *sample);
-extern void walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
-							 WalsizerFigures *figures);
-extern void walsizer_record_change(WalsizerState *state, int64_t now, int64_t in_effect_mb);
-extern void walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
-							   WalsizerDecision *decision);
-
-#endif							/* WALSIZER_MODEL_H */
+#endif							/* WALSIZER_INTERNAL_H */

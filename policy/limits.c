@@ -29,6 +29,12 @@
 /* ... or, if that is less than the smallest step, which is one segment, this. */
 #define CLAIMED_BY_SEGMENT	8
 
+/* A disk limit is followed down when it allows at most this part of the size. */
+#define FOLLOW_BELOW		0.8
+
+/* A lower size must leave this much room before it forces a checkpoint. */
+#define LOWER_USED			0.5
+
 /*
  * A size (MB) down to whole segments, which is what the server computes with, but
  * never below two: with less it would not start again.
@@ -42,13 +48,13 @@ walsizer_whole_segments(int64_t mb, const WalsizerSettings *settings)
 }
 
 static void
-consider_bound(WalsizerFigures *figures, int64_t limit, WalsizerLimit bound)
+consider_limit(WalsizerFigures *figures, int64_t limit_mb, WalsizerLimit kind)
 {
-	if (limit < figures->limit_mb)
+	if (limit_mb < figures->limit_mb)
 	{
-		figures->limit_mb = limit;
-		figures->limit_kind = bound;
-	}
+		figures->limit_mb = limit_mb;
+		figures->limit_kind = kind;
+}
 }
 
 /*
@@ -196,7 +202,7 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 					const WalsizerSample *sample, WalsizerFigures *figures)
 {
 	figures->limit_mb = figures->step_limit_mb = WALSIZER_MOST_MB;
-	consider_bound(figures, config->max_mb, WALSIZER_LIMIT_MAX);
+	consider_limit(figures, config->max_mb, WALSIZER_LIMIT_MAX);
 	if (state->disk.known)
 	{
 		int64_t		room = state->disk.free + state->disk.wal;
@@ -205,7 +211,7 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 													  config->max_disk_percent / WALSIZER_MB,
 													  &sample->settings);
 		figures->step_limit_mb = step_limit(config, state, &sample->settings);
-		consider_bound(figures, figures->disk_limit_mb, WALSIZER_LIMIT_DISK);
+		consider_limit(figures, figures->disk_limit_mb, WALSIZER_LIMIT_DISK);
 	}
 	if (config->max_recovery_ms > 0)
 	{
@@ -213,7 +219,7 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 
 		figures->recovery_limit_mb = walsizer_whole_segments(walsizer_to_int64(bytes) / WALSIZER_MB,
 														  &sample->settings);
-		consider_bound(figures, figures->recovery_limit_mb, WALSIZER_LIMIT_RECOVERY);
+		consider_limit(figures, figures->recovery_limit_mb, WALSIZER_LIMIT_RECOVERY);
 	}
 	figures->limit_mb = walsizer_whole_segments(figures->limit_mb, &sample->settings);
 }
@@ -236,4 +242,44 @@ walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
 		return false;
 	return size <= figures->limit_mb || figures->limit_kind != WALSIZER_LIMIT_DISK ||
 		walsizer_disk_is_worth_raising(figures);
+}
+
+/*
+ * This size (MB), or the original value if it is less: nothing lowers further.
+ * For a size that a limit dictates walsizer.min is no part of it, for that would
+ * keep a disk from being saved, nor is a planned load.
+ */
+int64_t
+walsizer_least_size(const WalsizerState *state, const WalsizerSettings *settings, int64_t mb)
+{
+	return walsizer_max(walsizer_max(state->owner.original_mb, mb),
+						2 * (settings->segment_bytes / WALSIZER_MB));
+}
+
+/*
+ * Is it safe to lower to this size?  A checkpoint must not be forced by the
+ * lowering itself.
+ */
+bool
+walsizer_can_lower_to(const WalsizerFigures *figures, int64_t size, const WalsizerSettings *settings)
+{
+	return (double) figures->used <= LOWER_USED * (double) walsizer_trigger_point(size, settings);
+}
+
+/*
+ * A limit has fallen below our own raise: follow it, down to the original value.
+ * A disk that fills up does not wait for a good moment, and the checkpoint that
+ * lowering may force is what frees WAL; but a fifth may come and go, free space is
+ * never still.
+ */
+bool
+walsizer_must_follow_limit(const WalsizerState *state, const WalsizerSample *sample,
+						   const WalsizerFigures *figures, int64_t allowed)
+{
+	if (!walsizer_is_own_raise(state, figures->in_effect_mb) || allowed >= figures->in_effect_mb)
+		return false;
+	if (figures->limit_kind == WALSIZER_LIMIT_DISK)
+		return sample->looked && sample->has_disk &&
+			(double) allowed <= FOLLOW_BELOW * (double) figures->in_effect_mb;
+	return walsizer_can_lower_to(figures, allowed, &sample->settings);
 }

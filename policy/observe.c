@@ -16,7 +16,7 @@
 #include "policy/internal.h"
 
 /* Times and counters beyond this are nonsense, and could overflow sums. */
-#define LIMIT_COUNT			(INT64_C(1) << 61)
+#define MOST_COUNT			(INT64_C(1) << 61)
 
 /* The server's timer counts whole seconds on both of its ends. */
 #define TIMER_SLACK			2000	/* ms */
@@ -31,70 +31,6 @@
 
 /* What a checkpoint itself and an idle server log is less than this. */
 #define NOTHING_WRITTEN		65536	/* bytes */
-
-/*-------------------------------------------------------------------------
- * The server's arithmetic
- *-------------------------------------------------------------------------
- */
-
-/*
- * CheckPointSegments for a value of max_wal_size (MB): how many segments, from
- * the start of the one with the redo pointer, force a checkpoint when filled.
- *
- * Integer and double steps are those of CalculateCheckpointSegments() in
- * xlog.c, the same in 15 to 19.  Result at least 1.
- */
-int64_t
-walsizer_checkpoint_segments(int64_t max_wal_size_mb,
-							 const WalsizerSettings *settings)
-{
-	int64_t		segments = max_wal_size_mb / (settings->segment_bytes / WALSIZER_MB);
-	double		target = (double) segments / (1.0 + settings->completion_target);
-
-	return walsizer_max(1, (int64_t) target);
-}
-
-/*
- * Bytes of WAL, counted from the start of the segment with the redo pointer,
- * at which a checkpoint is forced.
- */
-int64_t
-walsizer_trigger_point(int64_t max_wal_size_mb, const WalsizerSettings *settings)
-{
-	return walsizer_checkpoint_segments(max_wal_size_mb, settings) *
-		settings->segment_bytes;
-}
-
-/*
- * The smallest max_wal_size (MB, whole segments) with which wal_bytes of WAL
- * between two redo pointers never force a checkpoint, wherever in its segment
- * the first one lies.
- *
- * The redo pointer may lie anywhere in its segment, hence one segment more
- * than the WAL fills; two segments are the least with which the server starts
- * again; the loop mends what rounding may have taken away.  A size beyond what
- * the server can hold is cut off there.
- */
-int64_t
-walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *settings)
-{
-	int64_t		segment_mb = settings->segment_bytes / WALSIZER_MB;
-	int64_t		most = WALSIZER_MOST_MB / segment_mb;
-	int64_t		wal = walsizer_min(walsizer_max(wal_bytes, 0), WALSIZER_MOST_BYTES);
-	int64_t		needed = (wal + settings->segment_bytes - 1) / settings->segment_bytes + 1;
-	int64_t		segments;
-
-	if (needed >= most)
-		return most * segment_mb;
-
-	segments = (int64_t) ((double) needed * (1.0 + settings->completion_target));
-	segments = walsizer_max(2, segments);
-	while (segments < most &&
-		   walsizer_checkpoint_segments(segments * segment_mb, settings) < needed)
-		segments++;
-
-	return walsizer_min(segments, most) * segment_mb;
-}
 
 /*-------------------------------------------------------------------------
  * Is the input usable?
@@ -261,7 +197,8 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 	int64_t		timed = counter_progress(state->last.timed, sample->timed,
 										 sample->counters_reset);
 
-	state->checkpoints.requested = walsizer_min(state->checkpoints.requested + requested, LIMIT_COUNT);
+	state->checkpoints.requested = walsizer_min(state->checkpoints.requested + requested, MOST_COUNT);
+	state->checkpoints.timed = walsizer_min(state->checkpoints.timed + timed, MOST_COUNT);
 
 	if (sample->redo_lsn != state->last.redo)
 	{
@@ -305,43 +242,8 @@ until_timed(const WalsizerState *state, const WalsizerSample *sample)
 	return timeout - elapsed % timeout;
 }
 
-/*-------------------------------------------------------------------------
- * The primary of a standby
- *-------------------------------------------------------------------------
- */
-
 /*
- * W of the primary, from two of its checkpoints that are about a timeout apart.
- * Restartpoints may leave some out, in catching up many, and the primary's
- * timer counts whole seconds: other distances are scaled to one timeout.  An idle
- * primary makes no checkpoints; the burst after that is seen in the window only.
- */
-static void
-observe_primary(WalsizerState *state, const WalsizerSample *sample)
-{
-	int64_t		timeout = sample->settings.timeout_ms;
-	int64_t		wal = walsizer_distance(state->primary.redo, sample->primary_redo);
-	int64_t		elapsed;
-
-	if (sample->primary_time <= 0 || sample->primary_time >= LIMIT_COUNT / 1000)
-		return;
-	elapsed = (sample->primary_time - state->primary.time) * 1000;
-	if (state->primary.time > 0 && elapsed >= 0 &&
-		sample->primary_redo >= state->primary.redo)
-	{
-		if (elapsed < timeout - timeout / 4)
-			return;
-		state->primary.demand = walsizer_to_int64((double) wal * ((double) timeout /
-																  (double) elapsed));
-		if (sample->now >= state->boost.planned_until)
-			state->window.step_demand = walsizer_max(state->window.step_demand, state->primary.demand);
-	}
-	state->primary.redo = sample->primary_redo;
-	state->primary.time = sample->primary_time;
-}
-
-/*
- * How much trigger point would let time, not WAL, pace the checkpoint that writes
+ * How large a trigger point would let time, not WAL, pace the checkpoint that writes
  * since the redo pointer moved: the server compares WAL / trigger point with
  * time / checkpoint_timeout (IsCheckpointOnSchedule in checkpointer.c).  Page
  * images come right after the redo pointer, so this can be much more than W.
@@ -457,10 +359,10 @@ bool
 walsizer_sample_valid(const WalsizerSample *sample)
 {
 	return settings_valid(&sample->settings) &&
-		sample->now >= 0 && sample->now < LIMIT_COUNT &&
-		sample->hour >= 0 && sample->hour < LIMIT_COUNT &&
-		sample->requested >= 0 && sample->requested < LIMIT_COUNT &&
-		sample->timed >= 0 && sample->timed < LIMIT_COUNT;
+		sample->now >= 0 && sample->now < MOST_COUNT &&
+		sample->hour >= 0 && sample->hour < MOST_COUNT &&
+		sample->requested >= 0 && sample->requested < MOST_COUNT &&
+		sample->timed >= 0 && sample->timed < MOST_COUNT;
 }
 
 /*
@@ -485,7 +387,7 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 	}
 
 	if (sample->standby)
-		observe_primary(state, sample);
+		walsizer_observe_primary(state, sample);
 
 	figures->in_effect_mb = settings->max_wal_size_mb;
 	figures->trigger_point = walsizer_trigger_point(settings->max_wal_size_mb, settings);

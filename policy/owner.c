@@ -1,10 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * policy/owner.c
- *	  Whose value is it: the administrator's, or ours, or lent for a while.
+ *	  Whose value is it: the administrator's, or ours.
  *
- * A value that an administrator has set is adopted and never lowered.  Part of
- * the policy: this file includes no server header.
+ * A value that an administrator has set is adopted and never lowered.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -12,23 +11,38 @@
  */
 #include "policy/internal.h"
 
+/* This value (MB) is in effect (ms) and not ours: there is none of ours. */
+static void
+disown(WalsizerState *state, int64_t in_effect_mb)
+{
+	state->owner.original_mb = in_effect_mb;
+	state->owner.own_mb = 0;
+	state->owner.returning_mb = 0;
+	state->pacing.tried_mb = 0;
+	state->boost.return_mb = 0;
+}
+
+/* Leave the value alone for a while from now on (ms). */
+static void
+leave_alone(WalsizerState *state, int64_t now, int64_t timeout_ms)
+{
+	state->pacing.leave_alone_until = now + walsizer_patience(timeout_ms);
+	state->pacing.changed_at = now;
+}
+
 /* Take the value in effect for the administrator's. */
 static void
 adopt(WalsizerState *state, const WalsizerSample *sample)
 {
-	state->owner.original_mb = sample->settings.max_wal_size_mb;
+	disown(state, sample->settings.max_wal_size_mb);
 	state->owner.original_by_alter_system = sample->alter_system;
 	state->owner.configured_mb = sample->configured_mb;
-	state->owner.own_mb = 0;
-	state->pacing.tried_mb = 0;
-	state->owner.returning_mb = 0;
-	state->boost.return_mb = 0;
 }
 
 /*
  * A value (MB) that we wrote is in effect now (ms).  To be called as soon as that
- * is known: a change by an administrator that comes before the next
- * sample is to be seen as one.
+ * is known: a change by an administrator that comes before the next sample is to
+ * be seen as one.
  */
 void
 walsizer_took_effect(WalsizerState *state, int64_t now, int64_t in_effect_mb)
@@ -43,6 +57,15 @@ walsizer_took_effect(WalsizerState *state, int64_t now, int64_t in_effect_mb)
 	walsizer_record_change(state, now, in_effect_mb);
 	state->owner.own_mb = in_effect_mb;
 	state->owner.returning_mb = 0;
+}
+
+/* The original value (MB) is back: we have restored it. */
+void
+walsizer_original_is_back(WalsizerState *state, int64_t in_effect_mb)
+{
+	disown(state, in_effect_mb);
+	state->pacing.edit_tried_mb = 0;
+	leave_alone(state, state->last.ms, state->last.settings.timeout_ms);
 }
 
 /*
@@ -71,42 +94,33 @@ recognize(WalsizerState *state, const WalsizerSample *sample)
 bool
 walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
 {
+	const WalsizerOwner *owner = &state->owner;
 	int64_t		in_effect_mb = sample->settings.max_wal_size_mb;
 
 	if (in_effect_mb == state->pacing.tried_mb)
 		state->pacing.tried_mb = 0;
 	if (sample->note.original_mb > 0 && sample->note.written_mb == in_effect_mb)
-	{
 		recognize(state, sample);
-		return false;
-	}
-	if (state->owner.original_mb == 0)
+	else if (owner->original_mb == 0)
+		adopt(state, sample);
+	else if (owner->returning_mb != 0 && in_effect_mb == owner->returning_mb)
+		walsizer_original_is_back(state, in_effect_mb);
+	else if (in_effect_mb == owner->original_mb && owner->own_mb == 0)
+		/* it may have moved from one file to another */
+		state->owner.original_by_alter_system = sample->alter_system;
+	else
 	{
 		adopt(state, sample);
-		return false;
+		leave_alone(state, sample->now, sample->settings.timeout_ms);
+		walsizer_record_change(state, sample->now, in_effect_mb);
+		return true;
 	}
-	if (state->owner.returning_mb != 0 && in_effect_mb == state->owner.returning_mb)
-	{
-		walsizer_original_is_back(state, in_effect_mb);
-		return false;
-	}
-	if (in_effect_mb == state->owner.original_mb && state->owner.own_mb == 0)
-	{
-		/* The value may have moved from one file to another. */
-		state->owner.original_by_alter_system = sample->alter_system;
-		return false;
-	}
-
-	adopt(state, sample);
-	state->pacing.leave_alone_until = sample->now + walsizer_patience(sample->settings.timeout_ms);
-	state->pacing.changed_at = sample->now;
-	walsizer_record_change(state, sample->now, in_effect_mb);
-	return true;
+	return false;
 }
 
 /*
- * Has somebody edited the configuration file underneath our value, which keeps
- * the edit from taking effect?  So it remains until our value has given way.
+ * Has an administrator edited the configuration file underneath our value, which
+ * keeps the edit from taking effect?  So it remains until our value has given way.
  *
  * Not if there is an ALTER SYSTEM of the administrator's underneath: that would
  * hide the edit just as well.
@@ -114,11 +128,13 @@ walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
 bool
 walsizer_observe_edit(WalsizerState *state, const WalsizerSample *sample)
 {
-	if (sample->configured_mb < 0 || sample->configured_mb == state->owner.configured_mb)
+	WalsizerOwner *owner = &state->owner;
+
+	if (sample->configured_mb < 0 || sample->configured_mb == owner->configured_mb)
 		return false;
-	if (state->owner.configured_mb >= 0 && state->owner.own_mb != 0 && !state->owner.original_by_alter_system)
+	if (owner->configured_mb >= 0 && owner->own_mb != 0 && !owner->original_by_alter_system)
 		return true;
-	state->owner.configured_mb = sample->configured_mb;
+	owner->configured_mb = sample->configured_mb;
 	return false;
 }
 
@@ -126,59 +142,8 @@ walsizer_observe_edit(WalsizerState *state, const WalsizerSample *sample)
 bool
 walsizer_is_own_raise(const WalsizerState *state, int64_t in_effect_mb)
 {
-	return state->owner.own_mb != 0 && in_effect_mb == state->owner.own_mb && in_effect_mb > state->owner.original_mb;
-}
+	const WalsizerOwner *owner = &state->owner;
 
-/* Our value is gone by request; this one (MB) is in effect and not ours. */
-void
-walsizer_original_is_back(WalsizerState *state, int64_t in_effect_mb)
-{
-	state->owner.original_mb = in_effect_mb;
-	state->owner.own_mb = 0;
-	state->pacing.tried_mb = 0;
-	state->pacing.edit_tried_mb = 0;
-	state->owner.returning_mb = 0;
-	state->boost.return_mb = 0;
-	state->pacing.leave_alone_until = state->last.ms + walsizer_patience(state->last.settings.timeout_ms);
-	state->pacing.changed_at = state->last.ms;
-}
-
-/*-------------------------------------------------------------------------
- * Planned loads
- *-------------------------------------------------------------------------
- */
-
-/*
- * Begin and end of a planned load, which sample->boost_mb (MB) tells.
- *
- * What was in effect at the beginning is to come back at the end.  The windows
- * that contain WAL of the planned load are not remembered: it was planned, the
- * next one will be too.  One timeout after its end no window does so any more;
- * another timeout is left for coming back.  Demand that has not gone by then is
- * no longer that of the plan, and what it needs is up to the other rules.
- */
-void
-walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample)
-{
-	int64_t		timeout = sample->settings.timeout_ms;
-
-	state->boost.size_mb = walsizer_max(0, walsizer_min(sample->boost_mb, WALSIZER_MOST_MB));
-	if (state->boost.size_mb > 0 && state->boost.return_mb == 0)
-		state->boost.return_mb = sample->settings.max_wal_size_mb;
-	if (state->boost.return_mb == 0)
-		return;
-
-	if (state->boost.size_mb > 0 || state->boost.planned_until == 0 ||
-		state->boost.planned_until > sample->now + timeout)
-		state->boost.planned_until = sample->now + timeout;
-	else if (sample->now > state->boost.planned_until + timeout ||
-			 sample->settings.max_wal_size_mb <= state->boost.return_mb)
-		state->boost.return_mb = 0;
-}
-
-/* Is a planned load over, and its size not given back yet? */
-bool
-walsizer_boost_is_over(const WalsizerState *state)
-{
-	return state->boost.size_mb == 0 && state->boost.return_mb != 0;
+	return owner->own_mb != 0 && in_effect_mb == owner->own_mb &&
+		in_effect_mb > owner->original_mb;
 }

@@ -34,18 +34,6 @@
 /* Lowering must be worth it: the new size is at most this part of the old. */
 #define LOWER_BELOW			0.8
 
-/* And must leave this much room before the new size forces a checkpoint. */
-#define LOWER_USED			0.5
-
-/* The size for that much WAL (bytes) with the administrator's headroom, MB. */
-int64_t
-walsizer_roomy_size(const WalsizerConfig *config, const WalsizerSettings *settings,
-					int64_t wal_bytes)
-{
-	return walsizer_size_for(walsizer_to_int64((double) wal_bytes * config->headroom),
-							 settings);
-}
-
 /*
  * Checkpoints were forced, and W says that this was no accident.
  *
@@ -179,36 +167,6 @@ all_demand(const WalsizerState *state, const WalsizerFigures *figures)
 }
 
 /*
- * What a size (MB) that a limit dictates never goes below: the original value.
- * walsizer.min is no part of it, for that would keep a disk from being saved, nor
- * is a planned load.
- */
-int64_t
-walsizer_least_size(const WalsizerState *state, const WalsizerSettings *settings, int64_t mb)
-{
-	return walsizer_max(walsizer_max(state->owner.original_mb, mb),
-						2 * (settings->segment_bytes / WALSIZER_MB));
-}
-
-/* The least to which falling demand lowers. */
-static int64_t
-floor_size(const WalsizerConfig *config, const WalsizerState *state,
-		   const WalsizerSettings *settings)
-{
-	return walsizer_least_size(state, settings, config->min_mb);
-}
-
-/*
- * Is it safe to lower to this size?  A checkpoint must not be forced by the
- * lowering itself.
- */
-static bool
-can_lower_to(const WalsizerFigures *figures, int64_t size, const WalsizerSettings *settings)
-{
-	return (double) figures->used <= LOWER_USED * (double) walsizer_trigger_point(size, settings);
-}
-
-/*
  * The largest demand of the whole lookback needs much less than our own raise
  * provides: less even than we would give it for smooth checkpoints, or what
  * was raised for them by day would be lowered every night.
@@ -226,7 +184,7 @@ walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 					const WalsizerSample *sample, const WalsizerFigures *figures, bool cycle)
 {
 	int64_t		size = walsizer_max(walsizer_max(figures->wanted_mb, state->boost.size_mb),
-									floor_size(config, state, &sample->settings));
+									walsizer_least_size(state, &sample->settings, config->min_mb));
 
 	if (!walsizer_is_own_raise(state, figures->in_effect_mb) ||
 		sample->now - state->pacing.changed_at < 2 * sample->settings.timeout_ms ||
@@ -238,44 +196,7 @@ walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 		return 0;
 	}
 	state->pacing.lower_due = state->pacing.lower_due || cycle;
-	return state->pacing.lower_due && can_lower_to(figures, size, &sample->settings) ? size : 0;
-}
-
-/*
- * A load was announced that needs more.  Whoever announced it was told what the
- * bounds make of it; a bound that comes and goes changes the size no more often
- * than once in a timeout.
- */
-int64_t
-walsizer_boost_rule(const WalsizerState *state, const WalsizerSample *sample,
-					const WalsizerFigures *figures)
-{
-	int64_t		size = walsizer_whole_segments(state->boost.size_mb, &sample->settings);
-
-	if (state->boost.size_mb == 0 || !walsizer_worth_raising(figures, size) ||
-		(!sample->adjust && sample->now - state->pacing.changed_at < sample->settings.timeout_ms))
-		return 0;
-	return size;
-}
-
-/*
- * A planned load is over: back to what was in effect before, or to what demand
- * asks for by now, in one step, once no window contains WAL of the planned load
- * any more.  Nobody has to wait longer: the raise was for a time from the
- * beginning.
- */
-int64_t
-walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *state,
-						 const WalsizerSample *sample, const WalsizerFigures *figures)
-{
-	int64_t		size = walsizer_max(walsizer_max(figures->wanted_mb, state->boost.return_mb),
-									floor_size(config, state, &sample->settings));
-
-	if (!walsizer_boost_is_over(state) || sample->now < state->boost.planned_until ||
-		!walsizer_is_own_raise(state, figures->in_effect_mb) ||
-		size >= figures->in_effect_mb || !can_lower_to(figures, size, &sample->settings))
-		return 0;
-	return size;
+	return state->pacing.lower_due && walsizer_can_lower_to(figures, size, &sample->settings) ? size : 0;
 }
 
 /* Fill the figures that depend on walsizer's settings. */
@@ -293,22 +214,4 @@ walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const Walsize
 								   walsizer_min(walsizer_size_for(paced, settings),
 												most_for_pace(settings, demand)));
 	walsizer_find_limit(config, state, sample, figures);
-}
-
-/*
- * A bound has come down below our own raise: follow it, down to the value that
- * was found.  A disk that fills up does not wait for a good moment, and the
- * checkpoint that lowering may force is what frees WAL; but a fifth may come
- * and go, free space is never still.
- */
-bool
-walsizer_must_follow_limit(const WalsizerState *state, const WalsizerSample *sample,
-						   const WalsizerFigures *figures, int64_t allowed)
-{
-	if (!walsizer_is_own_raise(state, figures->in_effect_mb) || allowed >= figures->in_effect_mb)
-		return false;
-	if (figures->limit_kind == WALSIZER_LIMIT_DISK)
-		return sample->looked && sample->has_disk &&
-			(double) allowed <= LOWER_BELOW * (double) figures->in_effect_mb;
-	return can_lower_to(figures, allowed, &sample->settings);
 }
