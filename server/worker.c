@@ -267,6 +267,8 @@ revert(const WalsizerSample *sample, WalsizerAnswer *answer)
 		return;
 	answer->decision = reverting(&answer->decision);
 	walsizer_restore_original(&answer->decision, sample, &answer->applied);
+	if (answer->applied.outcome == WALSIZER_NO_OUTCOME)
+		answer->decision.action = WALSIZER_NONE;
 }
 
 /*
