@@ -171,7 +171,7 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
      CASE WHEN server.timeout < 300 AND stats.demand >= 16 * server.segment_size
           THEN '15min' END,
      format('After each checkpoint, the first change of a page logs the whole page. With a checkpoint every %s s that happens %s times as often as with one every 15 minutes, which needs a max_wal_size of at most %s. Recovery after a crash takes longer then.',
-            server.timeout::integer, round(900 / server.timeout, 1),
+            server.timeout::integer, trim_scale(round(900 / server.timeout, 1)),
             pg_size_pretty(server.segment_size * floor((1 + server.target) *
               (1 + ceil(stats.demand * 900 / server.timeout / server.segment_size)))))),
     -- the server's manual advises 0.9 at most; 0.88 is as good
@@ -266,7 +266,7 @@ SELECT rtrim(regexp_replace(concat_ws(E'\n',
 
     E'\nmax_wal_size that each of the last hours needed (| is ' || size || ', in effect; '
         || CASE WHEN shown_limit IS NULL THEN 'the limit is far off, at ' ELSE '] the limit, ' END
-        || pg_size_pretty(size_limit) || '):',
+        || pg_size_pretty(size_limit) || E'):\n' ||
     (SELECT string_agg(format('  %s  %s %s', to_char(hour, 'YYYY-MM-DD HH24:MI'),
             overlay(CASE WHEN shown_limit IS NULL THEN bar
                 ELSE overlay(bar PLACING ']' FROM limit_at + CASE limit_at WHEN size_at THEN 2 ELSE 1 END) END
