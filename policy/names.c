@@ -61,10 +61,11 @@ walsizer_reason_text(WalsizerReason reason)
 	return (unsigned int) reason <= WALSIZER_LAST_REASON ? reasons[reason].text : "unknown";
 }
 
+/* Empty where there is no limit. */
 const char *
 walsizer_limit_name(WalsizerLimit limit)
 {
-	static const char *const names[] = {"none", "max", "disk", "recovery"};
+	static const char *const names[] = {"", "max", "disk", "recovery"};
 
 	return NAME_OF(names, limit);
 }
