@@ -283,7 +283,7 @@ walsizer_report_limit(const WalsizerDecision *decision, bool standby)
 		[WALSIZER_UNLIMITED] = "",
 		[WALSIZER_LIMIT_MAX] = "walsizer.max",
 		[WALSIZER_LIMIT_DISK] = "walsizer.max_disk_percent",
-		[WALSIZER_LIMIT_RECOVERY] = "walsizer.max_recovery_ms",
+		[WALSIZER_LIMIT_RECOVERY] = "walsizer.max_recovery_time",
 	};
 	const WalsizerFigures *figures = &decision->figures;
 	int64	   *reported = &walsizer_shared->reported_limit_mb[decision->limited_by];
