@@ -353,6 +353,26 @@ is(join("\n", missing_messages($troubleshooting, @messages)), '', 'each has its 
 is(join("\n", missing_messages($troubleshooting, messages_of('errmsg("out of %d " /* of */ "luck: %m")', 0))),
 	'out of ... luck: ...', 'one without would be noticed');
 
+# The other way: the manual has no message that walsizer does not have.
+sub unknown_messages
+{
+	my ($page, @known) = @_;
+	my ($log)     = $page =~ /^(## Log messages\n.*?)^Messages of the server itself/ms;
+	my ($remarks) = $page =~ /^(## Remarks\n.*?)^## /ms;
+	my ($reasons) = $page =~ /^(## Actions and reasons\n.*?)^## /ms;
+	my %known     = map { $_ => 1 } @known;
+	my @said;
+
+	push @said, /^\| (`.*?`) \|/ foreach split /\n/, $log;
+	push @said, /^\| (`.*?`)/ foreach split /\n/, $remarks;
+	push @said, /^\| `.*?` \| (`.*?` \| `.*?`) \|/ foreach split /\n/, $reasons;
+	return grep { !$known{$_} } map { /`(.*?)`/g } @said;
+}
+
+is(join("\n", unknown_messages($troubleshooting, @messages)), '', 'and nothing else has one');
+is(join("\n", unknown_messages($troubleshooting, grep { !/^(?:not a valid line|sufficient)$/ } @messages)),
+	"not a valid line\nsufficient", 'a message that is gone would be noticed');
+
 # ---- links
 
 # What GitHub makes of a heading.
