@@ -164,6 +164,11 @@ $primary->wait_for_catchup($node, 'replay', $primary->lsn('write'));
 wait_for_log_line($node, qr/restartpoint starting:.* wal\b/, $offset);
 wait_for_sample($node);
 like(adjust($node), qr/^none: /, 'forced restartpoints are no reason to do anything');
+my ($requested, $timed) = $node->pg_version < 17
+  ? ('checkpoints_req FROM pg_stat_bgwriter', 'checkpoints_timed FROM pg_stat_bgwriter')
+  : ('restartpoints_req FROM pg_stat_checkpointer', 'restartpoints_timed FROM pg_stat_checkpointer');
+wait_for($node, "num_requested = (SELECT $requested) AND num_timed = (SELECT $timed)");
+pass('the counters of the server are those of restartpoints');
 is(setting_mb($node), 4, 'the setting stays');
 is(scalar(history($node)), 0, 'nothing happens');
 unlike(auto_conf($node), qr/max_wal_size/, 'nothing is written');

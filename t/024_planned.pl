@@ -110,7 +110,7 @@ $status = status($node);
 is($status->{max_wal_size}, 200 * MB, 'status: in effect');
 is($status->{boost_size}, 200 * MB, 'status: the plan');
 like($node->safe_psql('postgres', 'SELECT walsizer_report()'),
-	qr/^Planned: at least 200 MB until \d{4}-.*; walsizer_boost_end\(\) ends it\.$/m, 'report: the plan');
+	qr/^Planned load: at least 200 MB until \d{4}-[^;]*;\s+walsizer_boost_end\(\)\s+ends\s+it\.$/m, 'report: the plan');
 is(last_event($node)->{action}, 'raise', 'history');
 is(last_event($node)->{reason}, 'boost', 'history: reason');
 write_in_one_statement($node, 80);
@@ -232,7 +232,7 @@ like($status->{explanation}, qr/; checkpoints are forced by a statement that beg
 	'a statement with the old value: the status says so');
 is($status->{limited_by}, undef, 'and blames no limit');
 my $report = $node->safe_psql('postgres', 'SELECT walsizer_report()');
-like($report, qr/^Note: checkpoints are forced by a statement/m, 'as does the report');
+like($report, qr/;\s+checkpoints\s+are\s+forced\s+by\s+a\s+statement/, 'as does the report');
 is(scalar(grep { length > 80 } split /\n/, $report), 0, 'whose lines fit into 80 columns');
 $node->safe_psql('postgres',
 	"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'long'");

@@ -97,11 +97,9 @@ END
 # has no row has nothing to say about columns: see that each has one.
 $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 write_wal($node, 8);
-set_conf($node, 'log_checkpoints = off');
-wait_for($node, 'EXISTS (SELECT FROM walsizer_history) AND EXISTS (SELECT FROM walsizer_demand) '
-	  . 'AND EXISTS (SELECT FROM walsizer_related_settings)');
+wait_for($node, 'EXISTS (SELECT FROM walsizer_history) AND EXISTS (SELECT FROM walsizer_demand)');
 foreach my $function (qw(walsizer_get_status walsizer_get_stats walsizer_get_history walsizer_get_demand
-	walsizer_get_advice walsizer_get_related_settings walsizer_get_instructions walsizer_adjust))
+	walsizer_get_advice walsizer_adjust walsizer_revert walsizer_boost_end))
 {
 	my $columns = $node->safe_psql('postgres',
 		"SELECT string_agg(format('OUT %I %s', name, format_type(type, NULL)), ', ' ORDER BY n)
