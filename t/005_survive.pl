@@ -141,24 +141,6 @@ is(status($node)->{original_size}, 4 * MB, 'forget: ownership stays');
 
 # ---- the state file
 
-# A file with a valid last line, from the lines before it.
-sub state_file
-{
-	my ($text) = @_;
-	my $lines = () = $text =~ /\n/g;
-	my $sum;
-	{
-		use integer;
-		$sum = -3750763034362895579;
-		foreach my $byte (unpack 'C*', $text)
-		{
-			$sum ^= $byte;
-			$sum *= 1099511627776 + 435;
-		}
-	}
-	return $text . sprintf("end %d %x\n", $lines, $sum);
-}
-
 # Starts with this, and is as good as new except for what it has forgotten.
 sub starts_with
 {

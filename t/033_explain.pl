@@ -122,6 +122,23 @@ names_and_is_content('min_wal_size',                 '32MB');
 names_and_is_content('min_wal_size',                 '3GB');
 names_and_is_content('log_checkpoints',              'off');
 
+# A bulk load, in one of the hours that are remembered.
+set_conf($node, "min_wal_size = 256MB\n");
+is(related_settings(), '', 'steady loads need no larger min_wal_size');
+$node->stop;
+my $state = $node->data_dir . '/pg_stat/walsizer.state';
+my $hour  = int(time / 3600);
+my $peaks = join('', map { 'peak ' . ($hour - $_) . ' ' . ($_ == 9 ? 1100 : 10) * MB . " 900000\n" } reverse 1 .. 20);
+write_file($state, state_file(
+		slurp_file($state) =~ s/^(?:peak|end) .*\n//mgr =~ s/^(numbered .*\n)/$1$peaks/mr));
+$node->start;
+wait_for($node, 'learned_demand = 1100 * 1048576');
+is(related_settings(), 'min_wal_size', 'a bulk load does');
+is($node->safe_psql('postgres', 'SELECT proposal FROM walsizer_related_settings'), '1100MB', 'namely one that holds it');
+like(good_page('bulk load'), qr/Consider min_wal_size = 1100MB instead of 256MB: .*bulk load/, 'which the report explains');
+set_conf($node, "min_wal_size = 1100MB\n");
+is(related_settings(), '', 'and then no more');
+
 # A row of each page: little else than the pages is logged.  A session leaves its
 # statistics when it gets to it.
 set_conf($node, "wal_compression = off\n");

@@ -27,7 +27,7 @@ our @EXPORT = qw(
   size_for_mb trigger_point_mb
   classic_size_mb
   log_offset log_count count_forced_in_log wait_for_log_line
-  auto_conf write_file
+  auto_conf state_file write_file
   small_volume resize_volume move_wal write_ballast
 );
 
@@ -509,6 +509,24 @@ sub auto_conf
 	my ($node) = @_;
 	return PostgreSQL::Test::Utils::slurp_file(
 		$node->data_dir . '/postgresql.auto.conf');
+}
+
+# The text of a state file, with a valid last line, from the lines before it.
+sub state_file
+{
+	my ($text) = @_;
+	my $lines = () = $text =~ /\n/g;
+	my $sum;
+	{
+		use integer;
+		$sum = -3750763034362895579;
+		foreach my $byte (unpack 'C*', $text)
+		{
+			$sum ^= $byte;
+			$sum *= 1099511627776 + 435;
+		}
+	}
+	return $text . sprintf("end %d %x\n", $lines, $sum);
 }
 
 # Replace a file, whatever it is now.
