@@ -235,7 +235,7 @@ set_conf($node, 'walsizer.dry_run = off');
 adjust($node);
 is_edited('not reloaded', $raised, 41);
 
-# ---- edited, and reverted in the same moment: that is one change, and no trouble
+# ---- edited, and reverted in the same moment: that is one change, which succeeds
 
 $raised = raise('edited and reverted');
 $node->append_conf('postgresql.conf', 'max_wal_size = 8MB');
@@ -272,7 +272,7 @@ $raised = raise('ALTER SYSTEM');
 $node->append_conf('postgresql.conf', 'max_wal_size = 41MB');
 $node->reload;
 adjust($node) for 1 .. 2;
-is(setting_mb($node), $raised, 'ALTER SYSTEM: hides an edit, whoever ran it');
+is(setting_mb($node), $raised, 'ALTER SYSTEM: hides an edit, also if walsizer wrote it');
 like(revert($node), qr/^revert to 5 MB: applied/, 'ALTER SYSTEM: revert restores its value');
 like(auto_conf($node), qr/^max_wal_size = '5MB'$/m, 'ALTER SYSTEM: where it stood');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');

@@ -210,9 +210,9 @@ $expires->stop('immediate');
 # ---- a statement keeps the value with which it began
 
 # Without buffers to speak of, the statement writes its WAL itself, and not the
-# WAL writer, which knows the new value: it is whoever fills a segment that asks
+# WAL writer, which knows the new value: the process that fills a segment asks
 # for the checkpoint.
-$node = make_node('stale', conf => "wal_buffers = 64kB\n");
+$node = make_node('old_value', conf => "wal_buffers = 64kB\n");
 my $long = IPC::Run::start(
 	[
 		'psql', '-X', '-d', $node->connstr('postgres'), '-c',
