@@ -251,7 +251,7 @@ foreach my $case (@cases)
 	stop_load($load);
 	ok((grep { $_->{message} eq 'took effect with a later reload' } history($node)),
 		'late: in effect when the server gets to it');
-	is(log_count($node, qr/but not by walsizer/, $offset), 0, 'late: and taken for its own');
+	is(log_count($node, qr/an administrator changed max_wal_size/, $offset), 0, 'late: and taken for its own');
 	is(pid($node), $pid, 'late: the worker lives on');
 	$node->stop;
 }

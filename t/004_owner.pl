@@ -77,7 +77,7 @@ $node->reload;
 is_external('ALTER SYSTEM, up', $raised, 60);
 is_left_alone('ALTER SYSTEM, up');
 is(log_count($node,
-		qr/LOG:  max_wal_size was changed from $raised MB to 60 MB, but not by walsizer/, $offset),
+		qr/LOG:  an administrator changed max_wal_size from $raised MB to 60 MB/, $offset),
 	1, 'ALTER SYSTEM, up: logged once');
 
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '10MB'");

@@ -181,10 +181,10 @@ revert($node);
 
 # Bad input.
 my %errors = (
-	"'1MB', '1 hour'"     => qr/the size must be between 2 MB and/,
+	"'1MB', '1 hour'"     => qr/size must be between 2 MB and/,
 	"'nonsense', '1 hour'" => qr/invalid size/,
-	"'8GB', '-1 hour'"    => qr/the duration must be positive and at most 31 days/,
-	"'8GB', '1 year'"     => qr/the duration must be positive and at most 31 days/);
+	"'8GB', '-1 hour'"    => qr/duration must be positive and at most 31 days/,
+	"'8GB', '1 year'"     => qr/duration must be positive and at most 31 days/);
 foreach my $arguments (sort keys %errors)
 {
 	(undef, undef, $stderr) =
@@ -194,7 +194,7 @@ foreach my $arguments (sort keys %errors)
 set_conf($node, 'walsizer.enable = off');
 (undef, undef, $stderr) =
   $node->psql('postgres', "SELECT walsizer_boost('1GB', '1 hour')");
-like($stderr, qr/walsizer.enable is off.*HINT/s, 'error: switched off');
+like($stderr, qr/"walsizer.enable" is off.*HINT/s, 'error: switched off');
 is(setting_mb($node), 12, 'and nothing has changed');
 $node->stop;
 

@@ -178,7 +178,7 @@ $pitr->stop('immediate');
 $pitr->start;
 wait_for_worker($pitr);
 is(setting_mb($pitr), $original, 'archive recovery: and after a crash');
-is(log_count($pitr, qr/walsizer restored|but not by walsizer/, $offset), 0,
+is(log_count($pitr, qr/walsizer restored|an administrator changed/, $offset), 0,
 	'archive recovery: no administrator is suspected');
 is(scalar(grep { $_->{message} // '' eq 'at the start of the server' } history($pitr)),
 	1, 'archive recovery: one event');
