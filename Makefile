@@ -3,31 +3,7 @@
 MODULE_big = walsizer
 OBJS = \
 	walsizer.o \
-	walsizer_advice.o \
-	walsizer_apply.o \
-	walsizer_bounds.o \
-	walsizer_change.o \
-	walsizer_companions.o \
-	walsizer_demand.o \
-	walsizer_files.o \
-	walsizer_funcs.o \
-	walsizer_library.o \
-	walsizer_memory.o \
-	walsizer_model.o \
-	walsizer_names.o \
-	walsizer_owner.o \
-	walsizer_policy.o \
-	walsizer_record.o \
-	walsizer_recovery.o \
-	walsizer_report.o \
-	walsizer_request.o \
-	walsizer_restore.o \
-	walsizer_rows.o \
-	walsizer_rules.o \
-	walsizer_sample.o \
-	walsizer_state.o \
-	walsizer_whatif.o \
-	walsizer_worker.o
+	$(patsubst %.c,%.o,$(sort $(wildcard $(addsuffix /*.c,policy server sqlapi))))
 PGFILEDESC = "walsizer - sizes max_wal_size so that checkpoints run on the clock"
 
 EXTENSION = walsizer

@@ -3,190 +3,498 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION walsizer" to load this file. \quit
 
--- Sizes are bytes, rates bytes per second.
+-- Sizes are bytes, rates bytes per second.  Names of C functions carry the
+-- version that their columns belong to: objects of another version than the
+-- library fail with a clear error instead of reading the wrong columns.
 
-CREATE FUNCTION walsizer_status(
+--
+-- What the worker knows.  The views are for people; the functions behind them
+-- copy shared memory.
+--
+CREATE FUNCTION walsizer_get_status(
     OUT state text,
     OUT role text,
     OUT max_wal_size bigint,
-    OUT found_size bigint,
+    OUT original_size bigint,
     OUT own_size bigint,
     OUT wanted_size bigint,
-    OUT size_limit bigint,
     OUT limited_by text,
-    OUT disk_limit bigint,
-    OUT recovery_limit bigint,
+    OUT action text,
+    OUT reason text,
+    OUT explanation text,
+    OUT outcome text,
+    OUT message text,
+    OUT boost_size bigint,
+    OUT boost_until timestamptz,
+    OUT pid integer
+)
+RETURNS record
+AS 'MODULE_PATHNAME', 'walsizer_get_status_1_0'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
+CREATE FUNCTION walsizer_get_stats(
+    OUT sampled_at timestamptz,
     OUT demand bigint,
     OUT learned_demand bigint,
     OUT wal_rate bigint,
-    OUT wal_since_redo bigint,
-    OUT capacity bigint,
+    OUT wal_since_checkpoint bigint,
+    OUT trigger_point bigint,
     OUT time_to_forced interval,
     OUT time_to_timed interval,
-    OUT checkpoints_forced bigint,
-    OUT checkpoints_stale bigint,
-    OUT checkpoints_timed bigint,
-    OUT checkpoints_other bigint,
-    OUT counting_since timestamptz,
-    OUT recovery_time_worst interval,
+    OUT size_limit bigint,
+    OUT disk_limit bigint,
+    OUT recovery_limit bigint,
+    OUT recovery_time_max interval,
     OUT recovery_time_now interval,
     OUT replay_rate bigint,
     OUT replay_rate_source text,
-    OUT last_decision text,
-    OUT last_reason text,
-    OUT sampled_at timestamptz,
-    OUT remark text,
-    OUT trouble text,
-    OUT trouble_message text,
-    OUT trouble_since timestamptz,
-    OUT boost_size bigint,
-    OUT boost_until timestamptz,
-    OUT worker_pid integer
+    OUT wal_held_back bigint,
+    OUT checkpoints_forced bigint,
+    OUT checkpoints_forced_old_value bigint,
+    OUT checkpoints_timed bigint,
+    OUT checkpoints_other bigint,
+    OUT num_requested bigint,
+    OUT num_timed bigint,
+    OUT stats_reset timestamptz
 )
 RETURNS record
-AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'walsizer_get_stats_1_0'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
-CREATE FUNCTION walsizer_history(
-    OUT number bigint,
-    OUT at timestamptz,
+CREATE FUNCTION walsizer_get_history(
+    OUT id bigint,
+    OUT changed_at timestamptz,
     OUT action text,
     OUT reason text,
+    OUT explanation text,
     OUT old_size bigint,
     OUT wanted_size bigint,
     OUT new_size bigint,
-    OUT bound text,
+    OUT limited_by text,
     OUT outcome text,
     OUT message text,
     OUT demand bigint,
     OUT wal_rate bigint,
-    OUT forced bigint,
-    OUT requested bigint,
+    OUT checkpoints_forced bigint,
+    OUT num_requested bigint,
+    OUT num_timed bigint,
     OUT checkpoint_timeout interval,
     OUT checkpoint_completion_target double precision,
     OUT role text,
     OUT forced_after bigint
 )
 RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'walsizer_get_history_1_0'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
-CREATE FUNCTION walsizer_demand(
+CREATE FUNCTION walsizer_get_demand(
     OUT hour timestamptz,
     OUT demand bigint,
     OUT checkpoint_timeout interval,
-    OUT size bigint
+    OUT needed_size bigint
 )
 RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'walsizer_get_demand_1_0'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
-CREATE FUNCTION walsizer_instructions(
-    OUT place text,
-    OUT instruction text
-)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
-
-CREATE FUNCTION walsizer_advice(
+CREATE FUNCTION walsizer_get_advice(
     OUT size bigint,
-    OUT remark text,
-    OUT capacity bigint,
+    OUT label text,
+    OUT trigger_point bigint,
     OUT spacing_now interval,
     OUT spacing_peak interval,
-    OUT forced_hours double precision,
-    OUT disk_needed bigint,
+    OUT forced_fraction double precision,
     OUT recovery_time interval,
-    OUT allowed boolean,
-    OUT forbidden_by text
+    OUT limited_by text
 )
 RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+AS 'MODULE_PATHNAME', 'walsizer_get_advice_1_0'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
-CREATE FUNCTION walsizer_companions(
-    OUT setting text,
-    OUT value text,
-    OUT proposal text,
-    OUT reason text
-)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
+CREATE VIEW walsizer_status AS SELECT * FROM walsizer_get_status();
+CREATE VIEW walsizer_stats AS SELECT * FROM walsizer_get_stats();
+CREATE VIEW walsizer_history AS SELECT * FROM walsizer_get_history();
+CREATE VIEW walsizer_demand AS SELECT * FROM walsizer_get_demand();
+CREATE VIEW walsizer_advice AS SELECT * FROM walsizer_get_advice();
 
+--
+-- What follows from it, for people.
+--
+
+-- The size is within the limits, and never below the value in effect.
+CREATE VIEW walsizer_instructions AS
+SELECT way.place, format(way.text, size.mb) AS instruction
+  FROM walsizer_status AS status
+ CROSS JOIN walsizer_stats AS stats
+ CROSS JOIN LATERAL (VALUES (greatest(status.max_wal_size,
+           least(status.wanted_size, stats.size_limit)) / 1048576)) AS size (mb)
+ CROSS JOIN (VALUES
+    ('postgresql.conf', 'max_wal_size = ''%sMB'''),
+    ('SQL', 'ALTER SYSTEM SET max_wal_size = ''%sMB''; SELECT pg_reload_conf();'),
+    ('Patroni', E'postgresql:\n  parameters:\n    max_wal_size: %sMB'),
+    ('CloudNativePG', E'spec:\n  postgresql:\n    parameters:\n      max_wal_size: "%sMB"')
+  ) AS way (place, text)
+ WHERE size.mb IS NOT NULL;
+
+-- A setting without a proposal has no row.  Nothing is proposed that the
+-- server's manual advises against, and nothing here changes a setting.
+CREATE VIEW walsizer_related_settings AS
+SELECT rule.setting, current_setting(rule.setting) AS value,
+       rule.proposal, rule.explanation
+  FROM walsizer_status AS status
+ CROSS JOIN walsizer_stats AS stats
+ CROSS JOIN (
+    SELECT pg_size_bytes(current_setting('wal_segment_size')) AS segment_size,
+           pg_size_bytes(current_setting('min_wal_size')) AS min_wal_size,
+           extract(epoch FROM current_setting('checkpoint_timeout')::interval) AS timeout,
+           current_setting('checkpoint_completion_target')::numeric AS target
+  ) AS server
+ CROSS JOIN (
+    -- 19 counts the bytes of full-page images; before it, 6000 bytes are
+    -- assumed for one: a page without its hole
+    SELECT wal_fpi, least(1, coalesce((to_jsonb(w) ->> 'wal_fpi_bytes')::numeric,
+           wal_fpi * 6000.0) / nullif(wal_bytes, 0)) AS fraction
+      FROM pg_stat_wal AS w
+  ) AS images
+ CROSS JOIN (
+    SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY demand) AS demand
+      FROM walsizer_demand
+  ) AS usual
+ CROSS JOIN LATERAL (VALUES
+    -- the worker needs a place when the server starts
+    ('max_worker_processes',
+     CASE WHEN status.pid IS NULL
+          THEN (current_setting('max_worker_processes')::integer + 2)::text END,
+     'The walsizer worker is not running. If the server log says "too many background workers", there was no place for it.'),
+    -- below 5 minutes, unless fewer than 16 segments are written in that time
+    ('checkpoint_timeout',
+     CASE WHEN server.timeout < 300 AND stats.demand >= 16 * server.segment_size
+          THEN '15min' END,
+     format('After each checkpoint, the first change of a page logs the whole page. With a checkpoint every %s s that happens %s times as often as with one every 15 minutes, which needs a max_wal_size of at most %s. Recovery after a crash takes longer then.',
+            server.timeout::integer, round(900 / server.timeout, 1),
+            pg_size_pretty(server.segment_size * floor((1 + server.target) *
+              (1 + ceil(stats.demand * 900 / server.timeout / server.segment_size)))))),
+    -- the server's manual advises 0.9 at most; 0.88 is as good
+    ('checkpoint_completion_target',
+     CASE WHEN server.target <= 0.88 THEN '0.9' END,
+     format('A checkpoint is written within %s %% of checkpoint_timeout, which is %s s. Spread over more time, the same writes disturb other sessions less.',
+            round(100 * server.target), server.timeout::integer)),
+    -- images of 30 % of the WAL are worth the processor time
+    ('wal_compression',
+     CASE WHEN current_setting('wal_compression') = 'off' AND images.fraction >= 0.3
+          THEN 'on' END,
+     format('About %s %% of the WAL written since its statistics were reset is images of whole pages (%s of them). Compression makes them smaller and needs processor time.',
+            round(100 * images.fraction), images.wal_fpi)),
+    -- above max_wal_size; or below the largest demand, where loads come in bulk:
+    -- that demand is at least 256 MB, four times min_wal_size and four times the
+    -- demand of the median hour; or below 1/16 of a max_wal_size of 1 GB or more
+    ('min_wal_size',
+     CASE WHEN server.min_wal_size > status.max_wal_size
+          THEN status.max_wal_size
+          WHEN stats.learned_demand >= greatest(pg_size_bytes('256MB'),
+               4 * server.min_wal_size, 4 * usual.demand)
+          THEN least(status.max_wal_size, server.segment_size *
+               (1 + stats.learned_demand / server.segment_size))
+          WHEN status.max_wal_size >= greatest(pg_size_bytes('1GB'),
+               16 * server.min_wal_size + 1)
+          THEN status.max_wal_size / 8 END / 1048576 || 'MB',
+     CASE WHEN server.min_wal_size > status.max_wal_size
+          THEN format('It exceeds max_wal_size, which is %s: that much WAL is kept even when the server is idle.',
+               pg_size_pretty(status.max_wal_size))
+          ELSE format('After quiet hours the server keeps about %s of old WAL files to recycle. A bulk load that writes more (the largest demand is %s, max_wal_size is %s) has to create the missing files and fill them with zeros first; a larger min_wal_size keeps more of them.',
+               pg_size_pretty(server.min_wal_size), pg_size_pretty(stats.learned_demand),
+               pg_size_pretty(status.max_wal_size)) END),
+    ('log_checkpoints',
+     CASE WHEN NOT current_setting('log_checkpoints')::boolean THEN 'on' END,
+     'The server log does not say when and why checkpoints start.')
+  ) AS rule (setting, proposal, explanation)
+ WHERE rule.proposal IS NOT NULL;
+
+-- All of this as a page of 80 columns, wrapped at spaces.  A paragraph that is
+-- null is left out; before the first sample most of them are.
 CREATE FUNCTION walsizer_report()
-RETURNS SETOF text
-AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL SAFE;
-
-CREATE VIEW walsizer_status AS SELECT * FROM walsizer_status();
-CREATE VIEW walsizer_history AS SELECT * FROM walsizer_history();
-CREATE VIEW walsizer_demand AS SELECT * FROM walsizer_demand();
-CREATE VIEW walsizer_advice AS SELECT * FROM walsizer_advice();
-
-CREATE FUNCTION walsizer_evaluate()
 RETURNS text
-AS 'MODULE_PATHNAME'
+LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+BEGIN ATOMIC
+WITH status AS (
+    SELECT *, role = 'standby' AS standby, pg_size_pretty(max_wal_size) AS size
+      FROM walsizer_status
+), stats AS (
+    SELECT * FROM walsizer_stats
+), hours AS (
+    SELECT hour, needed_size
+      FROM walsizer_demand CROSS JOIN stats
+     WHERE hour > sampled_at - interval '24 hours'
+), scale AS (
+    -- what 40 columns show, and the limit unless it is far beyond
+    SELECT greatest(widest, shown_limit) AS widest, shown_limit
+      FROM (SELECT greatest(max_wal_size, max(needed_size)) AS widest
+              FROM status LEFT JOIN hours ON true GROUP BY max_wal_size) AS sizes
+      LEFT JOIN LATERAL (SELECT size_limit AS shown_limit FROM stats
+             WHERE size_limit <= 2 * widest) AS l ON true
+)
+SELECT rtrim(regexp_replace(concat_ws(E'\n',
+    format('walsizer on this %s: %s', coalesce(role, 'server'), state),
+    CASE WHEN sampled_at IS NULL
+        THEN E'\nwalsizer has not taken a sample yet.' END,
+
+    E'\nmax_wal_size is ' || size || CASE WHEN own_size <> original_size
+        THEN ', set by walsizer; the original value is ' || pg_size_pretty(original_size)
+        ELSE ' and not set by walsizer' END || '.',
+    'Planned load: at least ' || pg_size_pretty(boost_size) || ' until '
+        || to_char(boost_until, 'YYYY-MM-DD HH24:MI') || '; walsizer_boost_end() ends it.',
+    CASE WHEN sampled_at IS NOT NULL THEN format(CASE WHEN standby
+        THEN 'The primary writes %s of WAL between two checkpoints; after a promotion a checkpoint is forced after %s.'
+        ELSE '%s of WAL were written within the last checkpoint_timeout; a checkpoint is forced after %s.' END
+        || ' The largest known demand is %s. With headroom, it needs a max_wal_size of %s.',
+        pg_size_pretty(demand), pg_size_pretty(trigger_point),
+        pg_size_pretty(greatest(demand, learned_demand)), pg_size_pretty(wanted_size)) END,
+    CASE WHEN sampled_at IS NOT NULL THEN format(CASE WHEN standby
+        THEN 'Restartpoints since %s: %s timed, %s forced by WAL volume, which is harmless on a standby, %s requested by commands.'
+        ELSE 'Checkpoints since %s: %s timed, %s forced by WAL volume (%5$s of them by statements that still used an older value), %4$s requested by commands.' END,
+        to_char(stats_reset, 'YYYY-MM-DD HH24:MI:SS'), checkpoints_timed,
+        checkpoints_forced + checkpoints_forced_old_value, checkpoints_other,
+        checkpoints_forced_old_value) END,
+    CASE WHEN NOT standby THEN
+        CASE WHEN time_to_forced < time_to_timed
+            THEN 'At the present rate, the next checkpoint is forced in '
+            ELSE 'The next timed checkpoint is due in ' END
+        || date_trunc('second', least(time_to_forced, time_to_timed))
+        || format('. After a crash, recovery takes up to %s at %s/s (%s).',
+            date_trunc('second', recovery_time_max), pg_size_pretty(replay_rate),
+            replay_rate_source) END,
+
+    E'\nmax_wal_size that each of the last hours needed (| is ' || size || ', in effect; '
+        || CASE WHEN shown_limit IS NULL THEN 'the limit is far off, at ' ELSE '] the limit, ' END
+        || pg_size_pretty(size_limit) || '):',
+    (SELECT string_agg(format('  %s  %s %s', to_char(hour, 'YYYY-MM-DD HH24:MI'),
+            overlay(CASE WHEN shown_limit IS NULL THEN bar
+                ELSE overlay(bar PLACING ']' FROM limit_at + CASE limit_at WHEN size_at THEN 2 ELSE 1 END) END
+                PLACING '|' FROM size_at + 1),
+            pg_size_pretty(needed_size)), E'\n' ORDER BY hour)
+       FROM hours
+      CROSS JOIN LATERAL (SELECT rpad(repeat('#', (40 * needed_size / widest)::integer), 42) AS bar,
+            (40 * max_wal_size / widest)::integer AS size_at,
+            (40 * shown_limit / widest)::integer AS limit_at) AS marks),
+
+    E'\n' || CASE WHEN EXISTS (SELECT FROM walsizer_history)
+        THEN 'Last changes:' ELSE 'No changes so far.' END,
+    (SELECT string_agg(format('  %s  %s %s -> %s, %s%s', to_char(changed_at, 'YYYY-MM-DD HH24:MI:SS'),
+            h.action, pg_size_pretty(old_size), pg_size_pretty(new_size), h.outcome,
+            '; ' || forced_after || ' forced after it'), E'\n' ORDER BY id)
+       FROM (SELECT * FROM walsizer_history ORDER BY id DESC LIMIT 5) AS h),
+
+    E'\nThe limit is ' || pg_size_pretty(size_limit) || CASE size_limit
+        WHEN disk_limit THEN ' (disk)' WHEN recovery_limit THEN ' (recovery)' ELSE ' (max)' END
+        || '. Last decision: ' || action || ' (' || explanation || ').',
+    CASE WHEN state = 'not running'
+        THEN 'To do: the worker is not running; see the server log.'
+        WHEN outcome IS NOT NULL
+        THEN 'To do: walsizer cannot change the setting: ' || message
+            || '. To set it by hand, see walsizer_instructions.'
+        WHEN limited_by IS NOT NULL
+        THEN format('To do: demand needs %s, which the limit does not allow. See walsizer_advice.',
+            pg_size_pretty(wanted_size))
+        WHEN own_size > wanted_size
+        THEN 'Nothing to do for max_wal_size; walsizer lowers it when the demand of the whole lookback needs far less.'
+        WHEN sampled_at IS NOT NULL
+        THEN 'Nothing to do for max_wal_size.' END,
+    (SELECT string_agg(format(E'\nConsider %s = %s instead of %s: %s',
+            setting, proposal, value, r.explanation), '' ORDER BY setting)
+       FROM walsizer_related_settings AS r)),
+    '([^\n]{1,80})( +|\n|$)', E'\\1\n', 'g'), E'\n')
+  FROM status CROSS JOIN stats CROSS JOIN scale;
+END;
+
+--
+-- Functions that act ask the worker and return what it did.
+--
+CREATE FUNCTION walsizer_adjust(
+    OUT action text,
+    OUT old_size bigint,
+    OUT new_size bigint,
+    OUT limited_by text,
+    OUT outcome text,
+    OUT message text
+)
+RETURNS record
+AS 'MODULE_PATHNAME', 'walsizer_adjust_1_0'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
-CREATE FUNCTION walsizer_revert()
-RETURNS bigint
-AS 'MODULE_PATHNAME'
+CREATE FUNCTION walsizer_revert(
+    OUT action text,
+    OUT old_size bigint,
+    OUT new_size bigint,
+    OUT limited_by text,
+    OUT outcome text,
+    OUT message text
+)
+RETURNS record
+AS 'MODULE_PATHNAME', 'walsizer_revert_1_0'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
-CREATE FUNCTION walsizer_reset()
+CREATE FUNCTION walsizer_boost(
+    size text,
+    duration interval,
+    OUT action text,
+    OUT old_size bigint,
+    OUT new_size bigint,
+    OUT limited_by text,
+    OUT outcome text,
+    OUT message text
+)
+RETURNS record
+AS 'MODULE_PATHNAME', 'walsizer_boost_1_0'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION walsizer_boost_end(
+    OUT action text,
+    OUT old_size bigint,
+    OUT new_size bigint,
+    OUT limited_by text,
+    OUT outcome text,
+    OUT message text
+)
+RETURNS record
+AS 'MODULE_PATHNAME', 'walsizer_boost_end_1_0'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION walsizer_forget()
 RETURNS void
-AS 'MODULE_PATHNAME'
+AS 'MODULE_PATHNAME', 'walsizer_forget_1_0'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
-CREATE FUNCTION walsizer_boost(size text, duration interval)
-RETURNS text
-AS 'MODULE_PATHNAME'
+CREATE FUNCTION walsizer_reset_stats()
+RETURNS void
+AS 'MODULE_PATHNAME', 'walsizer_reset_stats_1_0'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
-CREATE FUNCTION walsizer_boost_end()
-RETURNS text
-AS 'MODULE_PATHNAME'
-LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+--
+-- Monitoring roles may read.  Only superusers may act, and may grant that.
+--
+REVOKE ALL ON
+    walsizer_status, walsizer_stats, walsizer_history, walsizer_demand,
+    walsizer_advice, walsizer_instructions, walsizer_related_settings
+FROM PUBLIC;
+REVOKE ALL ON FUNCTION
+    walsizer_get_status(), walsizer_get_stats(), walsizer_get_history(),
+    walsizer_get_demand(), walsizer_get_advice(), walsizer_report(),
+    walsizer_adjust(), walsizer_revert(), walsizer_boost(text, interval),
+    walsizer_boost_end(), walsizer_forget(), walsizer_reset_stats()
+FROM PUBLIC;
 
-COMMENT ON FUNCTION walsizer_status() IS 'state of walsizer, one row';
-COMMENT ON FUNCTION walsizer_history() IS 'adjustments of max_wal_size, oldest first';
-COMMENT ON FUNCTION walsizer_demand() IS 'hourly peaks of WAL per checkpoint_timeout';
-COMMENT ON FUNCTION walsizer_advice() IS 'what other values of max_wal_size would mean';
-COMMENT ON FUNCTION walsizer_companions() IS 'other settings worth a change';
-COMMENT ON FUNCTION walsizer_instructions() IS 'how to set the wanted size by hand';
-COMMENT ON FUNCTION walsizer_report() IS 'a page on the state of walsizer to read';
-COMMENT ON FUNCTION walsizer_evaluate() IS 'apply all rules now';
-COMMENT ON FUNCTION walsizer_revert() IS 'give back the value that walsizer found';
-COMMENT ON FUNCTION walsizer_reset() IS 'forget history and learned demand';
-COMMENT ON FUNCTION walsizer_boost(text, interval) IS 'raise now, for a while, for a planned load';
-COMMENT ON FUNCTION walsizer_boost_end() IS 'end a planned load before its time';
-COMMENT ON VIEW walsizer_status IS 'state of walsizer, one row';
-COMMENT ON VIEW walsizer_history IS 'adjustments of max_wal_size, oldest first';
-COMMENT ON VIEW walsizer_demand IS 'hourly peaks of WAL per checkpoint_timeout';
-COMMENT ON VIEW walsizer_advice IS 'what other values of max_wal_size would mean';
+GRANT SELECT ON
+    walsizer_status, walsizer_stats, walsizer_history, walsizer_demand,
+    walsizer_advice, walsizer_instructions, walsizer_related_settings
+TO pg_monitor;
+-- a view calls its function with the rights of the caller
+GRANT EXECUTE ON FUNCTION
+    walsizer_get_status(), walsizer_get_stats(), walsizer_get_history(),
+    walsizer_get_demand(), walsizer_get_advice(), walsizer_report()
+TO pg_monitor;
 
--- Reading is for monitoring, changing for superusers, who may grant it.
-REVOKE ALL ON FUNCTION walsizer_status() FROM PUBLIC;
-REVOKE ALL ON FUNCTION walsizer_history() FROM PUBLIC;
-REVOKE ALL ON FUNCTION walsizer_demand() FROM PUBLIC;
-REVOKE ALL ON FUNCTION walsizer_instructions() FROM PUBLIC;
-REVOKE ALL ON FUNCTION walsizer_advice() FROM PUBLIC;
-REVOKE ALL ON FUNCTION walsizer_companions() FROM PUBLIC;
-REVOKE ALL ON FUNCTION walsizer_report() FROM PUBLIC;
-REVOKE ALL ON FUNCTION walsizer_evaluate() FROM PUBLIC;
-REVOKE ALL ON FUNCTION walsizer_revert() FROM PUBLIC;
-REVOKE ALL ON FUNCTION walsizer_reset() FROM PUBLIC;
-REVOKE ALL ON FUNCTION walsizer_boost(text, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION walsizer_boost_end() FROM PUBLIC;
+--
+-- Descriptions
+--
+COMMENT ON FUNCTION walsizer_get_status() IS 'rows of the view walsizer_status';
+COMMENT ON FUNCTION walsizer_get_stats() IS 'rows of the view walsizer_stats';
+COMMENT ON FUNCTION walsizer_get_history() IS 'rows of the view walsizer_history';
+COMMENT ON FUNCTION walsizer_get_demand() IS 'rows of the view walsizer_demand';
+COMMENT ON FUNCTION walsizer_get_advice() IS 'rows of the view walsizer_advice';
+COMMENT ON FUNCTION walsizer_report() IS 'a page that summarizes what walsizer knows and did';
+COMMENT ON FUNCTION walsizer_adjust() IS 'apply all rules now';
+COMMENT ON FUNCTION walsizer_revert() IS 'restore the original value of max_wal_size';
+COMMENT ON FUNCTION walsizer_boost(text, interval) IS 'raise max_wal_size now, for the duration of a planned load';
+COMMENT ON FUNCTION walsizer_boost_end() IS 'end a planned load before its duration is over';
+COMMENT ON FUNCTION walsizer_forget() IS 'clear learned demand and history';
+COMMENT ON FUNCTION walsizer_reset_stats() IS 'set the counters of checkpoints in walsizer_stats to zero';
 
-GRANT EXECUTE ON FUNCTION walsizer_status() TO pg_monitor;
-GRANT EXECUTE ON FUNCTION walsizer_history() TO pg_monitor;
-GRANT EXECUTE ON FUNCTION walsizer_demand() TO pg_monitor;
-GRANT EXECUTE ON FUNCTION walsizer_instructions() TO pg_monitor;
-GRANT EXECUTE ON FUNCTION walsizer_advice() TO pg_monitor;
-GRANT EXECUTE ON FUNCTION walsizer_companions() TO pg_monitor;
-GRANT EXECUTE ON FUNCTION walsizer_report() TO pg_monitor;
-GRANT SELECT ON walsizer_status, walsizer_history, walsizer_demand, walsizer_advice
-    TO pg_monitor;
+COMMENT ON VIEW walsizer_status IS 'what walsizer does now, and its last decision; one row';
+COMMENT ON COLUMN walsizer_status.state IS 'active; limited: a limit keeps the size below wanted_size; dry run; disabled; blocked: walsizer may not change the setting; not running';
+COMMENT ON COLUMN walsizer_status.role IS 'primary or standby';
+COMMENT ON COLUMN walsizer_status.max_wal_size IS 'value in effect, in bytes';
+COMMENT ON COLUMN walsizer_status.original_size IS 'value in effect before walsizer''s first change, or set by an administrator since, in bytes';
+COMMENT ON COLUMN walsizer_status.own_size IS 'value that walsizer set, in bytes; null if none is in effect';
+COMMENT ON COLUMN walsizer_status.wanted_size IS 'size that the largest known demand needs, with headroom and before limits, in bytes';
+COMMENT ON COLUMN walsizer_status.limited_by IS 'limit that keeps the size below wanted_size: max, disk or recovery; null if none does';
+COMMENT ON COLUMN walsizer_status.action IS 'last decision: none, raise, lower, external or revert';
+COMMENT ON COLUMN walsizer_status.reason IS 'short code of the reason for the last decision';
+COMMENT ON COLUMN walsizer_status.explanation IS 'the reason as a sentence, and what a larger max_wal_size would not help against';
+COMMENT ON COLUMN walsizer_status.outcome IS 'outcome of the last attempt to change the setting if it did not succeed: forbidden, overridden, refused or failed; null if there is no such trouble';
+COMMENT ON COLUMN walsizer_status.message IS 'what prevented that attempt';
+COMMENT ON COLUMN walsizer_status.boost_size IS 'size of the planned load under way, in bytes; null if there is none';
+COMMENT ON COLUMN walsizer_status.boost_until IS 'when the planned load ends';
+COMMENT ON COLUMN walsizer_status.pid IS 'process ID of the worker; null if it is not running';
+
+COMMENT ON VIEW walsizer_stats IS 'what walsizer measured; one row, null before the first sample';
+COMMENT ON COLUMN walsizer_stats.sampled_at IS 'when the last sample was taken';
+COMMENT ON COLUMN walsizer_stats.demand IS 'bytes of WAL written within the last checkpoint_timeout; on a standby, between two checkpoints of the primary';
+COMMENT ON COLUMN walsizer_stats.learned_demand IS 'largest demand of the lookback, in bytes';
+COMMENT ON COLUMN walsizer_stats.wal_rate IS 'bytes of WAL written per second now';
+COMMENT ON COLUMN walsizer_stats.wal_since_checkpoint IS 'bytes of WAL since the last checkpoint began';
+COMMENT ON COLUMN walsizer_stats.trigger_point IS 'bytes of WAL after which a checkpoint is forced, counted from the start of the segment in which the last one began';
+COMMENT ON COLUMN walsizer_stats.time_to_forced IS 'time until a checkpoint is forced at the present rate; null if no WAL is written';
+COMMENT ON COLUMN walsizer_stats.time_to_timed IS 'time until the next timed checkpoint';
+COMMENT ON COLUMN walsizer_stats.size_limit IS 'smallest of the limits, in bytes';
+COMMENT ON COLUMN walsizer_stats.disk_limit IS 'limit by disk space, in bytes; null if not known';
+COMMENT ON COLUMN walsizer_stats.recovery_limit IS 'limit by recovery time, in bytes; null if none is set';
+COMMENT ON COLUMN walsizer_stats.recovery_time_max IS 'estimated duration of recovery after a crash at the worst moment';
+COMMENT ON COLUMN walsizer_stats.recovery_time_now IS 'estimated duration of recovery after a crash now';
+COMMENT ON COLUMN walsizer_stats.replay_rate IS 'bytes of WAL replayed per second, for both estimates';
+COMMENT ON COLUMN walsizer_stats.replay_rate_source IS 'where replay_rate comes from: configured, measured or assumed';
+COMMENT ON COLUMN walsizer_stats.wal_held_back IS 'bytes of WAL files that slots, wal_keep_size or the archiver hold back, which max_wal_size does not limit; null if not known';
+COMMENT ON COLUMN walsizer_stats.checkpoints_forced IS 'checkpoints forced by WAL volume at the value in effect';
+COMMENT ON COLUMN walsizer_stats.checkpoints_forced_old_value IS 'checkpoints forced by WAL volume in statements that still used a smaller, older value';
+COMMENT ON COLUMN walsizer_stats.checkpoints_timed IS 'checkpoints triggered by checkpoint_timeout';
+COMMENT ON COLUMN walsizer_stats.checkpoints_other IS 'checkpoints requested by CHECKPOINT, backups, DDL and other commands';
+COMMENT ON COLUMN walsizer_stats.num_requested IS 'the server''s own counter of requested checkpoints, whatever requested them; restartpoints on a standby';
+COMMENT ON COLUMN walsizer_stats.num_timed IS 'the server''s own counter of timed checkpoints; restartpoints on a standby';
+COMMENT ON COLUMN walsizer_stats.stats_reset IS 'when the four columns checkpoints_* began to count';
+
+COMMENT ON VIEW walsizer_history IS 'changes of max_wal_size, oldest first';
+COMMENT ON COLUMN walsizer_history.id IS 'number of the change; counts up, also over walsizer_forget()';
+COMMENT ON COLUMN walsizer_history.changed_at IS 'when it was made or tried';
+COMMENT ON COLUMN walsizer_history.action IS 'raise, lower, external: an administrator changed the setting, or revert';
+COMMENT ON COLUMN walsizer_history.reason IS 'short code of the reason';
+COMMENT ON COLUMN walsizer_history.explanation IS 'the reason as a sentence';
+COMMENT ON COLUMN walsizer_history.old_size IS 'value before, in bytes';
+COMMENT ON COLUMN walsizer_history.wanted_size IS 'size needed, before limits, in bytes';
+COMMENT ON COLUMN walsizer_history.new_size IS 'value that was set, tried, or met, in bytes';
+COMMENT ON COLUMN walsizer_history.limited_by IS 'limit that made it smaller than wanted_size: max, disk or recovery; null if none did';
+COMMENT ON COLUMN walsizer_history.outcome IS 'none: nothing was to be applied; applied, dry run, forbidden, overridden, refused or failed';
+COMMENT ON COLUMN walsizer_history.message IS 'what prevented it; null if nothing did';
+COMMENT ON COLUMN walsizer_history.demand IS 'demand at that time, in bytes';
+COMMENT ON COLUMN walsizer_history.wal_rate IS 'bytes of WAL written per second at that time';
+COMMENT ON COLUMN walsizer_history.checkpoints_forced IS 'checkpoints forced by WAL volume within the checkpoint_timeout before it, at whatever value';
+COMMENT ON COLUMN walsizer_history.num_requested IS 'checkpoints that the server counted as requested in the same time';
+COMMENT ON COLUMN walsizer_history.num_timed IS 'checkpoints that the server counted as timed in the same time';
+COMMENT ON COLUMN walsizer_history.checkpoint_timeout IS 'value in effect at that time';
+COMMENT ON COLUMN walsizer_history.checkpoint_completion_target IS 'value in effect at that time';
+COMMENT ON COLUMN walsizer_history.role IS 'primary or standby';
+COMMENT ON COLUMN walsizer_history.forced_after IS 'checkpoints forced by WAL volume in the first checkpoint_timeout after it; null if that time is not over or was cut off';
+
+COMMENT ON VIEW walsizer_demand IS 'largest demand of each hour of the lookback, oldest first';
+COMMENT ON COLUMN walsizer_demand.hour IS 'start of the hour';
+COMMENT ON COLUMN walsizer_demand.demand IS 'largest number of bytes of WAL within one checkpoint_timeout';
+COMMENT ON COLUMN walsizer_demand.checkpoint_timeout IS 'value in effect when demand was measured';
+COMMENT ON COLUMN walsizer_demand.needed_size IS 'max_wal_size that this demand needs, with headroom and before limits, in bytes';
+
+COMMENT ON VIEW walsizer_advice IS 'what other values of max_wal_size would mean, smallest first';
+COMMENT ON COLUMN walsizer_advice.size IS 'value of max_wal_size, in bytes';
+COMMENT ON COLUMN walsizer_advice.label IS 'in effect or wanted; null for other sizes';
+COMMENT ON COLUMN walsizer_advice.trigger_point IS 'bytes of WAL after which a checkpoint is forced';
+COMMENT ON COLUMN walsizer_advice.spacing_now IS 'time between checkpoints at the present demand';
+COMMENT ON COLUMN walsizer_advice.spacing_peak IS 'time between checkpoints at the largest known demand';
+COMMENT ON COLUMN walsizer_advice.forced_fraction IS 'fraction of the remembered hours in which this size is too small, 0 to 1';
+COMMENT ON COLUMN walsizer_advice.recovery_time IS 'estimated duration of recovery after a crash at the worst moment';
+COMMENT ON COLUMN walsizer_advice.limited_by IS 'limit that does not allow this size: max, disk or recovery; null if it is allowed';
+
+COMMENT ON VIEW walsizer_instructions IS 'how to set the wanted size by hand, within the limits';
+COMMENT ON COLUMN walsizer_instructions.place IS 'where the setting is managed';
+COMMENT ON COLUMN walsizer_instructions.instruction IS 'what to write or run there';
+
+COMMENT ON VIEW walsizer_related_settings IS 'other settings that limit what max_wal_size can do; no row if there is nothing to propose';
+COMMENT ON COLUMN walsizer_related_settings.setting IS 'name of the setting';
+COMMENT ON COLUMN walsizer_related_settings.value IS 'value in effect';
+COMMENT ON COLUMN walsizer_related_settings.proposal IS 'value to consider';
+COMMENT ON COLUMN walsizer_related_settings.explanation IS 'why';

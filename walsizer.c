@@ -18,27 +18,12 @@
 #include "miscadmin.h"
 #include "utils/guc.h"
 
-#include "walsizer.h"
-#include "walsizer_compat.h"
+#include "server/walsizer.h"
+#include "server/compat.h"
 
 WALSIZER_MODULE_MAGIC;
 
 void		_PG_init(void);
-
-/* Settings, all of context sighup; units as in their definitions below. */
-bool		walsizer_enable = true;
-bool		walsizer_dry_run = false;
-bool		walsizer_predict = true;
-int			walsizer_max_mb = 16 * 1024;
-int			walsizer_min_mb = 0;
-int			walsizer_threshold = 1;
-int			walsizer_interval = 1000;
-int			walsizer_lookback = 7 * 24 * 60;
-int			walsizer_max_disk_percent = 50;
-int			walsizer_max_recovery_time = 0;
-int			walsizer_replay_rate = 0;
-double		walsizer_headroom = 1.2;
-char	   *walsizer_last_written = NULL;
 
 static void
 define_settings(void)
@@ -140,34 +125,6 @@ define_settings(void)
 	MarkGUCPrefixReserved("walsizer");
 }
 
-/*
- * The settings as the policy wants them, in its units.  replay_rate is the one
- * measured (bytes per second), or 0, for use where none is set; at least one byte.
- */
-WalsizerConfig
-walsizer_config(double measured_replay_rate)
-{
-	WalsizerConfig config = {0};
-
-	config.enable = walsizer_enable;
-	config.predict = walsizer_predict;
-	config.max = walsizer_max_mb;
-	config.min = walsizer_min_mb;
-	config.threshold = walsizer_threshold;
-	config.headroom = walsizer_headroom;
-	config.sample_interval = walsizer_interval;
-	config.lookback = (walsizer_lookback + 59) / 60;
-	config.max_disk_percent = walsizer_max_disk_percent;
-	config.max_recovery_time = (int64) walsizer_max_recovery_time * 1000;
-	if (walsizer_replay_rate > 0)
-		config.replay_rate = (double) walsizer_replay_rate * WALSIZER_MB;
-	else if (measured_replay_rate > 0)
-		config.replay_rate = Max(measured_replay_rate, 1.0);	/* times are to fit */
-	else
-		config.replay_rate = WALSIZER_REPLAY_RATE_UNKNOWN;
-	return config;
-}
-
 void
 _PG_init(void)
 {
@@ -175,7 +132,7 @@ _PG_init(void)
 		return;
 
 	define_settings();
-	walsizer_state_install_hooks();
+	walsizer_shmem_install_hooks();
 
 	/* pg_upgrade's servers are none that anybody works with. */
 	if (IsBinaryUpgrade)

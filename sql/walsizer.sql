@@ -11,48 +11,70 @@ SELECT extversion, extrelocatable FROM pg_extension WHERE extname = 'walsizer';
 SELECT obj_description(oid, 'pg_extension') AS comment
   FROM pg_extension WHERE extname = 'walsizer';
 
--- objects
-SELECT p.proname AS function, pg_get_function_result(p.oid) AS result,
+-- what belongs to the extension (from 19 on the row types of views are members)
+CREATE TEMPORARY VIEW members AS
+SELECT classid, objid
+  FROM pg_depend
+ WHERE refclassid = 'pg_extension'::regclass
+   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'walsizer')
+   AND deptype = 'e' AND classid <> 'pg_type'::regclass;
+SELECT classid::regclass::text AS kind, count(*) FROM members GROUP BY 1 ORDER BY 1;
+
+-- functions
+SELECT p.proname AS function, pg_get_function_identity_arguments(p.oid) AS arguments,
+       l.lanname AS language, p.prosrc AS symbol,
        p.proretset AS set, p.proisstrict AS strict, p.provolatile AS volatile,
        p.proparallel AS parallel, p.prosecdef AS secdef
-  FROM pg_proc p
-  JOIN pg_depend d ON d.objid = p.oid AND d.classid = 'pg_proc'::regclass
-  JOIN pg_extension e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass
- WHERE e.extname = 'walsizer' AND d.deptype = 'e'
+  FROM members JOIN pg_proc p ON objid = p.oid AND classid = 'pg_proc'::regclass
+  JOIN pg_language l ON l.oid = p.prolang
+ ORDER BY p.proname COLLATE "C";
+SELECT p.proname AS function, n AS number, name, format_type(type, NULL) AS type
+  FROM members JOIN pg_proc p ON objid = p.oid AND classid = 'pg_proc'::regclass
+ CROSS JOIN unnest(p.proargnames, p.proallargtypes) WITH ORDINALITY AS o (name, type, n)
+ WHERE p.proname !~ '_get_'
+ ORDER BY p.proname COLLATE "C", n;
+SELECT p.proname AS function, obj_description(p.oid, 'pg_proc') AS comment
+  FROM members JOIN pg_proc p ON objid = p.oid AND classid = 'pg_proc'::regclass
  ORDER BY p.proname COLLATE "C";
 
+-- views
+SELECT c.relname AS view, obj_description(c.oid, 'pg_class') AS comment
+  FROM members JOIN pg_class c ON objid = c.oid AND classid = 'pg_class'::regclass
+ ORDER BY c.relname COLLATE "C";
 SELECT c.relname AS view, a.attname AS column, format_type(a.atttypid, a.atttypmod) AS type
-  FROM pg_class c
-  JOIN pg_depend d ON d.objid = c.oid AND d.classid = 'pg_class'::regclass
-  JOIN pg_extension e ON e.oid = d.refobjid AND d.refclassid = 'pg_extension'::regclass
+  FROM members JOIN pg_class c ON objid = c.oid AND classid = 'pg_class'::regclass
   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
- WHERE e.extname = 'walsizer' AND d.deptype = 'e'
+ ORDER BY c.relname COLLATE "C", a.attnum;
+SELECT a.attrelid::regclass AS view, a.attname AS column,
+       col_description(a.attrelid, a.attnum) AS comment
+  FROM members JOIN pg_class c ON objid = c.oid AND classid = 'pg_class'::regclass
+  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
  ORDER BY c.relname COLLATE "C", a.attnum;
 
--- members of the extension without a comment, and those of no known kind
--- (from 19 on the row types of views are members)
+-- members and columns without a comment: none
 SELECT pg_describe_object(classid, objid, 0) AS undescribed
-  FROM pg_depend
- WHERE refclassid = 'pg_extension'::regclass
-   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'walsizer')
-   AND deptype = 'e' AND classid <> 'pg_type'::regclass
-   AND obj_description(objid, (SELECT relname FROM pg_class WHERE oid = classid)) IS NULL
+  FROM members
+ WHERE obj_description(objid, (SELECT relname FROM pg_class WHERE oid = classid)) IS NULL
+UNION ALL
+SELECT pg_describe_object(classid, objid, attnum)
+  FROM members JOIN pg_attribute ON attrelid = objid AND attnum > 0
+ WHERE classid = 'pg_class'::regclass AND col_description(objid, attnum) IS NULL
  ORDER BY 1;
-SELECT DISTINCT classid::regclass::text AS kinds
-  FROM pg_depend
- WHERE refclassid = 'pg_extension'::regclass
-   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'walsizer')
-   AND deptype = 'e' AND classid <> 'pg_type'::regclass
- ORDER BY 1;
+-- and so it would be noticed
+COMMENT ON COLUMN walsizer_status.pid IS NULL;
+SELECT pg_describe_object(classid, objid, attnum) AS undescribed
+  FROM members JOIN pg_attribute ON attrelid = objid AND attnum > 0
+ WHERE classid = 'pg_class'::regclass AND col_description(objid, attnum) IS NULL;
 
 -- settings
 SELECT name, unit, vartype AS type, min_val AS min, max_val AS max,
        boot_val AS default, context
   FROM pg_settings WHERE name LIKE 'walsizer.%'
  ORDER BY name COLLATE "C";
--- each is described by one sentence
-SELECT name, short_desc FROM pg_settings
- WHERE name LIKE 'walsizer.%' AND short_desc !~ '^[A-Z].*\.$';
+-- each is described by one sentence, and then by more
+SELECT name, short_desc, extra_desc FROM pg_settings
+ WHERE name LIKE 'walsizer.%'
+   AND (short_desc !~ '^[A-Z].*\.$' OR extra_desc !~ '^[A-Z].*\.$') IS NOT FALSE;
 
 -- Bounds: just outside each is an error, the bound itself is not.  The file is
 -- only written, never reloaded; the last command empties it.
@@ -86,95 +108,171 @@ SELECT set_config('walsizer.nonsense', '1', false);
 DO $$
 BEGIN
     FOR i IN 1..1800 LOOP
-        EXIT WHEN (SELECT worker_pid IS NOT NULL AND sampled_at IS NOT NULL FROM walsizer_status);
+        EXIT WHEN (SELECT pid IS NOT NULL AND sampled_at IS NOT NULL
+                     FROM walsizer_status, walsizer_stats);
         PERFORM pg_sleep(0.1);
     END LOOP;
 END
 $$;
 
 SELECT backend_type, datid, backend_xmin FROM pg_stat_activity
- WHERE pid = (SELECT worker_pid FROM walsizer_status);
+ WHERE pid = (SELECT pid FROM walsizer_status);
 
 -- This server is idle, at the default of 1GB: nothing is wrong with it.
 SELECT state, role, pg_size_pretty(max_wal_size) AS max_wal_size,
-       pg_size_pretty(found_size) AS found_size, own_size, limited_by,
-       capacity, checkpoints_forced, last_decision,
-       trouble, trouble_message, trouble_since
+       pg_size_pretty(original_size) AS original_size, own_size,
+       wanted_size < max_wal_size AS wants_less, limited_by, action,
+       outcome, message, boost_size, boost_until
   FROM walsizer_status;
-SELECT wanted_size < max_wal_size AS wants_less, size_limit = least(16 * 1024::bigint ^ 3, disk_limit) AS limited_by_default,
-       demand >= 0 AS demand, learned_demand >= 0 AS learned_demand, wal_rate >= 0 AS wal_rate,
-       wal_since_redo >= 0 AS wal_since_redo, time_to_timed BETWEEN '0' AND '5min' AS time_to_timed,
-       counting_since <= now() AS counting_since, last_reason IS NOT NULL AS last_reason,
+SELECT reason IN ('started', 'sufficient') AS reason, explanation <> '' AS explanation
+  FROM walsizer_status;
+SELECT trigger_point, recovery_limit, replay_rate, replay_rate_source,
+       size_limit = least(16 * 1024::bigint ^ 3, disk_limit) AS size_limit,
+       recovery_time_max >= recovery_time_now AS recovery_time
+  FROM walsizer_stats;
+SELECT checkpoints_forced, checkpoints_forced_old_value,
+       checkpoints_timed >= 0 AS timed, checkpoints_other >= 0 AS other,
+       num_requested >= 0 AS num_requested, num_timed >= 0 AS num_timed,
+       stats_reset <= now() AS stats_reset
+  FROM walsizer_stats;
+SELECT demand >= 0 AS demand, learned_demand >= 0 AS learned_demand, wal_rate >= 0 AS wal_rate,
+       wal_since_checkpoint >= 0 AS since, wal_held_back >= 0 AS held_back,
+       time_to_timed BETWEEN '0' AND '5min' AS time_to_timed,
        sampled_at > now() - interval '1min' AS sampled_at
-  FROM walsizer_status;
-SELECT walsizer_evaluate();
-SELECT count(*) FROM walsizer_history;
+  FROM walsizer_stats;
 SELECT count(*) >= 0 AS some FROM walsizer_demand;
-SELECT pg_size_pretty(walsizer_revert());
-SELECT walsizer_reset();
+SELECT pg_size_pretty(size) AS size, limited_by FROM walsizer_advice WHERE label = 'in effect';
+SELECT place, instruction FROM walsizer_instructions;
+SELECT setting, value, proposal FROM walsizer_related_settings WHERE setting <> 'wal_compression';
 SELECT count(*) FROM walsizer_history;
 
--- privileges: nobody but monitors may look, nobody but superusers may touch
+-- What acts has nothing to do.
+SELECT action, pg_size_pretty(old_size) AS old_size, pg_size_pretty(new_size) AS new_size,
+       limited_by, outcome, message = explanation AS explained
+  FROM walsizer_adjust(), walsizer_status;
+SELECT * FROM walsizer_revert();
+SELECT action, old_size = new_size AS same, outcome FROM walsizer_boost('64MB', '1 hour');
+SELECT pg_size_pretty(boost_size) AS boost_size, boost_until > now() AS boost_until FROM walsizer_status;
+SELECT action, old_size = new_size AS same, outcome FROM walsizer_boost_end();
+SELECT boost_size, boost_until FROM walsizer_status;
+SELECT walsizer_forget();
+SELECT count(*) FROM walsizer_history;
+
+-- CHECKPOINT is counted until the counters are set to zero; the server's own
+-- counters stay.
+CREATE TEMPORARY TABLE before AS SELECT * FROM walsizer_stats;
+CHECKPOINT;
+DO $$
+BEGIN
+    FOR i IN 1..1800 LOOP
+        EXIT WHEN (SELECT s.checkpoints_other > b.checkpoints_other
+                     FROM walsizer_stats s, before b);
+        PERFORM pg_sleep(0.1);
+    END LOOP;
+END
+$$;
+SELECT walsizer_reset_stats();
+SELECT s.checkpoints_forced, s.checkpoints_forced_old_value, s.checkpoints_timed,
+       s.checkpoints_other, s.stats_reset > b.stats_reset AS stats_reset,
+       s.num_requested >= b.num_requested AS num_requested
+  FROM walsizer_stats s, before b;
+
+-- arguments
+\set VERBOSITY terse
+SELECT walsizer_boost('1MB', '1 hour');
+SELECT walsizer_boost('much', '1 hour');
+SELECT walsizer_boost('64MB', '0');
+SELECT walsizer_boost('64MB', '40 days');
+SELECT walsizer_boost(NULL, '1 hour');
+\set VERBOSITY default
+
+-- The page names the state and fits into 80 columns.
+SELECT split_part(walsizer_report(), E'\n', 1) AS heading;
+SELECT line FROM regexp_split_to_table(walsizer_report(), E'\n') AS line WHERE length(line) > 80;
+
+-- privileges: nobody but monitors may look, nobody but superusers may act
+SELECT p.proname AS function, r.rolname AS grantee, a.privilege_type AS privilege
+  FROM members JOIN pg_proc p ON objid = p.oid AND classid = 'pg_proc'::regclass
+ CROSS JOIN aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
+  LEFT JOIN pg_roles r ON r.oid = a.grantee
+ WHERE a.grantee <> p.proowner
+ ORDER BY p.proname COLLATE "C", r.rolname;
+SELECT c.relname AS view, r.rolname AS grantee, a.privilege_type AS privilege
+  FROM members JOIN pg_class c ON objid = c.oid AND classid = 'pg_class'::regclass
+ CROSS JOIN aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS a
+  LEFT JOIN pg_roles r ON r.oid = a.grantee
+ WHERE a.grantee <> c.relowner
+ ORDER BY c.relname COLLATE "C", r.rolname;
+
 CREATE ROLE regress_walsizer_nobody;
 CREATE ROLE regress_walsizer_monitor IN ROLE pg_monitor;
-CREATE ROLE regress_walsizer_operator IN ROLE pg_monitor;
-
-SELECT p.proname AS function,
-       has_function_privilege('public', p.oid, 'EXECUTE') AS public,
-       has_function_privilege('regress_walsizer_nobody', p.oid, 'EXECUTE') AS nobody,
-       has_function_privilege('regress_walsizer_monitor', p.oid, 'EXECUTE') AS monitor
-  FROM pg_proc p WHERE p.proname LIKE 'walsizer%'
- ORDER BY p.proname COLLATE "C";
-SELECT c.relname AS view,
-       has_table_privilege('public', c.oid, 'SELECT') AS public,
-       has_table_privilege('regress_walsizer_nobody', c.oid, 'SELECT') AS nobody,
-       has_table_privilege('regress_walsizer_monitor', c.oid, 'SELECT') AS monitor,
-       has_table_privilege('regress_walsizer_monitor', c.oid,
-                           'INSERT, UPDATE, DELETE, TRUNCATE') AS monitor_writes
-  FROM pg_class c WHERE c.relname LIKE 'walsizer%'
- ORDER BY c.relname COLLATE "C";
+CREATE ROLE regress_walsizer_operator;
 
 \set VERBOSITY terse
 SET ROLE regress_walsizer_nobody;
 SELECT count(*) FROM walsizer_status;
+SELECT count(*) FROM walsizer_stats;
 SELECT count(*) FROM walsizer_history;
 SELECT count(*) FROM walsizer_demand;
-SELECT count(*) FROM walsizer_status();
-SELECT count(*) FROM walsizer_history();
-SELECT count(*) FROM walsizer_demand();
-SELECT walsizer_evaluate();
+SELECT count(*) FROM walsizer_advice;
+SELECT count(*) FROM walsizer_instructions;
+SELECT count(*) FROM walsizer_related_settings;
+SELECT count(*) FROM walsizer_get_status();
+SELECT count(*) FROM walsizer_get_stats();
+SELECT count(*) FROM walsizer_get_history();
+SELECT count(*) FROM walsizer_get_demand();
+SELECT count(*) FROM walsizer_get_advice();
+SELECT walsizer_report();
+SELECT walsizer_adjust();
 SELECT walsizer_revert();
-SELECT walsizer_reset();
+SELECT walsizer_boost('64MB', '1 hour');
+SELECT walsizer_boost_end();
+SELECT walsizer_forget();
+SELECT walsizer_reset_stats();
 
 SET ROLE regress_walsizer_monitor;
 SELECT count(*) FROM walsizer_status;
+SELECT count(*) FROM walsizer_stats;
 SELECT count(*) FROM walsizer_history;
-SELECT count(*) > 0 AS some FROM walsizer_status();
-SELECT count(*) FROM walsizer_history();
 SELECT count(*) >= 0 AS some FROM walsizer_demand;
-SELECT walsizer_evaluate();
+SELECT count(*) > 0 AS some FROM walsizer_advice;
+SELECT count(*) FROM walsizer_instructions;
+SELECT count(*) >= 0 AS some FROM walsizer_related_settings;
+SELECT walsizer_report() LIKE 'walsizer on this primary: active%' AS report;
+SELECT walsizer_adjust();
 SELECT walsizer_revert();
-SELECT walsizer_reset();
+SELECT walsizer_boost('64MB', '1 hour');
+SELECT walsizer_boost_end();
+SELECT walsizer_forget();
+SELECT walsizer_reset_stats();
 
 RESET ROLE;
-GRANT EXECUTE ON FUNCTION walsizer_evaluate(), walsizer_revert(), walsizer_reset()
+GRANT EXECUTE ON FUNCTION walsizer_adjust(), walsizer_revert(), walsizer_boost(text, interval),
+      walsizer_boost_end(), walsizer_forget(), walsizer_reset_stats()
    TO regress_walsizer_operator;
 SET ROLE regress_walsizer_operator;
-SELECT walsizer_evaluate() LIKE 'none: %' AS evaluated;
-SELECT walsizer_revert() = pg_size_bytes(current_setting('max_wal_size')) AS reverted;
-SELECT walsizer_reset();
+SELECT action, outcome FROM walsizer_adjust();
+SELECT action, outcome FROM walsizer_revert();
+SELECT action, outcome FROM walsizer_boost('64MB', '1 hour');
+SELECT action, outcome FROM walsizer_boost_end();
+SELECT walsizer_forget();
+SELECT walsizer_reset_stats();
+SELECT count(*) FROM walsizer_status;
 RESET ROLE;
 \set VERBOSITY default
 
-REVOKE ALL ON FUNCTION walsizer_evaluate(), walsizer_revert(), walsizer_reset()
+REVOKE ALL ON FUNCTION walsizer_adjust(), walsizer_revert(), walsizer_boost(text, interval),
+       walsizer_boost_end(), walsizer_forget(), walsizer_reset_stats()
   FROM regress_walsizer_operator;
 DROP ROLE regress_walsizer_nobody, regress_walsizer_monitor, regress_walsizer_operator;
 
--- It may live in any schema, and moves.
+-- It may live in any schema, and moves; what refers to its own objects still does.
 CREATE SCHEMA here;
 CREATE SCHEMA there;
 ALTER EXTENSION walsizer SET SCHEMA here;
 SELECT state FROM here.walsizer_status;
+SELECT count(*) FROM here.walsizer_instructions;
+SELECT split_part(here.walsizer_report(), E'\n', 1) AS heading;
 DROP EXTENSION walsizer;
 CREATE EXTENSION walsizer SCHEMA there;
 SELECT state FROM there.walsizer_status;

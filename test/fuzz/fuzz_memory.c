@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "walsizer_memory.h"
+#include "policy/memory.h"
 
 #define CHECK(condition) \
 	do { \
@@ -30,7 +30,7 @@
 
 extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The number of lines and their FNV-1a sum, as walsizer_memory.c writes them. */
+/* The number of lines and their FNV-1a sum, as policy/memory.c writes them. */
 static size_t
 add_end(char *text, size_t length)
 {
@@ -48,8 +48,8 @@ add_end(char *text, size_t length)
 static void
 check(const WalsizerMemory *memory)
 {
-	CHECK(memory->found >= 0 && memory->found <= INT32_MAX);
-	CHECK(memory->own >= 0 && memory->returning >= 0);
+	CHECK(memory->owner.original_mb >= 0 && memory->owner.original_mb <= INT32_MAX);
+	CHECK(memory->owner.own_mb >= 0 && memory->owner.returning_mb >= 0);
 	CHECK(memory->num_events >= 0 && memory->num_events <= WALSIZER_HISTORY_SLOTS);
 	CHECK(memory->num_events == 0 ||
 		  memory->events[memory->num_events - 1].number <= memory->last_event);
@@ -63,8 +63,8 @@ check(const WalsizerMemory *memory)
 		CHECK(i == 0 || event->number > event[-1].number);
 		CHECK(memchr(event->message, '\0', sizeof(event->message)) != NULL);
 		CHECK(strcmp(walsizer_action_name(event->action), "unknown") != 0);
-		CHECK(strcmp(walsizer_reason_name(event->reason), "unknown") != 0);
-		CHECK(strcmp(walsizer_bound_name(event->bound), "unknown") != 0);
+		CHECK(strcmp(walsizer_reason_text(event->reason), "unknown") != 0);
+		CHECK(strcmp(walsizer_limit_name(event->limited_by), "unknown") != 0);
 	}
 }
 
@@ -87,19 +87,20 @@ take_event(const uint8_t **data, size_t *left, WalsizerEvent *event)
 	event->at = (int64_t) take(data, left, 8);
 	event->action = (WalsizerAction) (take(data, left, 1) % (WALSIZER_REVERT + 1));
 	event->reason = (WalsizerReason) (take(data, left, 1) % (WALSIZER_LAST_REASON + 1));
-	event->bound = (WalsizerBound) (take(data, left, 1) % (WALSIZER_BOUND_RECOVERY + 1));
+	event->limited_by = (WalsizerLimit) (take(data, left, 1) % (WALSIZER_LIMIT_RECOVERY + 1));
 	event->outcome = (WalsizerOutcome) (take(data, left, 1) % (WALSIZER_LAST_OUTCOME + 1));
-	event->old_size = (int64_t) take(data, left, 3);
-	event->wanted = (int64_t) take(data, left, 3);
-	event->new_size = (int64_t) take(data, left, 3);
+	event->old_mb = (int64_t) take(data, left, 3);
+	event->wanted_mb = (int64_t) take(data, left, 3);
+	event->new_mb = (int64_t) take(data, left, 3);
 	event->demand = (int64_t) take(data, left, 7);
 	event->rate = (int64_t) take(data, left, 7);
 	event->forced = (int64_t) take(data, left, 2);
 	event->requested = (int64_t) take(data, left, 2);
-	event->timeout = (int64_t) take(data, left, 4);
+	event->timed = (int64_t) take(data, left, 2);
+	event->timeout_ms = (int64_t) take(data, left, 4);
 	event->completion_target = (double) (take(data, left, 3) % 1000001) / 1e6;
 	event->standby = take(data, left, 1) & 1;
-	event->followed = (int64_t) take(data, left, 2) - 1;
+	event->forced_after = (int64_t) take(data, left, 2) - 1;
 	length = (size_t) take(data, left, 1);
 	for (size_t i = 0; i < length && i < sizeof(event->message) - 1; i++)
 		event->message[i] = (char) take(data, left, 1);
@@ -114,14 +115,14 @@ take_memory(const uint8_t **data, size_t *left, WalsizerMemory *memory)
 
 	memset(memory, 0, sizeof(*memory));
 	memory->system_identifier = take(data, left, 8);
-	memory->found = (int64_t) take(data, left, 3);
-	memory->found_by_alter_system = take(data, left, 1) & 1;
-	memory->own = (int64_t) take(data, left, 3);
-	memory->configured = (int64_t) take(data, left, 3) - 1;
-	memory->returning = (int64_t) take(data, left, 3);
+	memory->owner.original_mb = (int64_t) take(data, left, 3);
+	memory->owner.original_by_alter_system = take(data, left, 1) & 1;
+	memory->owner.own_mb = (int64_t) take(data, left, 3);
+	memory->owner.configured_mb = (int64_t) take(data, left, 3) - 1;
+	memory->owner.returning_mb = (int64_t) take(data, left, 3);
 	memory->server_started = (int64_t) take(data, left, 8);
 	memory->files_reloaded = (int64_t) take(data, left, 8);
-	memory->files_configured = (int64_t) take(data, left, 3);
+	memory->files_configured_mb = (int64_t) take(data, left, 3);
 	memory->files_valid = take(data, left, 1) & 1;
 	for (peaks = (int) take(data, left, 1); peaks > 0; peaks--)
 	{
@@ -130,7 +131,7 @@ take_memory(const uint8_t **data, size_t *left, WalsizerMemory *memory)
 
 		peak->hour = hour;
 		peak->demand = 1 + (int64_t) take(data, left, 7);
-		peak->timeout = 1 + (int64_t) take(data, left, 4);
+		peak->timeout_ms = 1 + (int64_t) take(data, left, 4);
 	}
 	memory->num_events = (int) take(data, left, 1);
 	for (int i = 0; i < memory->num_events; i++)
@@ -155,8 +156,8 @@ written_and_changed(const uint8_t *data, size_t left, size_t *length)
 	*length = walsizer_memory_format(&memory, text, TEXT_SIZE);
 	CHECK(*length > 0);
 	CHECK(walsizer_memory_parse(text, *length, &again, &error));
-	CHECK(memory.found == again.found && memory.own == again.own);
-	CHECK(memory.returning == again.returning && memory.files_reloaded == again.files_reloaded);
+	CHECK(memory.owner.original_mb == again.owner.original_mb && memory.owner.own_mb == again.owner.own_mb);
+	CHECK(memory.owner.returning_mb == again.owner.returning_mb && memory.files_reloaded == again.files_reloaded);
 	CHECK(memory.num_events == again.num_events && memory.last_event == again.last_event);
 	CHECK(memcmp(memory.peaks, again.peaks, sizeof(memory.peaks)) == 0);
 
@@ -183,9 +184,9 @@ check_note(const char *text, size_t length)
 
 	memcpy(given, text, length < sizeof(given) - 1 ? length : sizeof(given) - 1);
 	note = walsizer_note_parse(given);
-	if (note.written == 0)
+	if (note.written_mb == 0)
 		return;
-	CHECK(note.written > 0 && note.found > 0);
+	CHECK(note.written_mb > 0 && note.original_mb > 0);
 	walsizer_note_format(&note, again);
 	CHECK(strcmp(given, again) == 0);
 }

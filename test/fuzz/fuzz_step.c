@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "walsizer_policy.h"
+#include "policy/policy.h"
 
 #define MAX_STEPS	2000
 
@@ -53,20 +53,21 @@ take_double(Input *in)
 	return value;
 }
 
+/* Any settings that the server lets an administrator set. */
 static void
 take_config(Input *in, WalsizerConfig *config)
 {
 	config->enable = (take(in, 1) & 7) != 0;
 	config->predict = (take(in, 1) & 3) != 0;
-	config->max = (int64_t) take(in, 8);
-	config->min = (int64_t) take(in, 8);
-	config->threshold = (int) take(in, 4);
-	config->headroom = take_double(in);
-	config->sample_interval = (int64_t) take(in, 8);
-	config->lookback = (int64_t) take(in, 8);
-	config->max_disk_percent = (int) take(in, 4);
-	config->max_recovery_time = (int64_t) take(in, 8);
-	config->replay_rate = take_double(in);
+	config->max_mb = 2 + (int64_t) (take(in, 4) % (INT32_MAX - 1));
+	config->min_mb = (int64_t) (take(in, 4) % INT32_MAX);
+	config->threshold = 1 + (int) (take(in, 2) % 1000);
+	config->headroom = 1.0 + (double) take(in, 2) / 65535.0 * 3.0;
+	config->sample_interval_ms = 100 + (int64_t) (take(in, 2) % 59901);
+	config->lookback_hours = 1 + (int64_t) (take(in, 2) % (WALSIZER_PEAK_SLOTS - 1));
+	config->max_disk_percent = 1 + (int) (take(in, 1) % 100);
+	config->max_recovery_ms = (int64_t) (take(in, 3) % 86401) * 1000;
+	config->replay_rate = 1.0 + (double) take(in, 5);
 }
 
 /* A new whole value for one field of the sample. */
@@ -85,19 +86,19 @@ replace(Input *in, WalsizerSample *s)
 		case 7: s->timed = (int64_t) take(in, 8); break;
 		case 8: s->counters_reset = take(in, 1) & 1; break;
 		case 9: s->standby = take(in, 1) & 1; break;
-		case 10: s->evaluate = take(in, 1) & 1; break;
+		case 10: s->adjust = take(in, 1) & 1; break;
 		case 11:
 			s->has_disk = true;
 			s->disk_free = (int64_t) take(in, 8);
 			s->disk_wal = (int64_t) take(in, 8);
 			break;
-		case 12: s->settings.segment_size = (int64_t) take(in, 8); break;
-		case 13: s->settings.max_wal_size = (int64_t) take(in, 8); break;
+		case 12: s->settings.segment_bytes = (int64_t) take(in, 8); break;
+		case 13: s->settings.max_wal_size_mb = (int64_t) take(in, 8); break;
 		case 14: s->settings.completion_target = take_double(in); break;
-		case 15: s->settings.timeout = (int64_t) take(in, 8); break;
-		case 17: s->boost = (int64_t) take(in, 3); break;
-		case 18: s->boost = 0; break;
-		case 16: s->configured = (int64_t) take(in, 4); break;
+		case 15: s->settings.timeout_ms = (int64_t) take(in, 8); break;
+		case 17: s->boost_mb = (int64_t) take(in, 3); break;
+		case 18: s->boost_mb = 0; break;
+		case 16: s->configured_mb = (int64_t) take(in, 4); break;
 		default:
 			s->primary_redo = take(in, 8);
 			s->primary_time = (int64_t) take(in, 8);
@@ -135,7 +136,7 @@ go_on(Input *in, uint8_t what, WalsizerSample *s)
 			s->hour = (s->hour & 0xffffff) + (int64_t) take(in, 1);
 			break;
 		case 6:
-			s->settings.max_wal_size = (int64_t) take(in, 2) + 2;
+			s->settings.max_wal_size_mb = (int64_t) take(in, 2) + 2;
 			break;
 		default:
 			replace(in, s);
@@ -150,7 +151,7 @@ sensible(WalsizerSample *s)
 	s->hour = 490000;
 	s->write_lsn = s->redo_lsn = UINT64_C(1) << 32;
 	s->settings = (WalsizerSettings) {16 * WALSIZER_MB, 1024, 0.9, 300000};
-	s->configured = -1;
+	s->configured_mb = -1;
 }
 
 /* Does the decision keep what must hold for any input? */
@@ -158,26 +159,26 @@ static void
 check(const WalsizerConfig *config, const WalsizerState *state, const WalsizerSample *s,
 	  const WalsizerDecision *d)
 {
-	int64_t		segment = s->settings.segment_size / WALSIZER_MB;
+	int64_t		segment = s->settings.segment_bytes / WALSIZER_MB;
 	const WalsizerFigures *f = &d->figures;
 
-	CHECK(f->demand >= 0 && f->used >= 0 && f->rate >= 0 && f->capacity >= 0);
-	CHECK(f->projected >= 0 && f->until_timed >= 0 && f->until_forced >= -1);
+	CHECK(f->demand >= 0 && f->used >= 0 && f->rate >= 0 && f->trigger_point >= 0);
+	CHECK(f->projected >= 0 && f->until_timed_ms >= 0 && f->until_forced_ms >= -1);
 	CHECK(f->forced >= 0 && f->requested >= 0 && d->followed_forced >= 0);
-	CHECK(state->num_marks >= 0 && state->num_marks <= WALSIZER_WINDOW_SLOTS);
-	CHECK(strcmp(walsizer_reason_name(d->reason), "unknown") != 0);
+	CHECK(state->window.number >= 0 && state->window.number <= WALSIZER_WINDOW_SLOTS);
+	CHECK(strcmp(walsizer_reason_text(d->reason), "unknown") != 0);
 
 	if (d->action == WALSIZER_RAISE)
 	{
-		CHECK(d->target > s->settings.max_wal_size && d->target <= INT32_MAX);
-		CHECK(d->target % segment == 0 && d->target >= 2 * segment);
-		CHECK(d->target <= config->max || d->target == 2 * segment);
+		CHECK(d->target_mb > s->settings.max_wal_size_mb && d->target_mb <= INT32_MAX);
+		CHECK(d->target_mb % segment == 0 && d->target_mb >= 2 * segment);
+		CHECK(d->target_mb <= config->max_mb || d->target_mb == 2 * segment);
 		CHECK(config->enable);
 	}
 	if (d->action == WALSIZER_LOWER)
 	{
-		CHECK(d->target < s->settings.max_wal_size && d->target >= 2 * segment);
-		CHECK(d->target >= state->found && state->own == s->settings.max_wal_size);
+		CHECK(d->target_mb < s->settings.max_wal_size_mb && d->target_mb >= 2 * segment);
+		CHECK(d->target_mb >= state->owner.original_mb && state->owner.own_mb == s->settings.max_wal_size_mb);
 		CHECK(config->enable);
 	}
 }
@@ -196,8 +197,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (plain)
 	{
 		config = (WalsizerConfig) {
-			.enable = true, .predict = true, .max = 65536, .threshold = 1, .headroom = 1.2,
-			.sample_interval = 1000, .lookback = 168, .max_disk_percent = 50,
+			.enable = true, .predict = true, .max_mb = 65536, .threshold = 1, .headroom = 1.2,
+			.sample_interval_ms = 1000, .lookback_hours = 168, .max_disk_percent = 50,
 		};
 	}
 	else
@@ -225,17 +226,17 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check(&config, &state, &sample, &decision);
 		if ((decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER) && what < 192)
 		{
-			sample.settings.max_wal_size = sample.note.written = decision.target;
-			sample.note.found = state.found;
+			sample.settings.max_wal_size_mb = sample.note.written_mb = decision.target_mb;
+			sample.note.original_mb = state.owner.original_mb;
 		}
 		if (what == 252)
-			walsizer_returns(&state, state.found);
+			state.owner.returning_mb = state.owner.original_mb;
 		if (what == 255)
-			walsizer_settle(&state);
+			walsizer_remember_window(&state);
 		if (what == 254)
 			walsizer_forget(&state);
 		if (what == 253)
-			walsizer_given_back(&state, sample.settings.max_wal_size);
+			walsizer_original_is_back(&state, sample.settings.max_wal_size_mb);
 	}
 	return 0;
 }

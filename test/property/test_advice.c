@@ -3,7 +3,7 @@
  * test_advice.c
  *	  What walsizer_advice() says of a size must hold when that size is set.
  *
- * For each load: watch it with one size in force, ask what other sizes would
+ * For each load: watch it with one size in effect, ask what other sizes would
  * mean, then run the same load with each of them and see.
  *
  *		test_advice [--verbose]
@@ -33,7 +33,7 @@
 typedef struct Watched
 {
 	const char *load;
-	int64_t		from;			/* MB, in force while watched */
+	int64_t		from;			/* MB, in effect while watched */
 	int64_t		segment_mb;
 	double		completion_target;
 	double		duration;		/* h */
@@ -71,7 +71,7 @@ static int	failed;
 	do { \
 		if (!(condition)) \
 		{ \
-			printf("%s from %lldMB, %lldMB: ", w->load, (long long) w->from, (long long) what->size); \
+			printf("%s from %lldMB, %lldMB: ", w->load, (long long) w->from, (long long) what->size_mb); \
 			printf(__VA_ARGS__); \
 			printf("\n"); \
 			failed++; \
@@ -88,9 +88,9 @@ set_load(SimLoad *load, const Watched *w)
 {
 	if (!sim_load_find(load, w->load, 1))
 		abort();
-	load->settings.segment_size = w->segment_mb * WALSIZER_MB;
+	load->settings.segment_bytes = w->segment_mb * WALSIZER_MB;
 	load->settings.completion_target = w->completion_target;
-	load->settings.max_wal_size = w->from;
+	load->settings.max_wal_size_mb = w->from;
 	load->duration = w->duration * HOUR;
 }
 
@@ -105,7 +105,7 @@ watch(SimLoad *load, SimOptions *options, SimWitness *seen)
 	sim_run(load, SIM_WALSIZER, 0, options, &r);
 	free(seen->starts);
 	seen->starts = NULL;
-	walsizer_settle(&seen->state);
+	walsizer_remember_window(&seen->state);
 	options->config.enable = true;
 	options->witness = NULL;
 }
@@ -191,11 +191,11 @@ compare_hours(const Watched *w, const SimLoad *load, const SimOptions *options,
 			  const SimWitness *seen, const WalsizerWhatIf *what, const SimWitness *run)
 {
 	double		hours = ceil(w->duration);
-	double		timeout = (double) load->settings.timeout;
-	int64_t		twice = walsizer_size_for(2 * what->capacity, &load->settings);
+	double		timeout = (double) load->settings.timeout_ms;
+	int64_t		twice = walsizer_size_for(2 * what->trigger_point, &load->settings);
 
-	MUST(forced_hours(run, 0) <= what->forced_hours * hours + 1,
-		 "forced in %d hours, said was %.0f", forced_hours(run, 0), what->forced_hours * hours);
+	MUST(forced_hours(run, 0) <= what->forced_fraction * hours + 1,
+		 "forced in %d hours, said was %.0f", forced_hours(run, 0), what->forced_fraction * hours);
 	if (load->hot_pages > 0)
 		return;
 
@@ -203,30 +203,30 @@ compare_hours(const Watched *w, const SimLoad *load, const SimOptions *options,
 	 * A peak may be cut in two by the clock, so that neither half forces a
 	 * checkpoint; one that is twice as large may not.
 	 */
-	MUST(forced_hours(run, timeout + SLACK) + 1 >= ask(options, seen, twice).forced_hours * hours,
+	MUST(forced_hours(run, timeout + SLACK) + 1 >= ask(options, seen, twice).forced_fraction * hours,
 		 "forced in %d hours, for twice the size said was %.0f",
-		 forced_hours(run, timeout + SLACK), ask(options, seen, twice).forced_hours * hours);
+		 forced_hours(run, timeout + SLACK), ask(options, seen, twice).forced_fraction * hours);
 }
 
 static void
 compare_spacing(const Watched *w, const SimLoad *load, const WalsizerWhatIf *what,
 				const SimWitness *run)
 {
-	double		timeout = (double) load->settings.timeout;
-	double		said = timeout / (double) what->spacing_peak;
+	double		timeout = (double) load->settings.timeout_ms;
+	double		said = timeout / (double) what->spacing_peak_ms;
 	double		most = (double) most_starts(run, timeout);
 	double		mean = mean_spacing(run, load->duration);
 
-	MUST(what->spacing_peak > 0 && what->spacing_peak <= timeout &&
-		 what->spacing_now <= timeout, "a spacing beyond checkpoint_timeout");
+	MUST(what->spacing_peak_ms > 0 && what->spacing_peak_ms <= timeout &&
+		 what->spacing_now_ms <= timeout, "a spacing beyond checkpoint_timeout");
 	MUST(most <= 1.05 * said + 2, "%.0f checkpoints in one timeout, said were %.1f", most, said);
 	if (load->hot_pages > 0)
 		return;
 	MUST(most >= 0.95 * said - 2, "only %.0f checkpoints in one timeout, said were %.1f", most, said);
 	if (w->steady)
-		MUST(fabs(mean / (double) what->spacing_now - 1) < 0.05 + 1000.0 / mean,
+		MUST(fabs(mean / (double) what->spacing_now_ms - 1) < 0.05 + 1000.0 / mean,
 			 "%.1f s between checkpoints, said were %.1f s", mean / 1000,
-			 (double) what->spacing_now / 1000);
+			 (double) what->spacing_now_ms / 1000);
 }
 
 /* Does walsizer itself think so?  It raises what does not suffice. */
@@ -236,14 +236,14 @@ compare_policy(const Watched *w, SimLoad *load, const SimOptions *options,
 {
 	SimResult	r;
 
-	if (!w->steady || what->forbidden_by != WALSIZER_UNBOUND)
+	if (!w->steady || what->limited_by != WALSIZER_UNLIMITED)
 		return;
-	load->settings.max_wal_size = what->size;
+	load->settings.max_wal_size_mb = what->size_mb;
 	sim_run(load, SIM_WALSIZER, 0, options, &r);
-	load->settings.max_wal_size = w->from;
-	if (what->spacing_peak == load->settings.timeout && what->forced_hours == 0)
+	load->settings.max_wal_size_mb = w->from;
+	if (what->spacing_peak_ms == load->settings.timeout_ms && what->forced_fraction == 0)
 		MUST(r.raises == 0, "said to suffice, but walsizer raised it to %lldMB", (long long) r.final);
-	if ((double) what->spacing_now < 0.9 * (double) load->settings.timeout)
+	if ((double) what->spacing_now_ms < 0.9 * (double) load->settings.timeout_ms)
 		MUST(r.raises > 0, "said not to suffice, but walsizer left it");
 }
 
@@ -257,17 +257,17 @@ compare(const Watched *w, SimLoad *load, const SimOptions *options, const SimWit
 
 	candidates++;
 	alone.witness = &run;
-	sim_run(load, SIM_STATIC, what->size, &alone, &r);
+	sim_run(load, SIM_STATIC, what->size_mb, &alone, &r);
 	if (verbose)
 		printf("%-9s %6lldMB: spacing %4.0f s, at peak %4.0f s, forced %3.0f %%; %lld forced, %lld timed, in %d hours\n",
-			   w->load, (long long) what->size, (double) what->spacing_now / 1000,
-			   (double) what->spacing_peak / 1000, 100 * what->forced_hours,
+			   w->load, (long long) what->size_mb, (double) what->spacing_now_ms / 1000,
+			   (double) what->spacing_peak_ms / 1000, 100 * what->forced_fraction,
 			   (long long) r.forced, (long long) r.timed, forced_hours(&run, 0));
 
-	if (what->forced_hours == 0 && what->spacing_peak == load->settings.timeout)
+	if (what->forced_fraction == 0 && what->spacing_peak_ms == load->settings.timeout_ms)
 		MUST(r.forced == 0, "said to suffice, but %lld checkpoints were forced", (long long) r.forced);
-	MUST(r.peak_files <= fmax((double) what->size * SIM_MB, LEAST_FILES) +
-		 2 * (double) load->settings.segment_size,
+	MUST(r.peak_files <= fmax((double) what->size_mb * SIM_MB, LEAST_FILES) +
+		 2 * (double) load->settings.segment_bytes,
 		 "%.0fMB of files", r.peak_files / SIM_MB);
 	compare_hours(w, load, options, seen, what, &run);
 	compare_spacing(w, load, what, &run);
@@ -289,27 +289,27 @@ compare_bounds(const Watched *w, SimLoad *load, const SimOptions *given)
 	int			number;
 
 	/* one of the two binds, whichever is smaller for this load */
-	options.config.max = 3 * w->from;
+	options.config.max_mb = 3 * w->from;
 	options.config.replay_rate = 40 * SIM_MB;
-	options.config.max_recovery_time = w->segment_mb == 16 ? 50 * 1000 : 0;
+	options.config.max_recovery_ms = w->segment_mb == 16 ? 50 * 1000 : 0;
 	watch(load, &options, &seen);
 	sim_run(load, SIM_WALSIZER, 0, &options, &r);
 	wanted = ask(&options, &seen, r.peak);
-	MUST(r.peak == w->from || what->forbidden_by == WALSIZER_UNBOUND,
+	MUST(r.peak == w->from || what->limited_by == WALSIZER_UNLIMITED,
 		 "walsizer set it, but it was said to be forbidden");
 
-	number = walsizer_candidates(&load->settings, seen.figures.wanted, sizes);
+	number = walsizer_candidates(&load->settings, seen.figures.wanted_mb, sizes);
 	for (int i = 0; i < number; i++)
 	{
 		wanted = ask(&options, &seen, sizes[i]);
 		MUST(sizes[i] % w->segment_mb == 0 && sizes[i] > largest, "not a candidate");
-		MUST(fabs((double) what->recovery_time - (double) sizes[i] * 1000 / 40) <= 1,
-			 "%lld ms for recovery", (long long) what->recovery_time);
-		MUST((what->forbidden_by == WALSIZER_UNBOUND) ==
-			 (sizes[i] <= options.config.max &&
-			  (options.config.max_recovery_time == 0 ||
-			   what->recovery_time <= options.config.max_recovery_time)),
-			 "forbidden by %s", walsizer_bound_name(what->forbidden_by));
+		MUST(fabs((double) what->recovery_ms - (double) sizes[i] * 1000 / 40) <= 1,
+			 "%lld ms for recovery", (long long) what->recovery_ms);
+		MUST((what->limited_by == WALSIZER_UNLIMITED) ==
+			 (sizes[i] <= options.config.max_mb &&
+			  (options.config.max_recovery_ms == 0 ||
+			   what->recovery_ms <= options.config.max_recovery_ms)),
+			 "forbidden by %s", walsizer_limit_name(what->limited_by));
 		largest = sizes[i];
 	}
 }
@@ -329,10 +329,10 @@ main(int argc, char **argv)
 
 		set_load(&load, w);
 		sim_default_options(&options);
-		options.config.max = INT32_MAX;
+		options.config.max_mb = INT32_MAX;
 		options.config.replay_rate = 40 * SIM_MB;
 		watch(&load, &options, &seen);
-		number = walsizer_candidates(&load.settings, seen.figures.wanted, sizes);
+		number = walsizer_candidates(&load.settings, seen.figures.wanted_mb, sizes);
 		for (int j = 0; j < number; j++)
 		{
 			WalsizerWhatIf what = ask(&options, &seen, sizes[j]);

@@ -92,8 +92,8 @@ comes_down_in_all_phases(void)
 		};
 
 		sim_default_options(&options);
-		options.config.max = 16 * 1024;
-		options.config.lookback = 2;
+		options.config.max_mb = 16 * 1024;
+		options.config.lookback_hours = 2;
 		run_parts(parts, &options, &r);
 		if (verbose)
 			printf("phase %3d s: %lldMB at most, %lldMB at last, lowered at %.0f s, %lld forced\n",
@@ -170,8 +170,8 @@ forced_after_idleness(int64_t size, double rate, int64_t interval, double delay,
 		};
 
 		sim_default_options(&options);
-		options.config.max = INT32_MAX;
-		options.config.sample_interval = interval;
+		options.config.max_mb = INT32_MAX;
+		options.config.sample_interval_ms = interval;
 		options.apply_delay = delay;
 		run_from(size, parts, &options, &r);
 		forced += r.forced > 0;
@@ -208,7 +208,7 @@ print_reach(void)
 		WalsizerSettings settings = {16 * WALSIZER_MB, sizes[s], 0.9, (int64_t) TIMEOUT * 1000};
 
 		printf("| %lldMB | %lldMB |", (long long) sizes[s],
-			   (long long) (walsizer_capacity(sizes[s], &settings) / WALSIZER_MB));
+			   (long long) (walsizer_trigger_point(sizes[s], &settings) / WALSIZER_MB));
 		for (int i = 0; i < 4; i++)
 		{
 			double		rate = (double) sizes[s] * 25 / (double) intervals[i];

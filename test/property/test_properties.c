@@ -96,13 +96,13 @@ log_uniform(SimRandom *r, double from, double to)
 	return exp(sim_uniform(r, log(from), log(to)));
 }
 
-/* A rate that writes so many times the capacity in a timeout. */
+/* A rate that writes so many times the trigger_point in a timeout. */
 static double
 rate_of(SimRandom *r, const Case *c, double least, double most)
 {
 	WalsizerSettings settings = settings_of(c);
-	double		capacity = (double) walsizer_capacity(c->from, &settings);
-	double		rate = capacity * log_uniform(r, least, most) / (double) c->timeout;
+	double		trigger_point = (double) walsizer_trigger_point(c->from, &settings);
+	double		rate = trigger_point * log_uniform(r, least, most) / (double) c->timeout;
 
 	return fmin(rate, 150 * SIM_MB);
 }
@@ -236,8 +236,8 @@ unavoidable(const Case *c)
 		fastest = fmax(fastest, c->rates[i]);
 	return (walsizer_checkpoint_segments(c->from, &settings) == 1) +
 		(int64_t) (fastest * 2 * ((double) c->interval + 100) / 1000 /
-					  fmax((double) (walsizer_capacity(c->from, &settings) - settings.segment_size),
-						   (double) settings.segment_size / 4));
+					  fmax((double) (walsizer_trigger_point(c->from, &settings) - settings.segment_bytes),
+						   (double) settings.segment_bytes / 4));
 }
 
 /* The largest WAL of any T for a steady rate. */
@@ -259,7 +259,7 @@ holds_for_steady(const Case *c, const SimResult *r, int level)
 	most += 2 * (double) c->segment_mb * (1 + c->completion_target);
 	MUST((double) r->final <= most, "final size %lld, needed %lld",
 		 (long long) r->final, (long long) need);
-	MUST(r->final >= walsizer_size_for((int64_t) window_of(c, level) - settings.segment_size,
+	MUST(r->final >= walsizer_size_for((int64_t) window_of(c, level) - settings.segment_bytes,
 									   &settings) || r->final == c->from,
 		 "final size %lld is less than the %lld needed",
 		 (long long) r->final, (long long) need);
@@ -275,7 +275,7 @@ holds_for_steady(const Case *c, const SimResult *r, int level)
 	 */
 	MUST(r->late_forced == 0 || walsizer_checkpoint_segments(r->early_size, &settings) == 1,
 		 "%lld forced after one window", (long long) r->late_forced);
-	if (walsizer_size_for((int64_t) window_of(c, level) - settings.segment_size,
+	if (walsizer_size_for((int64_t) window_of(c, level) - settings.segment_bytes,
 						  &settings) <= r->early_size)
 		return true;
 	MUST(r->late_raises + r->late_lowers == 0, "%lld raises, %lld lowers after one window",
@@ -306,8 +306,8 @@ holds(const Case *c)
 	load.next = next_piece;
 	load.data = c;
 	sim_default_options(&options);
-	options.config.sample_interval = c->interval;
-	options.config.max = c->kind == ANYTHING ? c->max : INT32_MAX;
+	options.config.sample_interval_ms = c->interval;
+	options.config.max_mb = c->kind == ANYTHING ? c->max : INT32_MAX;
 	options.late_counters = c->late_counters;
 	options.check = true;
 	options.csv = series;
@@ -329,7 +329,7 @@ holds(const Case *c)
 				 (long long) r.late_forced);
 			break;
 		case IDLE_WITH_CHECKPOINTS:
-			/* with one segment of capacity, any log ends it one day */
+			/* with a trigger point of one segment, any log ends it one day */
 			MUST(r.raises + r.lowers == 0 ||
 				 walsizer_size_for(5000 * c->timeout, &load.settings) > c->from,
 				 "changed an idle server's size");

@@ -73,7 +73,7 @@ static int	failed;
 static double
 occupied(const SimServer *s)
 {
-	double		size = (double) s->settings.segment_size;
+	double		size = (double) s->settings.segment_bytes;
 
 	return ceil(s->files_to / size) * size - sim_segment_start(s, s->files_from);
 }
@@ -115,15 +115,15 @@ tick(World *w, Cluster *c)
 	{
 		c->raises += d.action == WALSIZER_RAISE;
 		c->lowers += d.action == WALSIZER_LOWER;
-		c->server.note.written = d.target;
-		c->server.note.found = c->state.found;
-		sim_server_apply(&c->server, d.target, 50);
+		c->server.note.written_mb = d.target_mb;
+		c->server.note.original_mb = c->state.owner.original_mb;
+		sim_server_apply(&c->server, d.target_mb, 50);
 		if (verbose && w->scene->clusters == 1)
 			printf("   %6.1f s %s to %lld of %lld (disk %lld, step %lld)\n", w->now / 1000,
-				   walsizer_reason_name(d.reason), (long long) d.target, (long long) d.wanted,
-				   (long long) d.figures.disk_limit, (long long) d.figures.step_limit);
+				   walsizer_reason_text(d.reason), (long long) d.target_mb, (long long) d.wanted_mb,
+				   (long long) d.figures.disk_limit_mb, (long long) d.figures.step_limit_mb);
 	}
-	c->next_tick += (double) w->config.sample_interval;
+	c->next_tick += (double) w->config.sample_interval_ms;
 }
 
 /* The other program, up to this time. */
@@ -188,8 +188,8 @@ begin(World *w, const Scene *s, int phase)
 	sim_default_options(&options);
 	w->scene = s;
 	w->config = options.config;
-	w->config.max = 16 * 1024;
-	w->config.sample_interval = s->interval;
+	w->config.max_mb = 16 * 1024;
+	w->config.sample_interval_ms = s->interval;
 	w->full_at = -1;
 	w->clusters = calloc(MAX_CLUSTERS, sizeof(Cluster));
 	if (w->clusters == NULL)
@@ -228,7 +228,7 @@ describe(const World *w)
 	{
 		const Cluster *c = &w->clusters[i];
 
-		printf(" %lld(%d+%d-,%lldf,%d/%d)", (long long) c->server.settings.max_wal_size, c->raises, c->lowers,
+		printf(" %lld(%d+%d-,%lldf,%d/%d)", (long long) c->server.settings.max_wal_size_mb, c->raises, c->lowers,
 			   (long long) c->server.causes[WALSIZER_CAUSE_FORCED], c->looks, c->ticks);
 	}
 	printf("\n");
@@ -237,11 +237,11 @@ describe(const World *w)
 static double
 final_size(const World *w, bool largest)
 {
-	double		size = (double) w->clusters[0].server.settings.max_wal_size;
+	double		size = (double) w->clusters[0].server.settings.max_wal_size_mb;
 
 	for (int i = 1; i < w->scene->clusters; i++)
 	{
-		double		other = (double) w->clusters[i].server.settings.max_wal_size;
+		double		other = (double) w->clusters[i].server.settings.max_wal_size_mb;
 
 		size = largest ? fmax(size, other) : fmin(size, other);
 	}
@@ -388,7 +388,7 @@ others_fill_the_volume(void)
 			scenes++;
 			if (verbose)
 				describe(&w);
-			if (w.clusters[0].server.settings.max_wal_size > 240)
+			if (w.clusters[0].server.settings.max_wal_size_mb > 240)
 				complain(&s, "the raise was not taken back");
 			if (w.full_at >= 0)
 				complain(&s, "the volume was full");

@@ -287,10 +287,10 @@ sim_load_find(SimLoad *load, const char *name, uint64_t seed)
 			continue;
 		memset(load, 0, sizeof(*load));
 		snprintf(load->name, sizeof(load->name), "%s", name);
-		load->settings.segment_size = 16 * WALSIZER_MB;
-		load->settings.max_wal_size = f->max_wal_size;
+		load->settings.segment_bytes = 16 * WALSIZER_MB;
+		load->settings.max_wal_size_mb = f->max_wal_size;
 		load->settings.completion_target = 0.9;
-		load->settings.timeout = f->timeout * 1000;
+		load->settings.timeout_ms = f->timeout * 1000;
 		load->hot_pages = f->hot_pages;
 		load->touch_bytes = f->touch_bytes > 0 ? f->touch_bytes : 200;
 		load->image_bytes = f->touch_bytes == 700 ? 8000 : 6000;

@@ -5,7 +5,7 @@
  *	  have done, one line of figures for each server and policy.
  *
  * A load is looked at every ten seconds, and so is the server by walsizer
- * (walsizer.sample_interval = 10s): a month of ten thousand servers has 26
+ * (walsizer.sample_interval_ms = 10s): a month of ten thousand servers has 26
  * thousand million seconds.  With --interval=1000 it looks every second.
  *
  * Portions Copyright (c) 2026, the walsizer developers
@@ -31,7 +31,7 @@ static const char *const usage =
 "\n"
 "  --first=N --servers=N   which ones: a server's number is its seed (0, 100)\n"
 "  --days=N                how long (30)\n"
-"  --interval=MS           walsizer.sample_interval (10000)\n"
+"  --interval=MS           walsizer.sample_interval_ms (10000)\n"
 "  --only-walsizer         no other policies\n";
 
 /* Something that comes again and again, or once: a batch, a backup, a burst. */
@@ -220,9 +220,9 @@ make_server(SimLoad *load, uint64_t seed, double days)
 	memset(load, 0, sizeof(*load));
 	snprintf(load->name, sizeof(load->name), "%llu", (unsigned long long) seed);
 	make_plan(&plan, &r, days);
-	load->settings.timeout = one_of(&r, timeouts, timeout_chances) * 1000;
-	load->settings.max_wal_size = one_of(&r, sizes, size_chances);
-	load->settings.segment_size = (chance(&r, 0.95) ? 16 : 64) * WALSIZER_MB;
+	load->settings.timeout_ms = one_of(&r, timeouts, timeout_chances) * 1000;
+	load->settings.max_wal_size_mb = one_of(&r, sizes, size_chances);
+	load->settings.segment_bytes = (chance(&r, 0.95) ? 16 : 64) * WALSIZER_MB;
 	load->settings.completion_target = chance(&r, 0.9) ? 0.9 : 0.5;
 	load->hot_pages = chance(&r, 0.8) ? any(&r, 1000, 1e6) : 0;
 	load->touch_bytes = any(&r, 100, 1000);
@@ -237,8 +237,8 @@ static void
 print_line(const SimLoad *load, const char *policy, int64_t oracle, const SimResult *r)
 {
 	printf("%s,%s,%lld,%lld,%lld,%lld,%lld,%lld,%.5f,%lld,%lld,%lld,%.0f,%lld,%lld,%.0f,%.3f,%s\n",
-		   load->name, policy, (long long) load->settings.timeout / 1000,
-		   (long long) load->settings.max_wal_size, (long long) oracle,
+		   load->name, policy, (long long) load->settings.timeout_ms / 1000,
+		   (long long) load->settings.max_wal_size_mb, (long long) oracle,
 		   (long long) r->forced, (long long) r->stale, (long long) r->timed, r->forced_share,
 		   (long long) r->raises, (long long) r->lowers, (long long) r->late_raises, r->mean,
 		   (long long) r->final, (long long) r->peak, r->wal / SIM_MB, r->time_paced,
@@ -257,7 +257,7 @@ run_server(uint64_t seed, double days, const SimOptions *options, bool only_wals
 	oracle = sim_oracle(&load, options);
 	for (int i = 0; i < (only_walsizer ? 1 : 4); i++)
 	{
-		sim_run(&load, policies[i], load.settings.max_wal_size, options, &r);
+		sim_run(&load, policies[i], load.settings.max_wal_size_mb, options, &r);
 		print_line(&load, sim_policy_name(policies[i]), oracle, &r);
 	}
 	free(load.pieces);
@@ -291,14 +291,14 @@ main(int argc, char **argv)
 
 	sim_default_options(&options);
 	options.check = true;
-	options.config.sample_interval = options.oracle_interval = (int64_t) PIECE * 1000;
+	options.config.sample_interval_ms = options.oracle_interval = (int64_t) PIECE * 1000;
 	while ((c = getopt_long(argc, argv, "h", long_options, NULL)) != -1)
 		switch (c)
 		{
 			case OPT_FIRST: first = strtoull(optarg, NULL, 0); break;
 			case OPT_SERVERS: servers = strtoull(optarg, NULL, 0); break;
 			case OPT_DAYS: days = atof(optarg); break;
-			case OPT_INTERVAL: options.config.sample_interval = atoll(optarg); break;
+			case OPT_INTERVAL: options.config.sample_interval_ms = atoll(optarg); break;
 			case OPT_ONLY: only_walsizer = true; break;
 			default:
 				fputs(usage, c == 'h' ? stdout : stderr);

@@ -59,11 +59,11 @@ sim_default_options(SimOptions *options)
 	memset(options, 0, sizeof(*options));
 	options->config.enable = true;
 	options->config.predict = true;
-	options->config.max = 64 * 1024;
+	options->config.max_mb = 64 * 1024;
 	options->config.threshold = 1;
 	options->config.headroom = 1.2;
-	options->config.sample_interval = 1000;
-	options->config.lookback = 7 * 24;
+	options->config.sample_interval_ms = 1000;
+	options->config.lookback_hours = 7 * 24;
 	options->config.max_disk_percent = 50;
 	options->apply_delay = 50;
 	options->oracle_interval = 1000;
@@ -80,7 +80,7 @@ sim_policy_name(SimPolicy policy)
 static void
 account_size(Run *run)
 {
-	run->size_time += (double) run->server.settings.max_wal_size * (run->server.now - run->since);
+	run->size_time += (double) run->server.settings.max_wal_size_mb * (run->server.now - run->since);
 	run->since = run->server.now;
 }
 
@@ -88,7 +88,7 @@ account_size(Run *run)
 static void
 apply(Run *run, int64_t mb, bool for_pace)
 {
-	int64_t		old = run->server.settings.max_wal_size;
+	int64_t		old = run->server.settings.max_wal_size_mb;
 
 	if (mb == old)
 		return;
@@ -112,7 +112,7 @@ apply(Run *run, int64_t mb, bool for_pace)
 	if (run->options->apply_delay > 0)
 		sim_server_apply(&run->server, mb, run->options->apply_delay);
 	else
-		run->server.settings.max_wal_size = mb;
+		run->server.settings.max_wal_size_mb = mb;
 	run->result->peak = mb > run->result->peak ? mb : run->result->peak;
 }
 
@@ -130,27 +130,27 @@ broken(Run *run, const char *what)
 static void
 check_decision(Run *run, const WalsizerDecision *d, const WalsizerState *state)
 {
-	int64_t		in_force = run->server.settings.max_wal_size;
-	int64_t		segment = run->server.settings.segment_size / WALSIZER_MB;
+	int64_t		in_effect_mb = run->server.settings.max_wal_size_mb;
+	int64_t		segment = run->server.settings.segment_bytes / WALSIZER_MB;
 
 	if (d->action != WALSIZER_RAISE && d->action != WALSIZER_LOWER)
 		return;
-	if (d->target % segment != 0 && d->target != state->found)
+	if (d->target_mb % segment != 0 && d->target_mb != state->owner.original_mb)
 		broken(run, "not in whole segments");
-	if (d->target < 2 * segment)
+	if (d->target_mb < 2 * segment)
 		broken(run, "less than two segments");
 	if (d->action == WALSIZER_RAISE)
 	{
-		if (d->target <= in_force)
+		if (d->target_mb <= in_effect_mb)
 			broken(run, "a raise that is none");
-		if (d->target > run->options->config.max)
+		if (d->target_mb > run->options->config.max_mb)
 			broken(run, "raised beyond walsizer.max");
 	}
 	else
 	{
-		if (d->target >= in_force)
+		if (d->target_mb >= in_effect_mb)
 			broken(run, "a lowering that is none");
-		if (state->own != in_force || d->target < state->found)
+		if (state->owner.own_mb != in_effect_mb || d->target_mb < state->owner.original_mb)
 			broken(run, "lowered what was not raised by walsizer");
 	}
 }
@@ -187,18 +187,18 @@ walsizer_tick(Run *run)
 		check_decision(run, &decision, run->state);
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{
-		run->server.note.written = decision.target;
-		run->server.note.found = run->state->found;
-		apply(run, decision.target, decision.reason == WALSIZER_BECAUSE_PACED);
+		run->server.note.written_mb = decision.target_mb;
+		run->server.note.original_mb = run->state->owner.original_mb;
+		apply(run, decision.target_mb, decision.reason == WALSIZER_BECAUSE_HURRIED);
 	}
 	if (run->options->csv != NULL)
 		fprintf(run->options->csv, "%.0f,%s,%lld,%.0f,%lld,%lld,%lld,%lld,%lld,%s,%s\n",
-				s->now / 1000, "walsizer", (long long) s->settings.max_wal_size, s->pos,
+				s->now / 1000, "walsizer", (long long) s->settings.max_wal_size_mb, s->pos,
 				(long long) decision.figures.used, (long long) decision.figures.demand,
 				(long long) decision.figures.rate,
-				(long long) (s->causes[WALSIZER_CAUSE_FORCED] + s->causes[WALSIZER_CAUSE_STALE]),
+				(long long) (s->causes[WALSIZER_CAUSE_FORCED] + s->causes[WALSIZER_CAUSE_OLD_VALUE]),
 				(long long) s->causes[WALSIZER_CAUSE_TIMED],
-				walsizer_action_name(decision.action), walsizer_reason_name(decision.reason));
+				walsizer_action_name(decision.action), walsizer_reason_text(decision.reason));
 }
 
 /* current * (n + 1) for n requested checkpoints in a checkpoint_timeout. */
@@ -206,13 +206,13 @@ static void
 classic_tick(Run *run)
 {
 	SimServer  *s = &run->server;
-	int64_t		size = s->settings.max_wal_size;
+	int64_t		size = s->settings.max_wal_size_mb;
 	int64_t		requested = s->requested - run->counted;
 
 	if (run->reset)
 		requested = 0;
 	run->reset = false;
-	if (s->now - run->cycle < (double) s->settings.timeout)
+	if (s->now - run->cycle < (double) s->settings.timeout_ms)
 		return;
 	run->cycle = s->now;
 	run->counted = s->requested;
@@ -237,9 +237,9 @@ plain_csv(Run *run)
 	const SimServer *s = &run->server;
 
 	fprintf(run->options->csv, "%.0f,%s,%lld,%.0f,%.0f,,,%lld,%lld,,\n", s->now / 1000,
-			sim_policy_name(run->policy), (long long) s->settings.max_wal_size, s->pos,
+			sim_policy_name(run->policy), (long long) s->settings.max_wal_size_mb, s->pos,
 			s->pos - s->redo,
-			(long long) (s->causes[WALSIZER_CAUSE_FORCED] + s->causes[WALSIZER_CAUSE_STALE]),
+			(long long) (s->causes[WALSIZER_CAUSE_FORCED] + s->causes[WALSIZER_CAUSE_OLD_VALUE]),
 			(long long) s->causes[WALSIZER_CAUSE_TIMED]);
 }
 
@@ -248,7 +248,7 @@ static void
 note_window(Run *run)
 {
 	const SimServer *s = &run->server;
-	int64_t		slots = s->settings.timeout / run->options->config.sample_interval;
+	int64_t		slots = s->settings.timeout_ms / run->options->config.sample_interval_ms;
 	double	   *slot;
 
 	if (slots < 1 || slots > WINDOW_SLOTS)
@@ -267,7 +267,7 @@ note_window(Run *run)
 static int64_t
 forced(const SimServer *s)
 {
-	return s->causes[WALSIZER_CAUSE_FORCED] + s->causes[WALSIZER_CAUSE_STALE];
+	return s->causes[WALSIZER_CAUSE_FORCED] + s->causes[WALSIZER_CAUSE_OLD_VALUE];
 }
 
 /* So many more checkpoints started since the sample before. */
@@ -314,7 +314,7 @@ tick(Run *run)
 	if (s->now <= run->options->quiet_from)
 	{
 		run->early_forced = forced(s);
-		run->result->early_size = s->settings.max_wal_size;
+		run->result->early_size = s->settings.max_wal_size_mb;
 	}
 	switch (run->policy)
 	{
@@ -332,7 +332,7 @@ tick(Run *run)
 	}
 	if (run->options->csv != NULL && run->policy != SIM_WALSIZER)
 		plain_csv(run);
-	run->next_sample += (double) run->options->config.sample_interval;
+	run->next_sample += (double) run->options->config.sample_interval_ms;
 }
 
 /* Let the server run to this time, with the ticks on the way. */
@@ -368,14 +368,14 @@ restart_worker(Run *run, bool crash)
 		return;
 	}
 	if (!crash)
-		walsizer_settle(before);
+		walsizer_remember_window(before);
 	run->state = calloc(1, sizeof(WalsizerState));
 	if (run->state == NULL)
 		abort();
-	run->state->found = before->found;
-	run->state->found_by_alter_system = before->found_by_alter_system;
-	run->state->own = before->own;
-	memcpy(run->state->peaks, before->peaks, sizeof(before->peaks));
+	run->state->owner.original_mb = before->owner.original_mb;
+	run->state->owner.original_by_alter_system = before->owner.original_by_alter_system;
+	run->state->owner.own_mb = before->owner.own_mb;
+	memcpy(run->state->learned.peaks, before->learned.peaks, sizeof(before->learned.peaks));
 	free(before);
 }
 
@@ -419,14 +419,14 @@ fill_result(Run *run)
 	double		writing = s->written_by_time + s->written_by_wal;
 
 	account_size(run);
-	r->stale = s->causes[WALSIZER_CAUSE_STALE];
+	r->stale = s->causes[WALSIZER_CAUSE_OLD_VALUE];
 	r->forced = s->causes[WALSIZER_CAUSE_FORCED] + r->stale;
 	r->late_forced = r->forced - run->early_forced;
 	r->timed = s->causes[WALSIZER_CAUSE_TIMED];
 	r->other = s->causes[WALSIZER_CAUSE_OTHER];
 	r->forced_share = s->now > 0 ? s->forced_time / s->now : 0;
-	r->mean = s->now > 0 ? run->size_time / s->now : (double) s->settings.max_wal_size;
-	r->final = s->settings.max_wal_size;
+	r->mean = s->now > 0 ? run->size_time / s->now : (double) s->settings.max_wal_size_mb;
+	r->final = s->settings.max_wal_size_mb;
 	r->wal = s->pos - 16 * SIM_MB * 64;
 	r->peak_files = s->peak_files;
 	r->time_paced = writing > 0.5 ? s->written_by_time / writing : -1;
@@ -454,8 +454,8 @@ sim_run(SimLoad *load, SimPolicy policy, int64_t static_mb, const SimOptions *op
 	run->options = options;
 	run->result = result;
 	if (policy == SIM_STATIC || policy == SIM_ORACLE)
-		run->server.settings.max_wal_size = static_mb;
-	run->first_size = result->peak = run->server.settings.max_wal_size;
+		run->server.settings.max_wal_size_mb = static_mb;
+	run->first_size = result->peak = run->server.settings.max_wal_size_mb;
 	if (options->witness != NULL)
 		memset(options->witness, 0, sizeof(SimWitness));
 
@@ -487,7 +487,7 @@ sim_oracle(SimLoad *load, const SimOptions *options)
 	SimResult	result;
 
 	quiet.csv = NULL;
-	quiet.config.sample_interval = options->oracle_interval;
+	quiet.config.sample_interval_ms = options->oracle_interval;
 	sim_run(load, SIM_ORACLE, INT32_MAX, &quiet, &result);
 	return walsizer_size_for((int64_t) result.largest_window, &load->settings);
 }

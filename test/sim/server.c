@@ -40,15 +40,15 @@
 double
 sim_segment_start(const SimServer *s, double pos)
 {
-	double		size = (double) s->settings.segment_size;
+	double		size = (double) s->settings.segment_bytes;
 
 	return floor(pos / size) * size;
 }
 
 static double
-capacity(const SimServer *s)
+trigger_point(const SimServer *s)
 {
-	return (double) walsizer_capacity(s->settings.max_wal_size, &s->settings);
+	return (double) walsizer_trigger_point(s->settings.max_wal_size_mb, &s->settings);
 }
 
 void
@@ -67,7 +67,7 @@ start_checkpoint(SimServer *s, WalsizerCause cause)
 {
 	bool		timed = cause == WALSIZER_CAUSE_TIMED;
 
-	if (cause == WALSIZER_CAUSE_FORCED || cause == WALSIZER_CAUSE_STALE)
+	if (cause == WALSIZER_CAUSE_FORCED || cause == WALSIZER_CAUSE_OLD_VALUE)
 		s->forced_time += s->now - s->redo_time;
 	s->causes[cause]++;
 	if (s->late_counters)
@@ -97,7 +97,7 @@ end_checkpoint(SimServer *s)
 {
 	double		freed = s->redo - s->files_from;
 	double		room = s->estimate * (1 + s->settings.completion_target) * 1.1;
-	double		most = (double) s->settings.max_wal_size * SIM_MB;
+	double		most = (double) s->settings.max_wal_size_mb * SIM_MB;
 
 	room = fmax(fmin(room, most), s->min_wal);
 	s->files_from = s->redo;
@@ -107,22 +107,22 @@ end_checkpoint(SimServer *s)
 	s->late_requested = s->late_timed = 0;
 	s->running = false;
 	if (s->wal_request)
-		start_checkpoint(s, s->stale_request ? WALSIZER_CAUSE_STALE : WALSIZER_CAUSE_FORCED);
+		start_checkpoint(s, s->stale_request ? WALSIZER_CAUSE_OLD_VALUE : WALSIZER_CAUSE_FORCED);
 }
 
 /* The end of the segment that whoever fills it asks for a checkpoint. */
 static double
 trigger(const SimServer *s)
 {
-	double		size = (double) s->settings.segment_size;
+	double		size = (double) s->settings.segment_bytes;
 	double		filled = s->pos - sim_segment_start(s, s->pos);
 	double		next = filled > 0 ? s->pos - filled + size : s->pos + size;
-	double		room = capacity(s);
+	double		room = trigger_point(s);
 
 	if (s->wal_request)
 		return INFINITY;
 	if (s->statements > 0)
-		room = (double) walsizer_capacity((int64_t) s->stale_mb, &s->settings);
+		room = (double) walsizer_trigger_point((int64_t) s->stale_mb, &s->settings);
 	return fmax(next, sim_segment_start(s, s->redo) + room);
 }
 
@@ -130,7 +130,7 @@ trigger(const SimServer *s)
 static void
 segment_filled(SimServer *s)
 {
-	bool		stale = s->pos < sim_segment_start(s, s->redo) + capacity(s);
+	bool		stale = s->pos < sim_segment_start(s, s->redo) + trigger_point(s);
 
 	if (s->running)
 	{
@@ -138,7 +138,7 @@ segment_filled(SimServer *s)
 		s->stale_request = stale;
 	}
 	else
-		start_checkpoint(s, stale ? WALSIZER_CAUSE_STALE : WALSIZER_CAUSE_FORCED);
+		start_checkpoint(s, stale ? WALSIZER_CAUSE_OLD_VALUE : WALSIZER_CAUSE_FORCED);
 }
 
 /* Follow the running checkpoint's writing up to now. */
@@ -146,8 +146,8 @@ static void
 note_progress(SimServer *s)
 {
 	double		c = fmax(s->settings.completion_target, 0.001);
-	double		by_wal = (s->pos - s->redo) / capacity(s) / c;
-	double		by_time = (s->now - s->redo_time) / (double) s->settings.timeout / c;
+	double		by_wal = (s->pos - s->redo) / trigger_point(s) / c;
+	double		by_time = (s->now - s->redo_time) / (double) s->settings.timeout_ms / c;
 	double		progress = fmin(1, fmax(by_wal, by_time));
 
 	if (s->fast_until > 0 || progress <= s->written)
@@ -168,7 +168,7 @@ end_by_time(const SimServer *s)
 {
 	if (s->fast_until > 0)
 		return s->fast_until;
-	return s->redo_time + s->settings.completion_target * (double) s->settings.timeout;
+	return s->redo_time + s->settings.completion_target * (double) s->settings.timeout_ms;
 }
 
 static double
@@ -176,7 +176,7 @@ end_by_wal(const SimServer *s)
 {
 	if (!s->running || s->fast_until > 0)
 		return INFINITY;
-	return s->redo + s->settings.completion_target * capacity(s);
+	return s->redo + s->settings.completion_target * trigger_point(s);
 }
 
 /* The timer fired and nothing runs. */
@@ -230,7 +230,7 @@ sim_server_advance(SimServer *s, double until, double rate)
 	while (s->now < until)
 	{
 		double		next = until;
-		double		fires = s->timer + (double) s->settings.timeout;
+		double		fires = s->timer + (double) s->settings.timeout_ms;
 		double		asks = trigger(s);
 
 		if (s->running)
@@ -244,7 +244,7 @@ sim_server_advance(SimServer *s, double until, double rate)
 
 		if (s->apply_at > 0 && s->now >= s->apply_at)
 		{
-			s->settings.max_wal_size = s->apply_mb;
+			s->settings.max_wal_size_mb = s->apply_mb;
 			s->apply_at = 0;
 		}
 		if (s->running)
@@ -253,7 +253,7 @@ sim_server_advance(SimServer *s, double until, double rate)
 			segment_filled(s);
 		if (s->running && (s->now >= end_by_time(s) || s->pos >= end_by_wal(s)))
 			end_checkpoint(s);
-		if (!s->running && s->now >= s->timer + (double) s->settings.timeout)
+		if (!s->running && s->now >= s->timer + (double) s->settings.timeout_ms)
 			timer_fired(s);
 
 		s->files_to = fmax(s->files_to, s->pos);
@@ -283,7 +283,7 @@ void
 sim_server_begin(SimServer *s)
 {
 	if (s->statements++ == 0)
-		s->stale_mb = (double) s->settings.max_wal_size;
+		s->stale_mb = (double) s->settings.max_wal_size_mb;
 }
 
 void
@@ -298,7 +298,7 @@ void
 sim_server_restart(SimServer *s, bool crash)
 {
 	if (s->apply_at > 0)
-		s->settings.max_wal_size = s->apply_mb;
+		s->settings.max_wal_size_mb = s->apply_mb;
 	s->apply_at = 0;
 	s->statements = 0;
 	s->now += RECOVERY;
@@ -324,6 +324,6 @@ sim_server_sample(const SimServer *s, WalsizerSample *sample)
 	sample->requested = s->requested;
 	sample->timed = s->timed;
 	sample->settings = s->settings;
-	if (s->note.written == s->settings.max_wal_size)
+	if (s->note.written_mb == s->settings.max_wal_size_mb)
 		sample->note = s->note;
 }

@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "walsizer_policy.h"
+#include "policy/policy.h"
 
 #define SIM_MB		((double) WALSIZER_MB)
 
@@ -192,7 +192,7 @@ typedef struct SimResult
 	int64_t		late_raises;	/* after SimOptions.quiet_from */
 	int64_t		late_lowers;
 	int64_t		late_forced;
-	int64_t		early_size;		/* MB, in force then */
+	int64_t		early_size;		/* MB, in effect then */
 	double		lowered_at;		/* ms, the last time; 0: never */
 	const char *broken;			/* an invariant that was, NULL: none */
 	double		broken_at;

@@ -26,11 +26,11 @@ static bool
 set(SimLoad *load, const char *key, double value)
 {
 	if (strcmp(key, "timeout") == 0)
-		load->settings.timeout = (int64_t) (value * 1000);
+		load->settings.timeout_ms = (int64_t) (value * 1000);
 	else if (strcmp(key, "max_wal_size") == 0)
-		load->settings.max_wal_size = (int64_t) value;
+		load->settings.max_wal_size_mb = (int64_t) value;
 	else if (strcmp(key, "segment") == 0)
-		load->settings.segment_size = (int64_t) value * WALSIZER_MB;
+		load->settings.segment_bytes = (int64_t) value * WALSIZER_MB;
 	else if (strcmp(key, "completion_target") == 0)
 		load->settings.completion_target = value;
 	else if (strcmp(key, "hot_pages") == 0)

@@ -173,11 +173,11 @@ static void
 change_load(SimLoad *load, const Args *args)
 {
 	if (args->from > 0)
-		load->settings.max_wal_size = (int64_t) args->from;
+		load->settings.max_wal_size_mb = (int64_t) args->from;
 	if (args->timeout > 0)
-		load->settings.timeout = (int64_t) (args->timeout * 1000);
+		load->settings.timeout_ms = (int64_t) (args->timeout * 1000);
 	if (args->segment > 0)
-		load->settings.segment_size = (int64_t) args->segment * WALSIZER_MB;
+		load->settings.segment_bytes = (int64_t) args->segment * WALSIZER_MB;
 	if (args->completion_target >= 0)
 		load->settings.completion_target = args->completion_target;
 	if (args->hot_pages >= 0)
@@ -310,11 +310,11 @@ parse_option(Args *args, int c)
 		case OPT_HOT: args->hot_pages = number; break;
 		case OPT_RATE: args->rate = number; break;
 		case OPT_DURATION: args->duration = number; break;
-		case OPT_MAX: config->max = (int64_t) number; break;
+		case OPT_MAX: config->max_mb = (int64_t) number; break;
 		case OPT_HEADROOM: config->headroom = number; break;
 		case OPT_THRESHOLD: config->threshold = (int) number; break;
-		case OPT_LOOKBACK: config->lookback = (int64_t) number; break;
-		case OPT_INTERVAL: config->sample_interval = (int64_t) number; break;
+		case OPT_LOOKBACK: config->lookback_hours = (int64_t) number; break;
+		case OPT_INTERVAL: config->sample_interval_ms = (int64_t) number; break;
 		case OPT_NO_PREDICT: config->predict = false; break;
 		case OPT_STATIC:
 			if (args->num_statics < MAX_STATIC)

@@ -22,11 +22,11 @@ driver_new(void)
 
 	d->config.enable = true;
 	d->config.predict = true;
-	d->config.max = 64 * 1024;
+	d->config.max_mb = 64 * 1024;
 	d->config.threshold = 1;
 	d->config.headroom = 1.2;
-	d->config.sample_interval = SECOND;
-	d->config.lookback = 7 * 24;
+	d->config.sample_interval_ms = SECOND;
+	d->config.lookback_hours = 7 * 24;
 	d->config.max_disk_percent = 50;
 
 	d->sample.now = 1000 * SECOND;
@@ -35,21 +35,21 @@ driver_new(void)
 	d->sample.write_lsn = LSN_AT_START;
 	d->sample.redo_lsn = LSN_AT_START;
 	d->sample.checkpoint_age = 0;
-	d->sample.settings.segment_size = SEGMENT;
-	d->sample.settings.max_wal_size = 1024;
+	d->sample.settings.segment_bytes = SEGMENT;
+	d->sample.settings.max_wal_size_mb = 1024;
 	d->sample.settings.completion_target = 0.9;
-	d->sample.settings.timeout = 300 * SECOND;
+	d->sample.settings.timeout_ms = 300 * SECOND;
 	return d;
 }
 
 void
 driver_write(Driver *d, int64_t mb)
 {
-	d->sample.settings.max_wal_size = mb;
+	d->sample.settings.max_wal_size_mb = mb;
 	d->sample.alter_system = true;
-	d->sample.note.written = mb;
-	d->sample.note.found = d->state.found;
-	d->sample.note.found_by_alter_system = d->state.found_by_alter_system;
+	d->sample.note.written_mb = mb;
+	d->sample.note.original_mb = d->state.owner.original_mb;
+	d->sample.note.original_by_alter_system = d->state.owner.original_by_alter_system;
 }
 
 WalsizerAction
@@ -90,7 +90,7 @@ driver_step(Driver *d, int64_t ms, int64_t bytes)
 	if (d->apply &&
 		(d->last.action == WALSIZER_RAISE || d->last.action == WALSIZER_LOWER))
 	{
-		driver_write(d, d->last.target);
+		driver_write(d, d->last.target_mb);
 	}
 	return d->last.action;
 }
@@ -109,11 +109,11 @@ bool
 driver_forced_due(const Driver *d)
 {
 	const WalsizerSettings *settings = &d->sample.settings;
-	uint64_t	segment = (uint64_t) settings->segment_size;
+	uint64_t	segment = (uint64_t) settings->segment_bytes;
 	uint64_t	start = d->sample.redo_lsn - d->sample.redo_lsn % segment;
 
 	return (int64_t) (d->sample.write_lsn - start) >=
-		walsizer_capacity(settings->max_wal_size, settings);
+		walsizer_trigger_point(settings->max_wal_size_mb, settings);
 }
 
 void
@@ -129,7 +129,7 @@ driver_run(Driver *d, int64_t seconds, int64_t rate)
 			driver_checkpoint(d, true);
 			d->timer = d->sample.now;
 		}
-		else if (d->sample.now - d->timer >= d->sample.settings.timeout)
+		else if (d->sample.now - d->timer >= d->sample.settings.timeout_ms)
 		{
 			driver_checkpoint(d, false);
 			d->timer = d->sample.now;

@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "walsizer_policy.h"
+#include "policy/policy.h"
 
 #define MB			WALSIZER_MB
 #define SEGMENT		(16 * MB)

@@ -46,7 +46,7 @@ segments_are_the_servers(void **unused)
 static bool
 forces(int64_t mb, int64_t wal, int64_t offset, const WalsizerSettings *settings)
 {
-	int64_t		s = settings->segment_size;
+	int64_t		s = settings->segment_bytes;
 	int64_t		filled = (offset + wal) / s - 1;	/* the last one, from 0 */
 
 	return filled >= server_segments((int) mb, (int) s, settings->completion_target) - 1;
@@ -55,7 +55,7 @@ forces(int64_t mb, int64_t wal, int64_t offset, const WalsizerSettings *settings
 static void
 check_size(int64_t wal, const WalsizerSettings *settings)
 {
-	int64_t		s = settings->segment_size;
+	int64_t		s = settings->segment_bytes;
 	int64_t		mb = walsizer_size_for(wal, settings);
 	const int64_t offsets[] = {0, 1, s / 2, s - 8192, s - 1};
 	bool		less_forces = false;
@@ -95,7 +95,7 @@ examples_of_the_manual(void **unused)
 
 	(void) unused;
 	assert_int_equal(walsizer_checkpoint_segments(1024, &settings), 33);
-	assert_int_equal(walsizer_capacity(1024, &settings), 528 * MB);
+	assert_int_equal(walsizer_trigger_point(1024, &settings), 528 * MB);
 	assert_int_equal(walsizer_checkpoint_segments(320, &settings), 10);
 	assert_int_equal(walsizer_size_for(500 * MB, &settings), 1008);
 	assert_int_equal(walsizer_size_for(0, &settings), 32);
@@ -112,8 +112,8 @@ the_largest_sizes_do_not_overflow(void **unused)
 
 		assert_int_equal(walsizer_size_for(INT64_MAX, &settings), most);
 		assert_int_equal(walsizer_size_for(INT64_MIN, &settings), 2 * s);
-		assert_true(walsizer_capacity(INT32_MAX, &settings) > 0);
-		assert_true(walsizer_capacity(INT32_MAX, &settings) <= INT32_MAX * MB);
+		assert_true(walsizer_trigger_point(INT32_MAX, &settings) > 0);
+		assert_true(walsizer_trigger_point(INT32_MAX, &settings) <= INT32_MAX * MB);
 	}
 }
 

@@ -15,16 +15,16 @@ max_binds_and_is_named(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->config.max = 1500;
+	d->config.max_mb = 1500;
 	driver_step(d, 0, 0);
 	while (d->raises == 0)
 		driver_step(d, SECOND, 8 * MB);
-	assert_int_equal(d->last.target, 1488); /* whole segments */
-	assert_int_equal(d->last.bound, WALSIZER_BOUND_MAX);
-	assert_true(d->last.wanted > d->last.target);
+	assert_int_equal(d->last.target_mb, 1488); /* whole segments */
+	assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_MAX);
+	assert_true(d->last.wanted_mb > d->last.target_mb);
 	driver_run(d, 3600, 8 * MB);
 	assert_int_equal(d->raises, 1);
-	assert_int_equal(d->sample.settings.max_wal_size, 1488);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 1488);
 }
 
 /* Why more is wanted is told beside the limit, and what was measured is no guess. */
@@ -34,20 +34,20 @@ a_limit_does_not_hide_the_reason(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->config.max = 1024;
+	d->config.max_mb = 1024;
 	driver_run(d, 30, 8 * MB);
 	for (int i = 0; i < 60 && !d->last.limited; i++)
 		driver_step(d, SECOND, 8 * MB);
 	assert_int_equal(d->last.action, WALSIZER_NONE);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
-	assert_int_equal(d->last.bound, WALSIZER_BOUND_MAX);
-	assert_int_equal(d->last.wanted, 2048);
+	assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_MAX);
+	assert_int_equal(d->last.wanted_mb, 2048);
 	assert_int_equal(d->last.figures.forced, 0);
-	assert_int_equal(d->last.figures.wanted,
+	assert_int_equal(d->last.figures.wanted_mb,
 					 walsizer_roomy_size(&d->config, &d->sample.settings, d->last.figures.demand));
 
 	driver_run(d, 600, 8 * MB);
-	d->sample.evaluate = true;
+	d->sample.adjust = true;
 	driver_step(d, SECOND, 8 * MB);
 	assert_true(d->last.limited);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_FORCED);
@@ -59,11 +59,11 @@ a_bound_below_never_lowers_what_is_not_ours(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->config.max = 512;
+	d->config.max_mb = 512;
 	driver_run(d, 3600, 8 * MB);
 	assert_int_equal(d->raises + d->lowers, 0);
-	assert_int_equal(d->sample.settings.max_wal_size, 1024);
-	d->sample.evaluate = true;
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
+	d->sample.adjust = true;
 	driver_step(d, SECOND, 8 * MB);
 	assert_int_equal(d->lowers, 0);
 }
@@ -75,18 +75,18 @@ a_bound_that_comes_down_lowers_our_raise(void **unused)
 
 	(void) unused;
 	driver_run(d, 1800, 8 * MB);
-	assert_true(d->sample.settings.max_wal_size > 4000);
-	d->config.max = 2048;
+	assert_true(d->sample.settings.max_wal_size_mb > 4000);
+	d->config.max_mb = 2048;
 	driver_run(d, 1200, 1 * MB);
 	assert_int_equal(d->lowers, 1);
-	assert_int_equal(d->sample.settings.max_wal_size, 2048);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 2048);
 
 	/* not below what was found */
-	d->config.max = 2;
+	d->config.max_mb = 2;
 	driver_run(d, 1200, 1 * MB);
-	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
 	driver_run(d, 1200, 1 * MB);
-	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
 }
 
 static void
@@ -95,11 +95,11 @@ never_below_two_segments(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->sample.settings.segment_size = 1024 * MB;
-	d->config.max = 2;
+	d->sample.settings.segment_bytes = 1024 * MB;
+	d->config.max_mb = 2;
 	driver_run(d, 1200, 30 * MB);
-	assert_true(d->sample.settings.max_wal_size == 1024 ||
-				d->sample.settings.max_wal_size >= 2048);
+	assert_true(d->sample.settings.max_wal_size_mb == 1024 ||
+				d->sample.settings.max_wal_size_mb >= 2048);
 }
 
 static void
@@ -112,23 +112,23 @@ disk_space_binds(void **unused)
 	for (int i = 0; i < 1500; i++)
 	{
 		/* a volume of 4000MB, where what may be filled is */
-		d->sample.disk_wal = d->sample.settings.max_wal_size * MB;
+		d->sample.disk_wal = d->sample.settings.max_wal_size_mb * MB;
 		d->sample.disk_free = 4000 * MB - d->sample.disk_wal;
 		driver_run(d, 1, 8 * MB);
 	}
 	/* in steps, the last of which is worth one */
-	assert_in_range(d->sample.settings.max_wal_size, 2000 * 10 / 11, 2000);
+	assert_in_range(d->sample.settings.max_wal_size_mb, 2000 * 10 / 11, 2000);
 	assert_in_range(d->raises, 3, 6);
-	assert_int_equal(d->last.figures.disk_limit, 2000);
-	assert_int_equal(d->last.figures.limit_by, WALSIZER_BOUND_DISK);
+	assert_int_equal(d->last.figures.disk_limit_mb, 2000);
+	assert_int_equal(d->last.figures.limit_kind, WALSIZER_LIMIT_DISK);
 
 	/* filled by others: our raise goes, what was found stays */
 	d->sample.disk_wal = 1000 * MB;
 	d->sample.disk_free = 500 * MB;
 	driver_step(d, SECOND, 8 * MB);
 	assert_int_equal(d->last.action, WALSIZER_LOWER);
-	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOUND_FELL);
-	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_LIMIT_FELL);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
 }
 
 static void
@@ -137,21 +137,21 @@ the_disk_wins_over_min(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->config.min = 3000;
+	d->config.min_mb = 3000;
 	driver_run(d, 900, 4 * MB);
-	assert_int_equal(d->sample.settings.max_wal_size, 2800);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 2800);
 	d->sample.has_disk = true;
 	d->sample.disk_wal = 2800 * MB;
 	d->sample.disk_free = 500 * MB;
 	driver_step(d, SECOND, MB);
-	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOUND_FELL);
-	assert_int_equal(d->sample.settings.max_wal_size, 1648);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_LIMIT_FELL);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 1648);
 
 	/* the original value stays */
 	d->sample.disk_wal = 1600 * MB;
 	d->sample.disk_free = 0;
 	driver_run(d, 10, 0);
-	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
 }
 
 /* A raise that failed, at a checkpoint_timeout of a day, stands in no way of it. */
@@ -162,20 +162,20 @@ nothing_that_failed_keeps_the_disk_from_being_saved(void **unused)
 	int			lowers = 0;
 
 	(void) unused;
-	d->sample.settings.timeout = 86400 * SECOND;
+	d->sample.settings.timeout_ms = 86400 * SECOND;
 	driver_run(d, 300, 8 * MB);
-	assert_in_range(d->sample.settings.max_wal_size, 4000, 8192);
+	assert_in_range(d->sample.settings.max_wal_size_mb, 4000, 8192);
 	d->apply = false;
 	driver_run(d, 600, 8 * MB);
 	assert_true(d->raises > 3);
-	assert_int_not_equal(d->state.tried, 0);
+	assert_int_not_equal(d->state.pacing.tried_mb, 0);
 
 	d->sample.has_disk = true;
 	d->sample.disk_wal = 1500 * MB;
 	d->sample.disk_free = 500 * MB;
 	driver_step(d, SECOND, 0);
 	assert_int_equal(d->last.action, WALSIZER_LOWER);
-	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOUND_FELL);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_LIMIT_FELL);
 
 	/* if that fails as well, it is tried again, but not each second */
 	lowers = d->lowers;
@@ -183,7 +183,7 @@ nothing_that_failed_keeps_the_disk_from_being_saved(void **unused)
 	assert_in_range(d->lowers - lowers, 5, 6);
 	d->apply = true;
 	driver_run(d, 10, 0);
-	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
 }
 
 /* What one raise may claim of the disk: a part of what is free. */
@@ -199,21 +199,21 @@ a_raise_claims_a_part_of_what_is_free(void **unused)
 	driver_run(d, 280, 8 * MB);
 
 	/* what others may have claimed does not show, nor is ours filled */
-	assert_in_range(d->sample.settings.max_wal_size, 1500, 1520);
+	assert_in_range(d->sample.settings.max_wal_size_mb, 1500, 1520);
 	assert_int_equal(d->last.action, WALSIZER_NONE);
-	assert_int_equal(d->last.bound, WALSIZER_BOUND_DISK);
+	assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_DISK);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
 	assert_false(d->last.limited);
 	d->sample.disk_wal = 1500 * MB;
 	d->sample.disk_free = 8100 * MB;
 	driver_run(d, 2, 8 * MB);
-	assert_in_range(d->sample.settings.max_wal_size, 2300, 2320);
+	assert_in_range(d->sample.settings.max_wal_size_mb, 2300, 2320);
 
 	/* an announced load takes at once what it may have in the end */
-	d->sample.boost = 10000;
-	d->sample.evaluate = true;
+	d->sample.boost_mb = 10000;
+	d->sample.adjust = true;
 	driver_step(d, SECOND, 0);
-	assert_int_equal(d->sample.settings.max_wal_size, 4800);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 4800);
 }
 
 /* Nor need one be considerate where nothing but our own WAL is. */
@@ -227,9 +227,9 @@ alone_on_a_volume_one_raise_takes_all_that_is_needed(void **unused)
 	d->sample.disk_free = 9000 * MB;
 	d->sample.disk_wal = 600 * MB;
 	driver_run(d, 280, 6 * MB);
-	assert_in_range(d->sample.settings.max_wal_size, 3500, 4800);
+	assert_in_range(d->sample.settings.max_wal_size_mb, 3500, 4800);
 	assert_in_range(d->raises, 1, 3);
-	assert_int_equal(d->last.bound, WALSIZER_UNBOUND);
+	assert_int_equal(d->last.limited_by, WALSIZER_UNLIMITED);
 }
 
 /* After the disk limit was followed down, free space must last for one timeout. */
@@ -239,12 +239,12 @@ free_space_that_comes_and_goes_is_not_followed(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->sample.settings.timeout = 30 * SECOND;
+	d->sample.settings.timeout_ms = 30 * SECOND;
 	d->sample.has_disk = true;
 	d->sample.disk_wal = 1000 * MB;
 	d->sample.disk_free = 4000 * MB;
 	driver_run(d, 60, 50 * MB);
-	assert_in_range(d->sample.settings.max_wal_size, 1300, 1450);
+	assert_in_range(d->sample.settings.max_wal_size_mb, 1300, 1450);
 	d->raises = 0;
 	for (int i = 0; i < 240; i++)
 	{
@@ -254,10 +254,10 @@ free_space_that_comes_and_goes_is_not_followed(void **unused)
 	assert_int_equal(d->lowers, 1);
 	assert_int_equal(d->raises, 0);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
-	assert_int_equal(d->last.bound, WALSIZER_BOUND_DISK);
+	assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_DISK);
 
 	/* being asked is another matter */
-	d->sample.evaluate = true;
+	d->sample.adjust = true;
 	driver_run(d, 1, 50 * MB);
 	assert_int_equal(d->raises, 1);
 }
@@ -279,7 +279,7 @@ a_raise_leaves_what_others_are_taking(void **unused)
 	}
 	/* 100MB per second for the five until it shows */
 	assert_int_equal(d->raises, 1);
-	assert_in_range(d->last.figures.step_limit, 1000 + (20000 - 6000 - 500) / 10 - 16,
+	assert_in_range(d->last.figures.step_limit_mb, 1000 + (20000 - 6000 - 500) / 10 - 16,
 					1000 + (20000 - 6000 - 500) / 10 + 32);
 }
 
@@ -315,11 +315,11 @@ recovery_time_binds(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->config.max_recovery_time = 50 * SECOND;
+	d->config.max_recovery_ms = 50 * SECOND;
 	d->config.replay_rate = 40.0 * MB;
 	driver_run(d, 1500, 8 * MB);
-	assert_int_equal(d->sample.settings.max_wal_size, 2000);
-	assert_int_equal(d->last.figures.limit_by, WALSIZER_BOUND_RECOVERY);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 2000);
+	assert_int_equal(d->last.figures.limit_kind, WALSIZER_LIMIT_RECOVERY);
 }
 
 /* A bound that moves a little must not make a change of every movement. */
@@ -346,31 +346,31 @@ a_planned_load_keeps_within_bounds_that_come_down(void **unused)
 
 	(void) unused;
 	driver_run(d, 10, MB);
-	d->sample.boost = 8192;
-	d->sample.evaluate = true;	/* as whoever asks for it does */
+	d->sample.boost_mb = 8192;
+	d->sample.adjust = true;	/* as whoever asks for it does */
 	driver_step(d, SECOND, MB);
-	d->sample.evaluate = false;
-	assert_int_equal(d->sample.settings.max_wal_size, 8192);
+	d->sample.adjust = false;
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 8192);
 
 	/* the volume fills up: at once */
 	d->sample.has_disk = true;
 	d->sample.disk_free = 8000 * MB;
 	driver_step(d, SECOND, 0);
-	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOUND_FELL);
-	assert_int_equal(d->sample.settings.max_wal_size, 4000);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_LIMIT_FELL);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 4000);
 
 	/* less room, and a little more again: the plan is not what to warn of */
 	d->sample.disk_free = 8200 * MB;
 	driver_run(d, 20, 0);
-	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_ENOUGH);
-	assert_int_equal(d->sample.settings.max_wal_size, 4000);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 4000);
 
 	/* the plan is kept where there has been room again for one timeout */
 	d->sample.disk_free = 20000 * MB;
 	driver_run(d, 290, 0);
-	assert_int_equal(d->sample.settings.max_wal_size, 4000);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 4000);
 	driver_run(d, 20, 0);
-	assert_int_equal(d->sample.settings.max_wal_size, 8192);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 8192);
 }
 
 int

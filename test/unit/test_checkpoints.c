@@ -14,11 +14,11 @@
 static int64_t
 count(const Driver *d, WalsizerCause cause)
 {
-	return d->state.checkpoints[cause];
+	return d->state.checkpoints.total[cause];
 }
 
 static void
-forced_at_the_capacity_and_not_before(void **unused)
+forced_at_the_trigger_point_and_not_before(void **unused)
 {
 	Driver	   *d;
 
@@ -67,8 +67,8 @@ manual_ones_are_others_and_raise_nothing(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->sample.settings.max_wal_size = 128;
-	d->sample.settings.timeout = 30 * SECOND;
+	d->sample.settings.max_wal_size_mb = 128;
+	d->sample.settings.timeout_ms = 30 * SECOND;
 	for (int i = 0; i < 3600; i++)
 	{
 		driver_step(d, SECOND, 2000);
@@ -91,19 +91,19 @@ one_timed_interval(Driver *d)
 }
 
 static void
-stale_ones_are_forced_at_the_old_capacity(void **unused)
+stale_ones_are_forced_at_the_old_trigger_point(void **unused)
 {
 	Driver	   *d = driver_new();
 
 	(void) unused;
 	d->config.enable = false;
 	driver_step(d, 0, 0);
-	d->sample.settings.max_wal_size = 8192;
+	d->sample.settings.max_wal_size_mb = 8192;
 	driver_step(d, SECOND, 0);
 	driver_step(d, 50 * SECOND, CAPACITY);
 	driver_checkpoint(d, true);
 	driver_step(d, SECOND, 0);
-	assert_int_equal(count(d, WALSIZER_CAUSE_STALE), 1);
+	assert_int_equal(count(d, WALSIZER_CAUSE_OLD_VALUE), 1);
 	assert_int_equal(d->last.figures.forced, 1);
 
 	/* one interval that ran to its end with more WAL is chance */
@@ -111,7 +111,7 @@ stale_ones_are_forced_at_the_old_capacity(void **unused)
 	driver_step(d, 50 * SECOND, CAPACITY);
 	driver_checkpoint(d, true);
 	driver_step(d, SECOND, 0);
-	assert_int_equal(count(d, WALSIZER_CAUSE_STALE), 2);
+	assert_int_equal(count(d, WALSIZER_CAUSE_OLD_VALUE), 2);
 
 	/* three in a row are not: nobody uses it any more */
 	for (int i = 0; i < 3; i++)
@@ -120,7 +120,7 @@ stale_ones_are_forced_at_the_old_capacity(void **unused)
 	driver_step(d, 50 * SECOND, CAPACITY);
 	driver_checkpoint(d, true);
 	driver_step(d, SECOND, 0);
-	assert_int_equal(count(d, WALSIZER_CAUSE_STALE), 2);
+	assert_int_equal(count(d, WALSIZER_CAUSE_OLD_VALUE), 2);
 	assert_int_equal(count(d, WALSIZER_CAUSE_OTHER), 1);
 }
 
@@ -132,12 +132,12 @@ the_timer_starts_with_the_checkpoint(void **unused)
 	(void) unused;
 	d->sample.checkpoint_age = 100 * SECOND;
 	driver_step(d, 0, 0);
-	assert_int_equal(d->last.figures.until_timed, 200 * SECOND);
+	assert_int_equal(d->last.figures.until_timed_ms, 200 * SECOND);
 	driver_step(d, 50 * SECOND, MB);
-	assert_int_equal(d->last.figures.until_timed, 150 * SECOND);
+	assert_int_equal(d->last.figures.until_timed_ms, 150 * SECOND);
 	driver_checkpoint(d, true);
 	driver_step(d, SECOND, 10); /* it began a second ago, before this WAL */
-	assert_int_equal(d->last.figures.until_timed, 299 * SECOND);
+	assert_int_equal(d->last.figures.until_timed_ms, 299 * SECOND);
 }
 
 static void
@@ -152,7 +152,7 @@ the_first_interval_is_known_from_the_control_file(void **unused)
 	driver_step(d, 0, 0);
 	assert_int_equal(d->last.figures.used, 400 * MB);
 	assert_int_equal(d->last.figures.demand, 400 * MB);
-	assert_int_equal(d->last.figures.window, 100 * SECOND);
+	assert_int_equal(d->last.figures.window_ms, 100 * SECOND);
 	driver_run(d, 15, 4 * MB);
 	assert_int_equal(d->raises, 1);
 }
@@ -171,9 +171,9 @@ a_skipped_checkpoint_resets_the_timer(void **unused)
 	driver_step(d, 299 * SECOND, 0);
 	d->sample.timed++;			/* nothing was written: the pointer stays */
 	driver_step(d, SECOND, 0);
-	assert_int_equal(d->last.figures.until_timed, 300 * SECOND);
+	assert_int_equal(d->last.figures.until_timed_ms, 300 * SECOND);
 	driver_step(d, 100 * SECOND, 0);
-	assert_int_equal(d->last.figures.until_timed, 200 * SECOND);
+	assert_int_equal(d->last.figures.until_timed_ms, 200 * SECOND);
 }
 
 static void
@@ -188,7 +188,7 @@ late_counters_reset_no_timer(void **unused)
 	driver_step(d, 40 * SECOND, MB);
 	d->sample.requested++;
 	driver_step(d, SECOND, MB);
-	assert_int_equal(d->last.figures.until_timed, 258 * SECOND);
+	assert_int_equal(d->last.figures.until_timed_ms, 258 * SECOND);
 }
 
 static void
@@ -209,10 +209,10 @@ a_statistics_reset_changes_nothing(void **unused)
 		without->sample.counters_reset = true;
 	}
 	assert_int_equal(without->raises, with.raises);
-	assert_int_equal(without->sample.settings.max_wal_size,
-					 with.sample.settings.max_wal_size);
+	assert_int_equal(without->sample.settings.max_wal_size_mb,
+					 with.sample.settings.max_wal_size_mb);
 	for (int i = 0; i < WALSIZER_CAUSES; i++)
-		assert_int_equal(without->state.checkpoints[i], with.state.checkpoints[i]);
+		assert_int_equal(without->state.checkpoints.total[i], with.state.checkpoints.total[i]);
 }
 
 static void
@@ -223,17 +223,17 @@ requests_are_counted_over_resets(void **unused)
 	(void) unused;
 	d->sample.requested = 1000000;
 	driver_step(d, 0, 0);
-	assert_int_equal(d->state.requested_total, 0);
+	assert_int_equal(d->state.checkpoints.requested, 0);
 	d->sample.requested += 3;
 	driver_step(d, SECOND, 0);
-	assert_int_equal(d->state.requested_total, 3);
+	assert_int_equal(d->state.checkpoints.requested, 3);
 	d->sample.requested = 2;	/* went back without being told */
 	driver_step(d, SECOND, 0);
-	assert_int_equal(d->state.requested_total, 5);
+	assert_int_equal(d->state.checkpoints.requested, 5);
 	d->sample.requested = 4;
 	d->sample.counters_reset = true;
 	driver_step(d, SECOND, 0);
-	assert_int_equal(d->state.requested_total, 9);
+	assert_int_equal(d->state.checkpoints.requested, 9);
 }
 
 static void
@@ -245,7 +245,7 @@ windows_are_of_one_timeout(void **unused)
 	d->config.enable = false;
 	driver_run(d, 3600, MB);
 	assert_in_range(d->last.figures.demand, 299 * MB, 301 * MB);
-	assert_int_equal(d->last.figures.window, 300 * SECOND);
+	assert_int_equal(d->last.figures.window_ms, 300 * SECOND);
 	driver_run(d, 150, 0);
 	assert_in_range(d->last.figures.demand, 149 * MB, 151 * MB);
 	driver_run(d, 150, 0);
@@ -260,10 +260,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(forced_at_the_capacity_and_not_before),
+		cmocka_unit_test(forced_at_the_trigger_point_and_not_before),
 		cmocka_unit_test(timed_by_the_clock),
 		cmocka_unit_test(manual_ones_are_others_and_raise_nothing),
-		cmocka_unit_test(stale_ones_are_forced_at_the_old_capacity),
+		cmocka_unit_test(stale_ones_are_forced_at_the_old_trigger_point),
 		cmocka_unit_test(the_timer_starts_with_the_checkpoint),
 		cmocka_unit_test(the_first_interval_is_known_from_the_control_file),
 		cmocka_unit_test(a_skipped_checkpoint_resets_the_timer),

@@ -12,18 +12,18 @@
 static void
 set_by_hand(Driver *d, int64_t mb)
 {
-	d->sample.settings.max_wal_size = mb;
+	d->sample.settings.max_wal_size_mb = mb;
 }
 
-/* One raise of our own, in force; returns it. */
+/* One raise of our own, in effect; returns it. */
 static int64_t
 raised(Driver *d)
 {
 	driver_run(d, 1500, 4 * MB);
 	assert_true(d->raises > 0);
-	assert_int_equal(d->state.own, d->sample.settings.max_wal_size);
-	assert_int_equal(d->state.found, 1024);
-	return d->sample.settings.max_wal_size;
+	assert_int_equal(d->state.owner.own_mb, d->sample.settings.max_wal_size_mb);
+	assert_int_equal(d->state.owner.original_mb, 1024);
+	return d->sample.settings.max_wal_size_mb;
 }
 
 static void
@@ -34,9 +34,9 @@ found_at_first(void **unused)
 	(void) unused;
 	d->sample.alter_system = true;
 	driver_step(d, 0, 0);
-	assert_int_equal(d->state.found, 1024);
-	assert_true(d->state.found_by_alter_system);
-	assert_int_equal(d->state.own, 0);
+	assert_int_equal(d->state.owner.original_mb, 1024);
+	assert_true(d->state.owner.original_by_alter_system);
+	assert_int_equal(d->state.owner.own_mb, 0);
 	assert_int_equal(d->externals, 0);
 }
 
@@ -46,15 +46,15 @@ a_larger_value_by_hand_is_adopted_and_kept(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->config.lookback = 1;
+	d->config.lookback_hours = 1;
 	raised(d);
 	set_by_hand(d, 20000);
 	driver_step(d, SECOND, 0);
 	assert_int_equal(d->externals, 1);
 	assert_int_equal(d->last.action, WALSIZER_EXTERNAL);
-	assert_int_equal(d->last.target, 20000);
-	assert_int_equal(d->state.found, 20000);
-	assert_int_equal(d->state.own, 0);
+	assert_int_equal(d->last.target_mb, 20000);
+	assert_int_equal(d->state.owner.original_mb, 20000);
+	assert_int_equal(d->state.owner.own_mb, 0);
 	driver_run(d, 10 * 3600, 0);
 	assert_int_equal(d->lowers, 0);
 	assert_int_equal(d->externals, 1);
@@ -75,12 +75,12 @@ a_smaller_value_by_hand_is_left_alone_for_one_timeout(void **unused)
 	for (int i = 0; i < 299; i++)
 	{
 		driver_run(d, 1, 4 * MB);
-		assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SETTLING);
+		assert_int_equal(d->last.reason, WALSIZER_BECAUSE_RECENTLY_CHANGED);
 	}
 	assert_int_equal(d->raises, raises);
 	driver_run(d, 400, 4 * MB);
 	assert_true(d->raises > raises);
-	assert_int_equal(d->state.found, 512);
+	assert_int_equal(d->state.owner.original_mb, 512);
 }
 
 static void
@@ -92,8 +92,8 @@ found_set_again_is_somebody_elses_doing(void **unused)
 	raised(d);
 	set_by_hand(d, 1024);
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
-	assert_int_equal(d->state.own, 0);
-	assert_int_equal(d->state.found, 1024);
+	assert_int_equal(d->state.owner.own_mb, 0);
+	assert_int_equal(d->state.owner.original_mb, 1024);
 }
 
 /* The very value that we wrote, set by an administrator to keep it. */
@@ -104,12 +104,12 @@ a_pinned_value_is_the_administrators(void **unused)
 	int64_t		size;
 
 	(void) unused;
-	d->config.lookback = 1;
+	d->config.lookback_hours = 1;
 	size = raised(d);
 	memset(&d->sample.note, 0, sizeof(d->sample.note));
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
-	assert_int_equal(d->state.found, size);
-	assert_int_equal(d->state.own, 0);
+	assert_int_equal(d->state.owner.original_mb, size);
+	assert_int_equal(d->state.owner.own_mb, 0);
 	driver_run(d, 10 * 3600, 0);
 	assert_int_equal(d->lowers, 0);
 	assert_int_equal(d->externals, 1);
@@ -124,7 +124,7 @@ set_by_hand_before_we_wrote_anything(void **unused)
 	driver_step(d, 0, 0);
 	set_by_hand(d, 2048);
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
-	assert_int_equal(d->state.found, 2048);
+	assert_int_equal(d->state.owner.original_mb, 2048);
 }
 
 static void
@@ -137,15 +137,15 @@ a_value_that_waited_is_still_ours(void **unused)
 	d->apply = false;
 	driver_run(d, 400, 4 * MB);
 	assert_true(d->raises > 0);
-	wanted = d->state.tried;
+	wanted = d->state.pacing.tried_mb;
 	driver_run(d, 100, 0);
 	assert_int_equal(d->externals, 0);	/* the original value is in effect */
 	driver_write(d, wanted);	/* a later reload puts ours into effect */
 	driver_step(d, SECOND, 0);
 	assert_int_equal(d->externals, 0);
-	assert_int_equal(d->state.own, wanted);
-	assert_int_equal(d->state.found, 1024);
-	assert_int_equal(d->state.tried, 0);
+	assert_int_equal(d->state.owner.own_mb, wanted);
+	assert_int_equal(d->state.owner.original_mb, 1024);
+	assert_int_equal(d->state.pacing.tried_mb, 0);
 }
 
 static void
@@ -159,7 +159,7 @@ a_second_write_that_failed_keeps_the_first(void **unused)
 	d->apply = false;			/* what follows never takes effect */
 	driver_run(d, 600, 8 * MB);
 	assert_int_equal(d->externals, 0);
-	assert_int_equal(d->state.own, first);
+	assert_int_equal(d->state.owner.own_mb, first);
 }
 
 static void
@@ -171,7 +171,7 @@ given_back(void **unused)
 	(void) unused;
 	raised(d);
 	raises = d->raises;
-	walsizer_given_back(&d->state, 1024);
+	walsizer_original_is_back(&d->state, 1024);
 	set_by_hand(d, 1024);
 	for (int i = 0; i < 299; i++)
 	{
@@ -179,8 +179,8 @@ given_back(void **unused)
 		assert_int_equal(d->raises, raises);
 	}
 	assert_int_equal(d->externals, 0);
-	assert_int_equal(d->state.found, 1024);
-	assert_int_equal(d->state.own, 0);
+	assert_int_equal(d->state.owner.original_mb, 1024);
+	assert_int_equal(d->state.owner.own_mb, 0);
 	driver_run(d, 600, 4 * MB); /* it may raise again, as after any change */
 	assert_true(d->raises > raises);
 }
@@ -193,26 +193,26 @@ ownership_outlives_a_restart(void **unused)
 	int64_t		size;
 
 	(void) unused;
-	d->config.lookback = 1;
+	d->config.lookback_hours = 1;
 	size = raised(d);
-	walsizer_settle(&d->state);
+	walsizer_remember_window(&d->state);
 	before = d->state;
 
 	/* what the state file keeps */
 	memset(&d->state, 0, sizeof(d->state));
-	d->state.found = before.found;
-	d->state.own = before.own;
-	memcpy(d->state.peaks, before.peaks, sizeof(before.peaks));
+	d->state.owner.original_mb = before.owner.original_mb;
+	d->state.owner.own_mb = before.owner.own_mb;
+	memcpy(d->state.learned.peaks, before.learned.peaks, sizeof(before.learned.peaks));
 	d->sample.redo_lsn = d->sample.write_lsn;
 	driver_step(d, 10 * SECOND, 0);
 	assert_int_equal(d->externals, 0);
-	assert_int_equal(d->state.own, size);
+	assert_int_equal(d->state.owner.own_mb, size);
 	assert_true(d->last.figures.learned > 1000 * MB);
 
 	/* so that it can be lowered again */
 	driver_run(d, 5 * 3600, 0);
 	assert_int_equal(d->lowers, 1);
-	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
 }
 
 static void
@@ -225,7 +225,7 @@ changed_while_the_server_was_down(void **unused)
 	d->state.primed = false;
 	set_by_hand(d, 3000);
 	assert_int_equal(driver_step(d, 10 * SECOND, 0), WALSIZER_EXTERNAL);
-	assert_int_equal(d->state.found, 3000);
+	assert_int_equal(d->state.owner.original_mb, 3000);
 }
 
 static void
@@ -241,7 +241,7 @@ our_value_reset_to_ours_by_a_standby_clone(void **unused)
 	d->sample.standby = false;
 	driver_step(d, SECOND, 0);
 	assert_int_equal(d->externals, 0);
-	assert_int_equal(d->state.own, size);
+	assert_int_equal(d->state.owner.own_mb, size);
 }
 
 static void
@@ -250,17 +250,17 @@ an_edit_underneath_makes_our_value_give_way(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->sample.configured = 1024;
+	d->sample.configured_mb = 1024;
 	raised(d);
-	d->sample.configured = -1;	/* not read this time: nothing to conclude */
+	d->sample.configured_mb = -1;	/* not read this time: nothing to conclude */
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
-	d->state.tried = 5000;		/* nor does it matter what else could not be
+	d->state.pacing.tried_mb = 5000;		/* nor does it matter what else could not be
 								 * done */
-	d->state.tried_at = d->sample.now;
-	d->sample.configured = 3000;
+	d->state.pacing.tried_at = d->sample.now;
+	d->sample.configured_mb = 3000;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_EDITED);
-	assert_int_equal(d->last.target, 3000);
+	assert_int_equal(d->last.target_mb, 3000);
 
 	/* it could not be done: tried again, but not at each sample */
 	for (int i = 0; i < 299; i++)
@@ -272,10 +272,10 @@ an_edit_underneath_makes_our_value_give_way(void **unused)
 	d->sample.disk_free = 100 * MB;
 	d->sample.disk_wal = 100 * MB;
 	assert_int_equal(driver_step(d, 10 * SECOND, 0), WALSIZER_LOWER);
-	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOUND_FELL);
-	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_LIMIT_FELL);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
 	d->sample.has_disk = false;
-	walsizer_given_back(&d->state, 3000);
+	walsizer_original_is_back(&d->state, 3000);
 	set_by_hand(d, 3000);
 	driver_run(d, 1000, 0);
 	assert_int_equal(d->last.action, WALSIZER_NONE);
@@ -288,8 +288,8 @@ an_edit_that_makes_our_value_permanent(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->sample.configured = 1024;
-	d->sample.configured = raised(d);
+	d->sample.configured_mb = 1024;
+	d->sample.configured_mb = raised(d);
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
 	for (int i = 0; i < 299; i++)
 		assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
@@ -303,21 +303,21 @@ a_value_that_comes_back_late_is_no_change(void **unused)
 
 	(void) unused;
 	raised(d);
-	walsizer_returns(&d->state, 1024);
+	d->state.owner.returning_mb = 1024;
 	driver_run(d, 20, 0);
 	set_by_hand(d, 1024);
 	driver_run(d, 1000, 0);
 	assert_int_equal(d->externals, 0);
-	assert_int_equal(d->state.own, 0);
-	assert_int_equal(d->state.found, 1024);
+	assert_int_equal(d->state.owner.own_mb, 0);
+	assert_int_equal(d->state.owner.original_mb, 1024);
 
 	/* somebody else may be quicker */
 	d = driver_new();
 	raised(d);
-	walsizer_returns(&d->state, 1024);
+	d->state.owner.returning_mb = 1024;
 	set_by_hand(d, 512);
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
-	assert_int_equal(d->state.found, 512);
+	assert_int_equal(d->state.owner.original_mb, 512);
 }
 
 static void
@@ -329,14 +329,14 @@ a_load_announced_after_a_change_by_hand(void **unused)
 	raised(d);
 	set_by_hand(d, 512);
 	assert_int_equal(driver_step(d, SECOND, 4 * MB), WALSIZER_EXTERNAL);
-	d->sample.boost = 256;		/* less than there is: left alone as ever */
-	d->sample.evaluate = true;
+	d->sample.boost_mb = 256;		/* less than there is: left alone as ever */
+	d->sample.adjust = true;
 	driver_step(d, SECOND, 4 * MB);
-	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SETTLING);
-	d->sample.boost = 900;
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_RECENTLY_CHANGED);
+	d->sample.boost_mb = 900;
 	assert_int_equal(driver_step(d, SECOND, 4 * MB), WALSIZER_RAISE);
-	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PLANNED);
-	assert_int_equal(d->state.boost_return, 512);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOOST);
+	assert_int_equal(d->state.boost.return_mb, 512);
 }
 
 static void
@@ -345,12 +345,12 @@ an_edit_while_nobody_knew_the_files(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->sample.configured = -1;
+	d->sample.configured_mb = -1;
 	raised(d);
-	d->sample.configured = 1024;	/* read for the first time: that is no
+	d->sample.configured_mb = 1024;	/* read for the first time: that is no
 									 * edit */
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
-	d->sample.configured = 3000;
+	d->sample.configured_mb = 3000;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
 }
 
@@ -360,9 +360,9 @@ an_edit_before_we_wrote_is_nothing_to_us(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->sample.configured = 1024;
+	d->sample.configured_mb = 1024;
 	driver_step(d, 0, 0);
-	d->sample.configured = 3000;
+	d->sample.configured_mb = 3000;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
 }
 
@@ -373,14 +373,14 @@ a_planned_load_borrows_a_size(void **unused)
 
 	(void) unused;
 	driver_run(d, 700, MB);
-	d->sample.boost = 8192;
+	d->sample.boost_mb = 8192;
 	driver_run(d, 2, MB);
-	assert_int_equal(d->sample.settings.max_wal_size, 8192);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 8192);
 	assert_int_equal(d->raises, 1);
 	driver_run(d, 200, 10 * MB);
-	d->sample.boost = 0;
+	d->sample.boost_mb = 0;
 	driver_run(d, 900, MB);
-	assert_int_equal(d->sample.settings.max_wal_size, 1024);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
 	assert_int_equal(d->lowers, 1);
 	/* what was planned is not remembered */
 	assert_true(d->last.figures.learned < 1000 * MB);
@@ -392,11 +392,11 @@ copied(int64_t size)
 {
 	Driver	   *d = driver_new();
 
-	d->sample.settings.max_wal_size = size;
+	d->sample.settings.max_wal_size_mb = size;
 	d->sample.alter_system = true;
-	d->sample.configured = 1024;
-	d->sample.note.written = size;
-	d->sample.note.found = 1024;
+	d->sample.configured_mb = 1024;
+	d->sample.note.written_mb = size;
+	d->sample.note.original_mb = 1024;
 	return d;
 }
 
@@ -405,9 +405,9 @@ recognized(Driver *d, int64_t size)
 {
 	assert_int_equal(driver_step(d, 0, 0), WALSIZER_NONE);
 	assert_int_equal(d->externals, 0);
-	assert_int_equal(d->state.own, size);
-	assert_int_equal(d->state.found, 1024);
-	assert_false(d->state.found_by_alter_system);
+	assert_int_equal(d->state.owner.own_mb, size);
+	assert_int_equal(d->state.owner.original_mb, 1024);
+	assert_false(d->state.owner.original_by_alter_system);
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
 }
 
@@ -423,12 +423,12 @@ a_copy_with_no_memory_or_one_that_does_not_fit(void **unused)
 	for (int64_t remembered = 2000; remembered <= 4000; remembered += 2000)
 	{
 		d = copied(3000);
-		d->state.found = d->state.configured = 1024;
-		d->state.own = remembered;
+		d->state.owner.original_mb = d->state.owner.configured_mb = 1024;
+		d->state.owner.own_mb = remembered;
 		recognized(d, 3000);
 	}
 	d = copied(3000);
-	d->state.found = d->state.configured = 1024;
+	d->state.owner.original_mb = d->state.owner.configured_mb = 1024;
 	recognized(d, 3000);
 }
 
@@ -442,7 +442,7 @@ a_copy_within_its_own_bounds(void **unused)
 	d->sample.disk_free = 4000 * MB;
 	driver_run(d, 2, 0);
 	assert_int_equal(d->lowers, 1);
-	assert_int_equal(d->sample.settings.max_wal_size, 2000);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 2000);
 }
 
 static void
@@ -451,11 +451,11 @@ a_note_on_an_alter_system_is_believed_whole(void **unused)
 	Driver	   *d = copied(3000);
 
 	(void) unused;
-	d->sample.note.found_by_alter_system = true;
+	d->sample.note.original_by_alter_system = true;
 	driver_step(d, 0, 0);
-	assert_int_equal(d->state.own, 3000);
-	assert_int_equal(d->state.found, 1024);
-	assert_true(d->state.found_by_alter_system);
+	assert_int_equal(d->state.owner.own_mb, 3000);
+	assert_int_equal(d->state.owner.original_mb, 1024);
+	assert_true(d->state.owner.original_by_alter_system);
 }
 
 static void
@@ -465,25 +465,25 @@ a_note_on_another_value_says_nothing(void **unused)
 
 	(void) unused;
 	/* by hand, after we had written another */
-	d->sample.note.written = 2999;
+	d->sample.note.written_mb = 2999;
 	driver_step(d, 0, 0);
-	assert_int_equal(d->state.own, 0);
-	assert_int_equal(d->state.found, 3000);
+	assert_int_equal(d->state.owner.own_mb, 0);
+	assert_int_equal(d->state.owner.original_mb, 3000);
 
 	/* in a file of the administrator's */
 	d = copied(3000);
 	d->sample.alter_system = false;
 	memset(&d->sample.note, 0, sizeof(d->sample.note));
 	driver_step(d, 0, 0);
-	assert_int_equal(d->state.own, 0);
+	assert_int_equal(d->state.owner.own_mb, 0);
 
 	/* an administrator has set it since: the note is not read with it */
 	d = copied(3000);
-	d->state.found = 3000;
+	d->state.owner.original_mb = 3000;
 	memset(&d->sample.note, 0, sizeof(d->sample.note));
 	driver_step(d, 0, 0);
-	assert_int_equal(d->state.own, 0);
-	assert_int_equal(d->state.found, 3000);
+	assert_int_equal(d->state.owner.own_mb, 0);
+	assert_int_equal(d->state.owner.original_mb, 3000);
 }
 
 /* A crash between writing a value and remembering it. */
@@ -499,8 +499,8 @@ a_value_that_took_effect_with_a_restart_is_ours(void **unused)
 	driver_write(d, 2 * size);
 	driver_step(d, SECOND, 0);
 	assert_int_equal(d->externals, 0);
-	assert_int_equal(d->state.own, 2 * size);
-	assert_int_equal(d->state.found, 1024);
+	assert_int_equal(d->state.owner.own_mb, 2 * size);
+	assert_int_equal(d->state.owner.original_mb, 1024);
 }
 
 static void
@@ -509,12 +509,12 @@ switched_off_it_makes_way_for_no_edit(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->sample.configured = 1024;
+	d->sample.configured_mb = 1024;
 	raised(d);
 	d->config.enable = false;
-	d->sample.configured = 3000;
+	d->sample.configured_mb = 3000;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
-	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_HIDDEN);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_EDIT_HIDDEN);
 	d->config.enable = true;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
 }

@@ -20,7 +20,7 @@ first_sample_decides_nothing(void **unused)
 	(void) unused;
 	assert_int_equal(driver_step(d, 0, 0), WALSIZER_NONE);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_STARTED);
-	assert_int_equal(d->state.found, 1024);
+	assert_int_equal(d->state.owner.original_mb, 1024);
 }
 
 static void
@@ -31,8 +31,8 @@ enough_stays(void **unused)
 	(void) unused;
 	driver_run(d, 3600, CAPACITY * 95 / 100 / 300);
 	assert_int_equal(d->raises + d->lowers, 0);
-	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_ENOUGH);
-	assert_int_equal(d->state.checkpoints[WALSIZER_CAUSE_FORCED], 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
 }
 
 static void
@@ -42,9 +42,9 @@ predicted_before_it_is_forced(void **unused)
 
 	(void) unused;
 	driver_run(d, 3600, 4 * MB);	/* 1200MB in T */
-	assert_int_equal(d->state.checkpoints[WALSIZER_CAUSE_FORCED], 0);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
 	assert_in_range(d->raises, 1, 3);
-	assert_in_range(d->sample.settings.max_wal_size,
+	assert_in_range(d->sample.settings.max_wal_size_mb,
 					walsizer_size_for(1200 * MB, &d->sample.settings),
 					walsizer_size_for(1200 * MB * 135 / 100, &d->sample.settings));
 }
@@ -71,8 +71,8 @@ prediction_goes_to_twice_at_most(void **unused)
 	driver_step(d, 0, 0);
 	while (d->raises == 0)
 		driver_step(d, SECOND, 10 * MB);	/* 3GB in T */
-	assert_in_range(d->sample.settings.max_wal_size, 1025, 2048);
-	assert_true(d->last.wanted == d->last.target);
+	assert_in_range(d->sample.settings.max_wal_size_mb, 1025, 2048);
+	assert_true(d->last.wanted_mb == d->last.target_mb);
 }
 
 static void
@@ -88,7 +88,7 @@ prediction_off_waits_for_the_cycle(void **unused)
 	driver_run(d, 2, 4 * MB);
 	assert_int_equal(d->raises, 1);
 	assert_int_equal(d->last.cycle || d->raises == 1, true);
-	assert_in_range(d->sample.settings.max_wal_size,
+	assert_in_range(d->sample.settings.max_wal_size_mb,
 					walsizer_size_for(1200 * MB, &d->sample.settings),
 					walsizer_size_for(1200 * MB * 135 / 100, &d->sample.settings));
 }
@@ -142,18 +142,18 @@ a_statement_with_the_old_value_raises_once(void **unused)
 	driver_step(d, 0, 0);
 	while (d->raises == 0)
 		driver_step(d, SECOND, 3 * MB);
-	size = d->sample.settings.max_wal_size;
+	size = d->sample.settings.max_wal_size_mb;
 
-	/* the statement goes on forcing at the old capacity */
+	/* the statement continues forcing at the old trigger point */
 	for (int i = 0; i < 3600; i++)
 	{
 		driver_step(d, SECOND, 3 * MB);
 		if ((int64_t) (d->sample.write_lsn - d->sample.redo_lsn) > CAPACITY)
 			driver_checkpoint(d, true);
 	}
-	assert_true(d->state.checkpoints[WALSIZER_CAUSE_STALE] > 0);
-	assert_int_equal(d->state.checkpoints[WALSIZER_CAUSE_FORCED], 0);
-	assert_int_equal(d->sample.settings.max_wal_size, size);
+	assert_true(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] > 0);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, size);
 	assert_int_equal(d->raises, 1);
 }
 
@@ -164,15 +164,15 @@ lowers_what_it_raised_after_the_lookback(void **unused)
 	int64_t		raised;
 
 	(void) unused;
-	d->config.lookback = 3;
+	d->config.lookback_hours = 3;
 	driver_run(d, 1800, 8 * MB);
-	raised = d->sample.settings.max_wal_size;
+	raised = d->sample.settings.max_wal_size_mb;
 	driver_run(d, 2 * 3600, MB);
-	assert_int_equal(d->sample.settings.max_wal_size, raised);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, raised);
 	driver_run(d, 3 * 3600, MB);
 	assert_int_equal(d->lowers, 1);
-	assert_int_equal(d->sample.settings.max_wal_size, 1024);
-	assert_int_equal(d->state.checkpoints[WALSIZER_CAUSE_FORCED], 0);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
 	driver_run(d, 3 * 3600, MB);
 	assert_int_equal(d->lowers, 1);
 }
@@ -183,12 +183,12 @@ lowers_to_min(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->config.lookback = 1;
-	d->config.min = 2000;
+	d->config.lookback_hours = 1;
+	d->config.min_mb = 2000;
 	driver_run(d, 1800, 8 * MB);
 	driver_run(d, 5 * 3600, MB);
 	assert_int_equal(d->lowers, 1);
-	assert_in_range(d->sample.settings.max_wal_size, 2000, 2016);
+	assert_in_range(d->sample.settings.max_wal_size_mb, 2000, 2016);
 }
 
 static void
@@ -197,7 +197,7 @@ lowering_waits_for_little_wal(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->config.lookback = 1;
+	d->config.lookback_hours = 1;
 	driver_run(d, 1800, 8 * MB);
 
 	/* no checkpoint for hours, as if they were skipped: WAL stays used */
@@ -221,7 +221,7 @@ disabled_watches_only(void **unused)
 	driver_run(d, 1800, 8 * MB);
 	assert_int_equal(d->raises, 0);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_DISABLED);
-	assert_true(d->last.figures.wanted > 4000);
+	assert_true(d->last.figures.wanted_mb > 4000);
 	d->config.enable = true;
 	driver_run(d, 400, 8 * MB);
 	assert_true(d->raises > 0);
@@ -238,9 +238,9 @@ not_applied_is_retried_once_a_timeout(void **unused)
 	assert_in_range(d->raises, 5, 10);
 	for (int i = 0; i < 10; i++)
 	{
-		d->sample.evaluate = true;	/* being asked is another matter */
+		d->sample.adjust = true;	/* being asked is another matter */
 		driver_step(d, SECOND, 8 * MB);
-		d->sample.evaluate = false;
+		d->sample.adjust = false;
 	}
 	assert_true(d->last.reason == WALSIZER_BECAUSE_PREDICTED ||
 				d->last.reason == WALSIZER_BECAUSE_FORCED);
@@ -253,7 +253,7 @@ what_failed_waits_minutes_at_most(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->sample.settings.timeout = 86400 * SECOND;
+	d->sample.settings.timeout_ms = 86400 * SECOND;
 	d->apply = false;
 	driver_run(d, 300, 8 * MB);
 	assert_int_equal(d->raises, 1);
@@ -261,15 +261,15 @@ what_failed_waits_minutes_at_most(void **unused)
 	assert_in_range(d->raises, 3, 6);
 	d->apply = true;
 	driver_run(d, 310, 8 * MB);
-	assert_true(d->sample.settings.max_wal_size > 1024);
+	assert_true(d->sample.settings.max_wal_size_mb > 1024);
 
 	/* nor is a change by an administrator left alone for a day */
-	d->sample.settings.max_wal_size = 1040;
+	d->sample.settings.max_wal_size_mb = 1040;
 	driver_run(d, 200, 8 * MB);
-	assert_int_equal(d->sample.settings.max_wal_size, 1040);
-	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SETTLING);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 1040);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_RECENTLY_CHANGED);
 	driver_run(d, 200, 8 * MB);
-	assert_true(d->sample.settings.max_wal_size > 1040);
+	assert_true(d->sample.settings.max_wal_size_mb > 1040);
 }
 
 static void
@@ -281,7 +281,7 @@ evaluate_runs_the_cycles_rules(void **unused)
 	d->config.predict = false;
 	driver_run(d, 150, 10 * MB);
 	assert_int_equal(d->raises, 0);
-	d->sample.evaluate = true;
+	d->sample.adjust = true;
 	driver_step(d, SECOND, 10 * MB);
 	assert_int_equal(d->raises, 1);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_FORCED);
@@ -354,12 +354,12 @@ page_images_enlarge_our_raise(void **unused)
 
 	(void) unused;
 	run_intervals(d, 1, false);
-	even = d->sample.settings.max_wal_size;
-	assert_int_equal(d->state.found, 1024);
+	even = d->sample.settings.max_wal_size_mb;
+	assert_int_equal(d->state.owner.original_mb, 1024);
 
 	d = driver_new();
 	run_intervals(d, 1, true);
-	images = d->sample.settings.max_wal_size;
+	images = d->sample.settings.max_wal_size_mb;
 	assert_true(images > even);
 	assert_in_range(images, walsizer_size_for(800 * MB, &d->sample.settings) * 3 / 2,
 					walsizer_size_for(800 * MB, &d->sample.settings) * 33 / 20);
@@ -367,7 +367,7 @@ page_images_enlarge_our_raise(void **unused)
 	/* and it stays, with them and without */
 	run_intervals(d, 2, true);
 	run_intervals(d, 5, false);
-	assert_int_equal(d->sample.settings.max_wal_size, images);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, images);
 }
 
 static void
@@ -376,9 +376,9 @@ page_images_alone_change_nothing(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->sample.settings.max_wal_size = 2048;
+	d->sample.settings.max_wal_size_mb = 2048;
 	run_intervals(d, 3, true);
-	assert_true(d->last.figures.pace > d->last.figures.capacity);
+	assert_true(d->last.figures.pace > d->last.figures.trigger_point);
 	assert_int_equal(d->raises, 0);
 }
 
@@ -400,7 +400,7 @@ what_follows_a_change_is_reported_once(void **unused)
 		driver_step(d, SECOND, MB);
 		if (i == 100 || i == 200)
 		{
-			/* a statement with the value of before goes on */
+			/* a statement with the value of before continues */
 			d->sample.write_lsn += 33 * SEGMENT;
 			driver_checkpoint(d, true);
 		}
@@ -408,13 +408,13 @@ what_follows_a_change_is_reported_once(void **unused)
 		{
 			reports++;
 			forced = d->last.followed_forced;
-			size = d->last.followed_size;
+			size = d->last.followed_mb;
 			at = i;
 		}
 	}
 	assert_int_equal(reports, 1);
 	assert_int_equal(forced, 2);
-	assert_int_equal(size, d->sample.settings.max_wal_size);
+	assert_int_equal(size, d->sample.settings.max_wal_size_mb);
 	assert_in_range(at, 300, 302);
 }
 
@@ -431,10 +431,10 @@ changes_on_the_heels_of_another_are_all_reported(void **unused)
 	for (int i = 0; i < 1000; i++)
 	{
 		if (i % 100 == 50 && changes < 3)
-			d->sample.settings.max_wal_size = 2000 + 16 * changes++;
+			d->sample.settings.max_wal_size_mb = 2000 + 16 * changes++;
 		driver_step(d, SECOND, 0);
 		if (d->last.followed && reports < 4)
-			sizes[reports++] = d->last.followed_size;
+			sizes[reports++] = d->last.followed_mb;
 	}
 	assert_int_equal(reports, 3);
 	assert_int_equal(sizes[0], 2000);
@@ -449,16 +449,16 @@ a_raise_is_kept_for_an_hour(void **unused)
 
 	(void) unused;
 	/* a burst of a second, once taken for a lasting load */
-	d->sample.settings.timeout = 30 * SECOND;
+	d->sample.settings.timeout_ms = 30 * SECOND;
 	driver_run(d, 10, 0);
 	driver_run(d, 8, 60 * MB);
-	raised = d->sample.settings.max_wal_size;
+	raised = d->sample.settings.max_wal_size_mb;
 	assert_true(raised >= 2000);
 	driver_run(d, 3500, MB / 10);
-	assert_int_equal(d->sample.settings.max_wal_size, raised);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, raised);
 	driver_run(d, 200, MB / 10);
 	assert_int_equal(d->lowers, 1);
-	assert_in_range(d->sample.settings.max_wal_size, 1024, 1200);
+	assert_in_range(d->sample.settings.max_wal_size_mb, 1024, 1200);
 }
 
 static void
@@ -482,17 +482,17 @@ smooth_checkpoints_are_nothing_to_warn_of(void **unused)
 
 	(void) unused;
 	run_intervals(d, 1, false);
-	d->config.max = d->sample.settings.max_wal_size;
+	d->config.max_mb = d->sample.settings.max_wal_size_mb;
 	for (int i = 0; i < 36; i++)
 	{
 		run_intervals(d, 1, true);
-		d->sample.evaluate = true;
+		d->sample.adjust = true;
 		driver_step(d, SECOND, 0);
-		assert_int_equal(d->last.reason, WALSIZER_BECAUSE_ENOUGH);
-		d->sample.evaluate = false;
+		assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
+		d->sample.adjust = false;
 	}
-	assert_true(d->last.figures.pace > d->last.figures.capacity);
-	assert_true(d->last.figures.wanted > d->config.max);
+	assert_true(d->last.figures.pace > d->last.figures.trigger_point);
+	assert_true(d->last.figures.wanted_mb > d->config.max_mb);
 }
 
 /*
@@ -506,15 +506,15 @@ a_peak_is_not_stretched_with_the_timeout(void **unused)
 	int64_t		needed;
 
 	(void) unused;
-	d->config.max = 16 * 1024;
+	d->config.max_mb = 16 * 1024;
 	driver_run(d, 60, 80 * MB);
 	driver_run(d, 4000, MB);
 	needed = walsizer_roomy_size(&d->config, &d->sample.settings, 5040 * MB);
-	d->sample.settings.timeout = 3600 * SECOND;
+	d->sample.settings.timeout_ms = 3600 * SECOND;
 	driver_run(d, 4000, MB);
-	assert_in_range(d->last.figures.wanted, needed * 9 / 10, needed);
-	assert_in_range(d->sample.settings.max_wal_size, needed * 9 / 10, needed * 11 / 10);
-	assert_int_equal(d->state.checkpoints[WALSIZER_CAUSE_FORCED], 0);
+	assert_in_range(d->last.figures.wanted_mb, needed * 9 / 10, needed);
+	assert_in_range(d->sample.settings.max_wal_size_mb, needed * 9 / 10, needed * 11 / 10);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
 }
 
 static void
@@ -524,14 +524,14 @@ demand_belongs_to_the_timeout_it_was_measured_with(void **unused)
 	int64_t		hour;
 
 	(void) unused;
-	d->sample.settings.timeout = 1800 * SECOND;
+	d->sample.settings.timeout_ms = 1800 * SECOND;
 	driver_run(d, 1500, MB);
-	d->sample.settings.timeout = 300 * SECOND;
+	d->sample.settings.timeout_ms = 300 * SECOND;
 	driver_run(d, 10, MB);
-	d->sample.settings.timeout = 1800 * SECOND;
+	d->sample.settings.timeout_ms = 1800 * SECOND;
 	driver_run(d, 10, MB);
 	hour = d->sample.hour;
-	walsizer_settle(&d->state);
+	walsizer_remember_window(&d->state);
 	assert_in_range(walsizer_learned_demand(&d->state, hour, 1), 1490 * MB, 1900 * MB);
 }
 
@@ -543,14 +543,14 @@ clock_takes_nothing_at_once(int quiet, int hours)
 	int64_t		raised;
 
 	driver_run(d, 1200, 8 * MB);
-	raised = d->sample.settings.max_wal_size;
+	raised = d->sample.settings.max_wal_size_mb;
 	driver_run(d, quiet, MB);
 	d->clock_set = hours;
 	driver_run(d, 3000, MB);
-	assert_int_equal(d->sample.settings.max_wal_size, raised);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, raised);
 	d->clock_set = 0;
 	driver_run(d, 4000, MB);
-	assert_int_equal(d->sample.settings.max_wal_size, raised);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, raised);
 }
 
 static void

@@ -19,11 +19,11 @@ a_standby_ignores_its_own_restartpoints(void **unused)
 	d->sample.standby = true;
 	driver_run(d, 1800, 8 * MB);
 	assert_int_equal(d->raises, 0);
-	forced = d->state.checkpoints[WALSIZER_CAUSE_FORCED];
+	forced = d->state.checkpoints.total[WALSIZER_CAUSE_FORCED];
 	d->sample.standby = false;	/* promoted */
 	driver_run(d, 900, 8 * MB);
 	assert_true(d->raises > 0);
-	assert_true(d->state.checkpoints[WALSIZER_CAUSE_FORCED] <= forced + 1);
+	assert_true(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] <= forced + 1);
 }
 
 static void
@@ -47,7 +47,7 @@ a_standby_follows_its_primary(void **unused)
 			driver_checkpoint(d, true);
 	}
 	assert_int_equal(d->raises, 1);
-	assert_int_equal(d->sample.settings.max_wal_size,
+	assert_int_equal(d->sample.settings.max_wal_size_mb,
 					 walsizer_size_for(1440 * MB, &d->sample.settings));
 }
 
@@ -67,7 +67,7 @@ an_idle_primary_teaches_its_standby_nothing_new(void **unused)
 	driver_run(d, 600, MB);
 	hour = d->sample.hour;
 	driver_run(d, 4 * 3600, 0);
-	walsizer_settle(&d->state);
+	walsizer_remember_window(&d->state);
 	for (int64_t later = hour + 1; later <= d->sample.hour; later++)
 		assert_null(walsizer_peak_of(&d->state, later));
 	assert_in_range(walsizer_learned_demand(&d->state, d->sample.hour, 24),
@@ -75,7 +75,7 @@ an_idle_primary_teaches_its_standby_nothing_new(void **unused)
 
 	walsizer_forget(&d->state);
 	driver_run(d, 600, 0);
-	assert_int_equal(d->last.figures.wanted, 32);
+	assert_int_equal(d->last.figures.wanted_mb, 32);
 }
 
 /* A primary as a standby sees it, with a timer for checkpoints of its own. */
@@ -127,7 +127,7 @@ size_for_hourly_bursts(int phase)
 		d->sample.primary_lsn = p.lsn;
 		driver_step(d, SECOND, bytes);
 	}
-	return d->sample.settings.max_wal_size;
+	return d->sample.settings.max_wal_size_mb;
 }
 
 static void
@@ -159,7 +159,7 @@ a_window_that_fills_raises_once_in_a_cycle(void **unused)
 		driver_step(d, SECOND, 8 * MB);
 	}
 	assert_in_range(d->raises, 1, 2);
-	assert_in_range(d->sample.settings.max_wal_size,
+	assert_in_range(d->sample.settings.max_wal_size_mb,
 					walsizer_size_for(2400 * MB, &d->sample.settings),
 					walsizer_size_for(2400 * MB * 125 / 100, &d->sample.settings));
 }

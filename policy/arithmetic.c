@@ -1,0 +1,79 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy/arithmetic.c
+ *	  The server's arithmetic: how much WAL forces a checkpoint, and which size
+ *	  lets that much WAL pass.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "policy/internal.h"
+
+/*
+ * CheckPointSegments for a value of max_wal_size (MB): how many segments, from
+ * the start of the one with the redo pointer, force a checkpoint when filled.
+ *
+ * Integer and double steps are those of CalculateCheckpointSegments() in
+ * xlog.c, the same in 15 to 19.  Result at least 1.
+ */
+int64_t
+walsizer_checkpoint_segments(int64_t max_wal_size_mb,
+							 const WalsizerSettings *settings)
+{
+	int64_t		segments = max_wal_size_mb / (settings->segment_bytes / WALSIZER_MB);
+	double		target = (double) segments / (1.0 + settings->completion_target);
+
+	return walsizer_max(1, (int64_t) target);
+}
+
+/*
+ * Bytes of WAL, counted from the start of the segment with the redo pointer,
+ * at which a checkpoint is forced.
+ */
+int64_t
+walsizer_trigger_point(int64_t max_wal_size_mb, const WalsizerSettings *settings)
+{
+	return walsizer_checkpoint_segments(max_wal_size_mb, settings) *
+		settings->segment_bytes;
+}
+
+/*
+ * The smallest max_wal_size (MB, whole segments) with which wal_bytes of WAL
+ * between two redo pointers never force a checkpoint, wherever in its segment
+ * the first one lies.
+ *
+ * The redo pointer may lie anywhere in its segment, hence one segment more
+ * than the WAL fills; two segments are the least with which the server starts
+ * again; the loop mends what rounding may have taken away.  A size beyond what
+ * the server can hold is cut off there.
+ */
+int64_t
+walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *settings)
+{
+	int64_t		segment_mb = settings->segment_bytes / WALSIZER_MB;
+	int64_t		most = WALSIZER_MOST_MB / segment_mb;
+	int64_t		wal = walsizer_min(walsizer_max(wal_bytes, 0), WALSIZER_MOST_BYTES);
+	int64_t		needed = (wal + settings->segment_bytes - 1) / settings->segment_bytes + 1;
+	int64_t		segments;
+
+	if (needed >= most)
+		return most * segment_mb;
+
+	segments = (int64_t) ((double) needed * (1.0 + settings->completion_target));
+	segments = walsizer_max(2, segments);
+	while (segments < most &&
+		   walsizer_checkpoint_segments(segments * segment_mb, settings) < needed)
+		segments++;
+
+	return walsizer_min(segments, most) * segment_mb;
+}
+
+/* The size for that much WAL (bytes) with the administrator's headroom, MB. */
+int64_t
+walsizer_roomy_size(const WalsizerConfig *config, const WalsizerSettings *settings,
+					int64_t wal_bytes)
+{
+	return walsizer_size_for(walsizer_to_int64((double) wal_bytes * config->headroom),
+							 settings);
+}

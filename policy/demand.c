@@ -1,0 +1,332 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy/demand.c
+ *	  How much WAL the server writes: now, in the trailing checkpoint_timeout,
+ *	  and at most in each hour of the lookback.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "policy/internal.h"
+
+/* Recent samples closer than this say more about the clock than the rate. */
+#define RECENT_STEP			200 /* ms */
+
+/*-------------------------------------------------------------------------
+ * Memory of peaks
+ *-------------------------------------------------------------------------
+ */
+
+/*
+ * Keep the demand (bytes) if it is the largest of its hour, with the timeout (ms)
+ * that it was measured with.  It stays what was measured, whatever the timeout is
+ * later: what a longer one needs is learned by measuring.
+ */
+void
+walsizer_remember(WalsizerState *state, int64_t hour, int64_t demand, int64_t timeout)
+{
+	WalsizerPeak *peak;
+
+	if (hour <= 0 || demand <= 0 || timeout <= 0)
+		return;
+	peak = &state->learned.peaks[hour % WALSIZER_PEAK_SLOTS];
+	if (peak->hour == hour && peak->demand >= demand)
+		return;
+	peak->hour = hour;
+	peak->demand = walsizer_min(demand, WALSIZER_MOST_BYTES);
+	peak->timeout_ms = timeout;
+	state->learned.hour = 0;
+}
+
+/* What is remembered of an hour; NULL if that is nothing.  Takes any number. */
+const WalsizerPeak *
+walsizer_peak_of(const WalsizerState *state, int64_t hour)
+{
+	const WalsizerPeak *peak;
+
+	if (hour <= 0)
+		return NULL;
+	peak = &state->learned.peaks[hour % WALSIZER_PEAK_SLOTS];
+	return peak->hour == hour ? peak : NULL;
+}
+
+/*
+ * The largest remembered demand (bytes) of the lookback hours before this one, and
+ * of this one.  0 if nothing is remembered.
+ */
+int64_t
+walsizer_learned_demand(const WalsizerState *state, int64_t hour, int64_t lookback)
+{
+	int64_t		learned = 0;
+
+	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
+	{
+		const WalsizerPeak *peak = &state->learned.peaks[i];
+
+		if (walsizer_is_remembered(peak, hour, lookback))
+			learned = walsizer_max(learned, peak->demand);
+	}
+	return learned;
+}
+
+/* The same, remembered while neither the hour nor a peak has changed. */
+int64_t
+walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample, int64_t lookback)
+{
+	if (state->learned.hour != sample->hour || state->learned.lookback_hours != lookback)
+	{
+		state->learned.demand = walsizer_learned_demand(state, sample->hour, lookback);
+		state->learned.hour = sample->hour;
+		state->learned.lookback_hours = lookback;
+	}
+	return state->learned.demand;
+}
+
+/*-------------------------------------------------------------------------
+ * The window: WAL written in the trailing checkpoint_timeout
+ *-------------------------------------------------------------------------
+ */
+
+static WalsizerMark *
+mark_at(WalsizerState *state, int position)
+{
+	return &state->window.marks[(state->window.first + position) % WALSIZER_WINDOW_SLOTS];
+}
+
+/*
+ * The oldest mark leaves the window, and only now its demand becomes memory:
+ * "learned" means learned from windows that ended more than a timeout ago.
+ */
+static void
+drop_oldest_mark(WalsizerState *state)
+{
+	WalsizerMark *mark = mark_at(state, 0);
+
+	walsizer_remember(state, mark->hour, mark->demand, mark->timeout_ms);
+	state->window.first = (state->window.first + 1) % WALSIZER_WINDOW_SLOTS;
+	state->window.number--;
+}
+
+/*
+ * Begin a new step of the window at this position (time in ms), at the price of
+ * the oldest if need be.  It takes the largest demand since the last one, which
+ * was measured with the timeout of the last sample.
+ */
+void
+walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn, int64_t hour)
+{
+	WalsizerMark mark = {0};
+
+	mark.ms = ms;
+	mark.lsn = lsn;
+	mark.hour = hour;
+	mark.demand = state->window.step_demand;
+	mark.timeout_ms = state->last.settings.timeout_ms;
+	mark.forced = walsizer_forced_total(state);
+	mark.forced_old_value = state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE];
+	mark.requested = state->checkpoints.requested;
+	mark.timed = state->checkpoints.timed;
+	state->window.step_demand = 0;
+
+	if (state->window.number == WALSIZER_WINDOW_SLOTS)
+		drop_oldest_mark(state);
+	*mark_at(state, state->window.number) = mark;
+	state->window.number++;
+}
+
+/*
+ * Measure W at this sample.  The position one timeout ago lies between two
+ * marks as a rule and is interpolated; a window that reaches back less far
+ * (after a start) is given as it is, with the time it covers.
+ */
+static void
+measure_window(WalsizerState *state, const WalsizerSample *sample,
+			   WalsizerFigures *figures)
+{
+	int64_t		start = sample->now - sample->settings.timeout_ms;
+	const WalsizerMark *oldest;
+	int64_t		next_ms = sample->now;
+	uint64_t	next_lsn = state->window.lsn;
+	int64_t		skipped = 0;
+
+	while (state->window.number > 1 && mark_at(state, 1)->ms <= start)
+		drop_oldest_mark(state);
+	if (state->window.number == 0)
+		return;
+
+	oldest = mark_at(state, 0);
+	if (state->window.number > 1)
+	{
+		next_ms = mark_at(state, 1)->ms;
+		next_lsn = mark_at(state, 1)->lsn;
+	}
+	if (oldest->ms < start && next_ms > oldest->ms)
+		skipped = walsizer_to_int64((double) walsizer_distance(oldest->lsn, next_lsn) *
+									((double) (start - oldest->ms) / (double) (next_ms - oldest->ms)));
+
+	figures->demand = walsizer_max(0, walsizer_distance(oldest->lsn, state->window.lsn) - skipped);
+	figures->window_ms = walsizer_min(sample->now - oldest->ms, sample->settings.timeout_ms);
+	figures->forced = walsizer_forced_total(state) - oldest->forced;
+	figures->forced_old_value = state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] - oldest->forced_old_value;
+	figures->requested = state->checkpoints.requested - oldest->requested;
+	figures->timed = state->checkpoints.timed - oldest->timed;
+}
+
+/*
+ * W of the primary, from two of its checkpoints that are about a timeout apart.
+ * Restartpoints may leave some out, in catching up many, and the primary's
+ * timer counts whole seconds: other distances are scaled to one timeout.  An idle
+ * primary makes no checkpoints; the burst after that is seen in the window only.
+ */
+void
+walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		timeout = sample->settings.timeout_ms;
+	int64_t		wal = walsizer_distance(state->primary.redo, sample->primary_redo);
+	int64_t		elapsed;
+
+	if (sample->primary_time <= 0 || sample->primary_time >= WALSIZER_MOST_BYTES / 1000)
+		return;
+	elapsed = (sample->primary_time - state->primary.time) * 1000;
+	if (state->primary.time > 0 && elapsed >= 0 &&
+		sample->primary_redo >= state->primary.redo)
+	{
+		if (elapsed < timeout - timeout / 4)
+			return;
+		state->primary.demand = walsizer_to_int64((double) wal * ((double) timeout /
+																  (double) elapsed));
+		if (sample->now >= state->boost.planned_until)
+			state->window.step_demand = walsizer_max(state->window.step_demand, state->primary.demand);
+	}
+	state->primary.redo = sample->primary_redo;
+	state->primary.time = sample->primary_time;
+}
+
+/*
+ * The largest W since the cycle began: a burst that continues over the end of one is
+ * seen as a whole by the next.
+ */
+static void
+observe_cycle(WalsizerState *state, const WalsizerSample *sample, const WalsizerFigures *figures)
+{
+	if (state->cycle.over)
+		state->cycle.demand = state->cycle.forced = 0;
+	state->cycle.over = false;
+	if (sample->now >= state->boost.planned_until)
+		state->cycle.demand = walsizer_max(state->cycle.demand, figures->demand);
+	state->cycle.forced = walsizer_max(state->cycle.forced, figures->forced);
+}
+
+/*
+ * Measure W, and remember where the log was from step to step.
+ *
+ * On a standby the log is the primary's: it may be replayed faster than it was
+ * written.  While its position is not known nothing is measured, and a window never
+ * reaches over such a time.
+ */
+void
+walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample, WalsizerFigures *figures)
+{
+	int64_t		step = sample->settings.timeout_ms / WALSIZER_WINDOW_STEPS;
+	uint64_t	lsn = sample->standby ? sample->primary_lsn : sample->write_lsn;
+	bool		begins = sample->standby && state->window.lsn == 0 && lsn != 0;
+
+	while (state->window.number > 0 && (begins || lsn < state->window.lsn))
+		drop_oldest_mark(state);
+	state->window.lsn = lsn;
+	measure_window(state, sample, figures);
+	if (sample->now >= state->boost.planned_until)
+		state->window.step_demand = walsizer_max(state->window.step_demand, figures->demand);
+	if (sample->standby)		/* that one was counted when it was new */
+		figures->demand = walsizer_max(figures->demand, state->primary.demand);
+	observe_cycle(state, sample, figures);
+	if (state->window.number > 0 &&
+		sample->now - mark_at(state, state->window.number - 1)->ms < step)
+		return;
+
+	walsizer_add_mark(state, sample->now, lsn, sample->hour);
+}
+
+/* The largest W of the window itself, which is not memory yet. */
+int64_t
+walsizer_recent_peak(const WalsizerState *state)
+{
+	int64_t		peak = state->window.step_demand;
+
+	for (int i = 0; i < state->window.number; i++)
+	{
+		const WalsizerMark *mark =
+			&state->window.marks[(state->window.first + i) % WALSIZER_WINDOW_SLOTS];
+
+		peak = walsizer_max(peak, mark->demand);
+	}
+	return peak;
+}
+
+/*
+ * Bytes per second: the larger of the mean over the last few samples and the
+ * newest two, so that a load that has just begun counts in full.
+ */
+int64_t
+walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample)
+{
+	int			newest = (state->rate.next + WALSIZER_RATE_SLOTS - 1) % WALSIZER_RATE_SLOTS;
+	int			oldest = state->rate.number == WALSIZER_RATE_SLOTS ? state->rate.next : 0;
+	double		rate = 0;
+
+	for (int i = 0; i < 2 && state->rate.number > 0; i++)
+	{
+		int			from = i == 0 ? oldest : newest;
+		int64_t		elapsed = sample->now - state->rate.ms[from];
+		double		wal = (double) walsizer_distance(state->rate.lsn[from], sample->write_lsn);
+
+		if (elapsed >= RECENT_STEP && wal * 1000.0 / (double) elapsed > rate)
+			rate = wal * 1000.0 / (double) elapsed;
+	}
+
+	if (state->rate.number == 0 || sample->now - state->rate.ms[newest] >= RECENT_STEP)
+	{
+		state->rate.ms[state->rate.next] = sample->now;
+		state->rate.lsn[state->rate.next] = sample->write_lsn;
+		state->rate.next = (state->rate.next + 1) % WALSIZER_RATE_SLOTS;
+		if (state->rate.number < WALSIZER_RATE_SLOTS)
+			state->rate.number++;
+	}
+	return walsizer_to_int64(rate);
+}
+
+/*
+ * Take all demand of the window into memory, where it survives: for the last
+ * state file before the server ends.
+ */
+void
+walsizer_remember_window(WalsizerState *state)
+{
+	while (state->window.number > 0)
+		drop_oldest_mark(state);
+	walsizer_remember(state, state->last.hour, state->window.step_demand,
+					  state->last.settings.timeout_ms);
+	state->window.step_demand = 0;
+}
+
+/*
+ * Forget all demand, remembered and in the window.  Ownership stays, but with
+ * nothing known of what our raise was for, it may be taken back once two new
+ * windows say that it is not needed.
+ */
+void
+walsizer_forget(WalsizerState *state)
+{
+	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
+		state->learned.peaks[i].hour = 0;
+	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
+		state->pace.last[i] = 0;
+	state->learned.hour = 0;
+	state->window.number = 0;
+	state->window.step_demand = 0;
+	state->primary.demand = 0;
+	state->cycle.demand = state->cycle.forced = 0;
+	state->pacing.changed_at = state->last.ms;
+	state->pacing.keep_until = 0;
+}

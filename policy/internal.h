@@ -1,0 +1,175 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy/internal.h
+ *	  What the files of the policy offer to each other, and to nobody else.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef WALSIZER_INTERNAL_H
+#define WALSIZER_INTERNAL_H
+
+#include "policy/policy.h"
+
+/* No value of max_wal_size is larger, on any platform. */
+#define WALSIZER_MOST_MB		INT64_C(2147483647)
+
+/* More WAL than this is "very much"; leaves room for sums without overflow. */
+#define WALSIZER_MOST_BYTES	(INT64_C(1) << 60)
+
+/* Nothing is left alone for longer than this. */
+#define WALSIZER_MOST_PATIENCE	(INT64_C(300) * 1000)	/* ms */
+
+/* A prediction is acted upon when this many ticks are left. */
+#define WALSIZER_LEAD_TICKS		5
+#define WALSIZER_LEAD_AT_LEAST	2000	/* ms */
+
+/*
+ * A raise is not taken back within this time, nor after a start, whatever the
+ * demand.
+ */
+#define WALSIZER_KEEP_RAISE		(INT64_C(3600) * 1000)	/* ms */
+
+static inline int64_t
+walsizer_min(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline int64_t
+walsizer_max(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* A computed number of bytes or ms: never negative, never beyond the limit. */
+static inline int64_t
+walsizer_to_int64(double value)
+{
+	if (!(value > 0))
+		return 0;
+	return value < (double) WALSIZER_MOST_BYTES ? (int64_t) value : WALSIZER_MOST_BYTES;
+}
+
+/* The WAL between two positions; 0 if they are not in that order. */
+static inline int64_t
+walsizer_distance(uint64_t from, uint64_t to)
+{
+	if (to <= from)
+		return 0;
+	return to - from < (uint64_t) WALSIZER_MOST_BYTES ?
+		(int64_t) (to - from) : WALSIZER_MOST_BYTES;
+}
+
+/*
+ * So long we wait where nothing is urgent, with what failed and with what an
+ * administrator has just changed, ms: one timeout, which may be a day.
+ */
+static inline int64_t
+walsizer_patience(int64_t timeout)
+{
+	return walsizer_min(timeout, WALSIZER_MOST_PATIENCE);
+}
+
+/* So long before a forced checkpoint it is predicted, ms. */
+static inline int64_t
+walsizer_lead(const WalsizerConfig *config)
+{
+	return walsizer_max(WALSIZER_LEAD_TICKS * config->sample_interval_ms, WALSIZER_LEAD_AT_LEAST);
+}
+
+/* Forced checkpoints since primed, whatever the trigger point they were forced at. */
+static inline int64_t
+walsizer_forced_total(const WalsizerState *state)
+{
+	return state->checkpoints.total[WALSIZER_CAUSE_FORCED] +
+		state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE];
+}
+
+/*
+ * Does this peak count, at this hour?  Hours to come are those of a wall clock
+ * that was set back.  They count like the past, as far as the lookback goes:
+ * forgetting a demand is the one mistake that costs something.
+ */
+static inline bool
+walsizer_is_remembered(const WalsizerPeak *peak, int64_t hour, int64_t lookback)
+{
+	return peak->hour > 0 &&
+		walsizer_max(hour - peak->hour, peak->hour - hour) <= lookback;
+}
+
+/* policy/demand.c */
+extern void walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn,
+							  int64_t hour);
+extern void walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample);
+extern void walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
+									WalsizerFigures *figures);
+extern int64_t walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample);
+extern int64_t walsizer_recent_peak(const WalsizerState *state);
+extern int64_t walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample,
+									int64_t lookback_hours);
+
+/* policy/observe.c */
+extern bool walsizer_sample_valid(const WalsizerSample *sample);
+extern void walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
+							 WalsizerFigures *figures);
+extern void walsizer_record_change(WalsizerState *state, int64_t now, int64_t in_effect_mb);
+extern void walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
+							   WalsizerDecision *decision);
+
+/* policy/owner.c */
+extern bool walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample);
+extern bool walsizer_observe_edit(WalsizerState *state, const WalsizerSample *sample);
+extern bool walsizer_is_own_raise(const WalsizerState *state, int64_t in_effect_mb);
+
+/* policy/limits.c */
+extern int64_t walsizer_whole_segments(int64_t mb, const WalsizerSettings *settings);
+extern bool walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
+								 const WalsizerSample *sample);
+extern void walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample);
+extern int64_t walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures,
+								  int64_t size);
+extern void walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
+								const WalsizerSample *sample, WalsizerFigures *figures);
+extern bool walsizer_disk_is_worth_raising(const WalsizerFigures *figures);
+extern bool walsizer_worth_raising(const WalsizerFigures *figures, int64_t size);
+extern int64_t walsizer_least_size(const WalsizerState *state,
+								   const WalsizerSettings *settings, int64_t mb);
+extern bool walsizer_can_lower_to(const WalsizerFigures *figures, int64_t size,
+								  const WalsizerSettings *settings);
+extern bool walsizer_must_follow_limit(const WalsizerState *state,
+									   const WalsizerSample *sample,
+									   const WalsizerFigures *figures, int64_t allowed);
+
+/* policy/boost.c */
+extern void walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample);
+extern int64_t walsizer_boost_rule(const WalsizerState *state,
+								   const WalsizerSample *sample,
+								   const WalsizerFigures *figures);
+extern int64_t walsizer_boost_over_rule(const WalsizerConfig *config,
+										const WalsizerState *state,
+										const WalsizerSample *sample,
+										const WalsizerFigures *figures);
+
+/* policy/rules.c */
+extern int64_t walsizer_forced_rule(const WalsizerConfig *config,
+									const WalsizerState *state,
+									const WalsizerSample *sample,
+									const WalsizerFigures *figures);
+extern int64_t walsizer_predict_rule(const WalsizerConfig *config,
+									 const WalsizerSample *sample,
+									 const WalsizerFigures *figures);
+extern int64_t walsizer_standby_rule(const WalsizerConfig *config,
+									 const WalsizerState *state,
+									 const WalsizerSample *sample,
+									 const WalsizerFigures *figures, bool cycle);
+extern int64_t walsizer_pace_rule(const WalsizerState *state,
+								  const WalsizerFigures *figures);
+extern int64_t walsizer_lower_rule(const WalsizerConfig *config,
+								   WalsizerState *state, const WalsizerSample *sample,
+								   const WalsizerFigures *figures, bool cycle);
+extern void walsizer_judge(const WalsizerConfig *config, WalsizerState *state,
+						   const WalsizerSample *sample, WalsizerFigures *figures);
+
+#endif							/* WALSIZER_INTERNAL_H */

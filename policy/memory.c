@@ -1,0 +1,445 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy/memory.c
+ *	  The text of the state file: writing it, and reading it with suspicion.
+ *
+ *		walsizer 1
+ *		system <system identifier>
+ *		value <original> <by ALTER SYSTEM> <own> <configured> <returning>
+ *		files <start of the server> <reloaded> <configured> <valid>
+ *		boost <size> <until> <size to return to>
+ *		replay <bytes> <milliseconds>
+ *		numbered <number of the last event that ever was>
+ *		peak <hour> <demand> <timeout>						(any number)
+ *		event <number> <at> ... <followed> <message>		(any number)
+ *		end <number of the lines above> <checksum of them>
+ *
+ * Every line is checked before anything is believed, and a file without its
+ * last line was cut short.  Nobody edits this file, so whatever is not
+ * exactly as written is damage.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "policy/memory.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where the reader is. */
+typedef struct Reader
+{
+	const char *next;			/* unread text */
+	const char *end;
+	int			line;			/* of the line in buf, from 1 */
+	char		buf[WALSIZER_LINE_SIZE];
+	char	   *field;			/* unread part of buf */
+} Reader;
+
+/* FNV-1a: damage is to be noticed, not forgery. */
+static uint64_t
+checksum(const char *text, size_t length)
+{
+	uint64_t	sum = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < length; i++)
+	{
+		sum ^= (unsigned char) text[i];
+		sum *= UINT64_C(0x100000001b3);
+	}
+	return sum;
+}
+
+/* Take the next line, without its newline.  False at the end or if too long. */
+static bool
+next_line(Reader *reader)
+{
+	size_t		left = (size_t) (reader->end - reader->next);
+	const char *newline = left > 0 ? memchr(reader->next, '\n', left) : NULL;
+	size_t		length;
+
+	if (newline == NULL)
+		return false;
+	length = (size_t) (newline - reader->next);
+	if (length >= sizeof(reader->buf) || memchr(reader->next, '\0', length) != NULL)
+		return false;
+	memcpy(reader->buf, reader->next, length);
+	reader->buf[length] = '\0';
+	reader->next = newline + 1;
+	reader->line++;
+	reader->field = reader->buf;
+	return true;
+}
+
+/* Does the line begin with this word?  Go past it if it does. */
+static bool
+take_word(Reader *reader, const char *word)
+{
+	size_t		length = strlen(word);
+
+	if (strncmp(reader->field, word, length) != 0 || reader->field[length] != ' ')
+		return false;
+	reader->field += length + 1;
+	return true;
+}
+
+/* Take one number and the single space after it, if the line continues. */
+static bool
+take_number(Reader *reader, int64_t least, int64_t most, int64_t *number)
+{
+	char	   *end;
+	long long	value;
+
+	if (reader->field[0] != '-' && (reader->field[0] < '0' || reader->field[0] > '9'))
+		return false;
+	value = strtoll(reader->field, &end, 10);
+	if (end == reader->field || value < least || value > most)
+		return false;
+	if (*end == ' ')
+		end++;
+	else if (*end != '\0')
+		return false;
+	reader->field = end;
+	*number = value;
+	return true;
+}
+
+static bool
+take_flag(Reader *reader, bool *flag)
+{
+	int64_t		number;
+
+	if (!take_number(reader, 0, 1, &number))
+		return false;
+	*flag = number == 1;
+	return true;
+}
+
+static bool
+take_unsigned(Reader *reader, int base, uint64_t *number)
+{
+	char	   *end;
+
+	if (reader->field[0] == '-' || reader->field[0] == ' ' || reader->field[0] == '\0')
+		return false;
+	*number = strtoull(reader->field, &end, base);
+	reader->field = end;
+	return *end == '\0';
+}
+
+static bool
+read_value(Reader *reader, WalsizerMemory *memory)
+{
+	return take_number(reader, 0, INT32_MAX, &memory->owner.original_mb) &&
+		take_flag(reader, &memory->owner.original_by_alter_system) &&
+		take_number(reader, 0, INT32_MAX, &memory->owner.own_mb) &&
+		take_number(reader, -1, INT32_MAX, &memory->owner.configured_mb) &&
+		take_number(reader, 0, INT32_MAX, &memory->owner.returning_mb) &&
+		*reader->field == '\0';
+}
+
+static bool
+read_files(Reader *reader, WalsizerMemory *memory)
+{
+	return take_number(reader, INT64_MIN, INT64_MAX, &memory->server_started) &&
+		take_number(reader, INT64_MIN, INT64_MAX, &memory->files_reloaded) &&
+		take_number(reader, 0, INT32_MAX, &memory->files_configured_mb) &&
+		take_flag(reader, &memory->files_valid) &&
+		*reader->field == '\0';
+}
+
+static bool
+read_boost(Reader *reader, WalsizerMemory *memory)
+{
+	return take_number(reader, 0, INT32_MAX, &memory->boost_mb) &&
+		take_number(reader, INT64_MIN, INT64_MAX, &memory->boost_until) &&
+		take_number(reader, 0, INT32_MAX, &memory->boost_return_mb) &&
+		*reader->field == '\0';
+}
+
+static bool
+read_replay(Reader *reader, WalsizerMemory *memory)
+{
+	return take_number(reader, 0, INT64_C(1) << 60, &memory->replay_bytes) &&
+		take_number(reader, 0, INT64_C(1) << 40, &memory->replay_ms) &&
+		*reader->field == '\0';
+}
+
+static bool
+read_numbered(Reader *reader, WalsizerMemory *memory)
+{
+	return take_number(reader, 0, INT64_MAX - 1, &memory->last_event) && *reader->field == '\0';
+}
+
+static bool
+read_peak(Reader *reader, WalsizerMemory *memory)
+{
+	WalsizerPeak peak;
+
+	if (!take_number(reader, 1, INT32_MAX, &peak.hour) ||
+		!take_number(reader, 1, INT64_C(1) << 60, &peak.demand) ||
+		!take_number(reader, 1, INT64_C(1) << 40, &peak.timeout_ms) ||
+		*reader->field != '\0')
+		return false;
+	memory->peaks[peak.hour % WALSIZER_PEAK_SLOTS] = peak;
+	return true;
+}
+
+/* The enumerations of an event. */
+static bool
+read_kind(Reader *reader, WalsizerEvent *event)
+{
+	int64_t		action;
+	int64_t		reason;
+	int64_t		bound;
+	int64_t		outcome;
+
+	if (!take_number(reader, 0, WALSIZER_REVERT, &action) ||
+		!take_number(reader, 0, WALSIZER_LAST_REASON, &reason) ||
+		!take_number(reader, 0, WALSIZER_LIMIT_RECOVERY, &bound) ||
+		!take_number(reader, 0, WALSIZER_LAST_OUTCOME, &outcome))
+		return false;
+	event->action = (WalsizerAction) action;
+	event->reason = (WalsizerReason) reason;
+	event->limited_by = (WalsizerLimit) bound;
+	event->outcome = (WalsizerOutcome) outcome;
+	return true;
+}
+
+static bool
+read_event(Reader *reader, WalsizerMemory *memory)
+{
+	WalsizerEvent event;
+	int64_t		millionths;
+
+	memset(&event, 0, sizeof(event));
+	if (memory->num_events >= WALSIZER_HISTORY_SLOTS ||
+		!take_number(reader, 1, memory->last_event, &event.number) ||
+		!take_number(reader, INT64_MIN, INT64_MAX, &event.at) ||
+		!read_kind(reader, &event) ||
+		!take_number(reader, 0, INT32_MAX, &event.old_mb) ||
+		!take_number(reader, 0, INT32_MAX, &event.wanted_mb) ||
+		!take_number(reader, 0, INT32_MAX, &event.new_mb) ||
+		!take_number(reader, 0, INT64_MAX, &event.demand) ||
+		!take_number(reader, 0, INT64_MAX, &event.rate) ||
+		!take_number(reader, 0, INT64_MAX, &event.forced) ||
+		!take_number(reader, 0, INT64_MAX, &event.requested) ||
+		!take_number(reader, 0, INT64_MAX, &event.timed) ||
+		!take_number(reader, 0, INT64_C(1) << 40, &event.timeout_ms) ||
+		!take_number(reader, 0, 1000000, &millionths) ||
+		!take_flag(reader, &event.standby) ||
+		!take_number(reader, -1, INT64_MAX, &event.forced_after) ||
+		strlen(reader->field) >= sizeof(event.message))
+		return false;
+	if (memory->num_events > 0 &&
+		memory->events[memory->num_events - 1].number >= event.number)
+		return false;
+
+	event.completion_target = (double) millionths / 1e6;
+	memcpy(event.message, reader->field, strlen(reader->field));
+	memory->events[memory->num_events++] = event;
+	return true;
+}
+
+/* The last line vouches for all before it. */
+static bool
+read_end(Reader *reader, const char *text, size_t length)
+{
+	int64_t		lines;
+	uint64_t	sum;
+
+	return take_number(reader, 0, WALSIZER_MEMORY_LINES, &lines) &&
+		lines == reader->line - 1 &&
+		take_unsigned(reader, 16, &sum) &&
+		sum == checksum(text, length) &&
+		reader->next == reader->end;
+}
+
+static bool
+fail(WalsizerMemoryError *error, const Reader *reader, const char *what)
+{
+	error->line = reader->line;
+	error->what = what;
+	return false;
+}
+
+/* The lines that every file begins with. */
+static bool
+read_heading(Reader *reader, WalsizerMemory *memory, WalsizerMemoryError *error)
+{
+	int64_t		version;
+
+	if (!next_line(reader) || !take_word(reader, "walsizer") ||
+		!take_number(reader, 1, INT32_MAX, &version) || *reader->field != '\0')
+		return fail(error, reader, "not a walsizer state file");
+	if (version != WALSIZER_MEMORY_VERSION)
+		return fail(error, reader, "written by another version of walsizer");
+	if (!next_line(reader) || !take_word(reader, "system") ||
+		!take_unsigned(reader, 10, &memory->system_identifier))
+		return fail(error, reader, "no system identifier");
+	if (!next_line(reader) || !take_word(reader, "value") || !read_value(reader, memory))
+		return fail(error, reader, "no valid line of values");
+	if (!next_line(reader) || !take_word(reader, "files") || !read_files(reader, memory))
+		return fail(error, reader, "no valid line on files");
+	if (!next_line(reader) || !take_word(reader, "boost") || !read_boost(reader, memory))
+		return fail(error, reader, "no valid line on planned loads");
+	if (!next_line(reader) || !take_word(reader, "replay") || !read_replay(reader, memory))
+		return fail(error, reader, "no valid line on crash recovery");
+	if (!next_line(reader) || !take_word(reader, "numbered") || !read_numbered(reader, memory))
+		return fail(error, reader, "no valid line on numbers");
+	return true;
+}
+
+/*
+ * Read the whole text of a state file into memory.  Returns false, with the
+ * line and the reason in *error, if anything in it is not as it was written;
+ * *memory is then not to be used.
+ */
+bool
+walsizer_memory_parse(const char *text, size_t length, WalsizerMemory *memory,
+					  WalsizerMemoryError *error)
+{
+	Reader		reader = {0};
+
+	memset(memory, 0, sizeof(*memory));
+	reader.next = text;
+	reader.end = text + length;
+	if (!read_heading(&reader, memory, error))
+		return false;
+
+	for (;;)
+	{
+		size_t		so_far = (size_t) (reader.next - text);
+
+		if (!next_line(&reader))
+			return fail(error, &reader, "cut short");
+		if (take_word(&reader, "end"))
+			return read_end(&reader, text, so_far) ||
+				fail(error, &reader, "wrong number of lines or checksum");
+		if (!(take_word(&reader, "peak") && read_peak(&reader, memory)) &&
+			!(take_word(&reader, "event") && read_event(&reader, memory)))
+			return fail(error, &reader, "not a valid line");
+	}
+}
+
+/* The text so far; full when something did not fit. */
+typedef struct Writer
+{
+	char	   *text;
+	size_t		size;
+	size_t		length;
+	bool		full;
+} Writer;
+
+static void __attribute__((format(printf, 2, 3)))
+append(Writer *writer, const char *format,...)
+{
+	size_t		left = writer->size - writer->length;
+	va_list		args;
+	int			added;
+
+	va_start(args, format);
+	added = vsnprintf(writer->text + writer->length, left, format, args);
+	va_end(args);
+	if (added < 0 || (size_t) added >= left)
+		writer->full = true;
+	else
+		writer->length += (size_t) added;
+}
+
+static void
+append_event(Writer *writer, const WalsizerEvent *event)
+{
+	append(writer, "event %" PRId64 " %" PRId64 " %d %d %d %d %" PRId64 " %" PRId64 " %" PRId64,
+		   event->number, event->at, (int) event->action, (int) event->reason,
+		   (int) event->limited_by, (int) event->outcome, event->old_mb, event->wanted_mb,
+		   event->new_mb);
+	append(writer, " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %d %d %" PRId64 " ",
+		   event->demand, event->rate, event->forced, event->requested, event->timed,
+		   event->timeout_ms, (int) (event->completion_target * 1e6 + 0.5), event->standby,
+		   event->forced_after);
+
+	/* The server's messages may have several lines; ours is one. */
+	for (const char *c = event->message; *c != '\0'; c++)
+		append(writer, "%c", (unsigned char) *c < ' ' ? ' ' : *c);
+	append(writer, "\n");
+}
+
+/*
+ * Write memory as text.  Returns the length, or 0 if size is too small, which
+ * WALSIZER_MEMORY_LINES * WALSIZER_LINE_SIZE never is.
+ */
+size_t
+walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
+{
+	const WalsizerOwner *owner = &memory->owner;
+	Writer		writer = {text, size, 0, false};
+	int			lines = 7 + memory->num_events;
+
+	append(&writer, "walsizer %d\nsystem %" PRIu64 "\n",
+		   WALSIZER_MEMORY_VERSION, memory->system_identifier);
+	append(&writer, "value %" PRId64 " %d %" PRId64 " %" PRId64 " %" PRId64 "\n",
+		   owner->original_mb, owner->original_by_alter_system, owner->own_mb,
+		   owner->configured_mb, owner->returning_mb);
+	append(&writer, "files %" PRId64 " %" PRId64 " %" PRId64 " %d\n",
+		   memory->server_started, memory->files_reloaded, memory->files_configured_mb,
+		   memory->files_valid);
+	append(&writer, "boost %" PRId64 " %" PRId64 " %" PRId64 "\n",
+		   memory->boost_mb, memory->boost_until, memory->boost_return_mb);
+	append(&writer, "replay %" PRId64 " %" PRId64 "\n", memory->replay_bytes, memory->replay_ms);
+	append(&writer, "numbered %" PRId64 "\n", memory->last_event);
+	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
+	{
+		const WalsizerPeak *peak = &memory->peaks[i];
+
+		if (peak->hour <= 0)
+			continue;
+		append(&writer, "peak %" PRId64 " %" PRId64 " %" PRId64 "\n",
+			   peak->hour, peak->demand, peak->timeout_ms);
+		lines++;
+	}
+	for (int i = 0; i < memory->num_events; i++)
+		append_event(&writer, &memory->events[i]);
+	append(&writer, "end %d %" PRIx64 "\n", lines, checksum(text, writer.length));
+	return writer.full ? 0 : writer.length;
+}
+
+/*-------------------------------------------------------------------------
+ * The note
+ *-------------------------------------------------------------------------
+ */
+
+/* Write it, into WALSIZER_NOTE_SIZE bytes. */
+void
+walsizer_note_format(const WalsizerNote *note, char *text)
+{
+	snprintf(text, WALSIZER_NOTE_SIZE, "%" PRId64 "MB instead of %" PRId64 "MB%s",
+			 note->written_mb, note->original_mb,
+			 note->original_by_alter_system ? " by ALTER SYSTEM" : "");
+}
+
+/* Read it.  A text that we would not have written is none. */
+WalsizerNote
+walsizer_note_parse(const char *text)
+{
+	WalsizerNote note = {0};
+	const WalsizerNote none = {0};
+	char		again[WALSIZER_NOTE_SIZE];
+
+	if (sscanf(text, "%10" SCNd64 "MB instead of %10" SCNd64, &note.written_mb, &note.original_mb) != 2 ||
+		note.written_mb <= 0 || note.written_mb > INT32_MAX ||
+		note.original_mb <= 0 || note.original_mb > INT32_MAX)
+		return none;
+	for (int i = 0; i < 2; i++)
+	{
+		note.original_by_alter_system = i == 1;
+		walsizer_note_format(&note, again);
+		if (strcmp(text, again) == 0)
+			return note;
+	}
+	return none;
+}

@@ -1,0 +1,94 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy/memory.h
+ *	  What walsizer keeps over restarts, and its form as text.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef WALSIZER_MEMORY_H
+#define WALSIZER_MEMORY_H
+
+#include "policy/policy.h"
+
+#define WALSIZER_MEMORY_VERSION		1
+
+/* How many adjustments are remembered. */
+#define WALSIZER_HISTORY_SLOTS		1024
+
+/* Longest message kept of an adjustment, with its terminating zero. */
+#define WALSIZER_MESSAGE_SIZE		256
+
+/* No line of the file is longer, with its newline. */
+#define WALSIZER_LINE_SIZE			1024
+
+/* Most lines that a file can have: heading, peaks, events, end. */
+#define WALSIZER_MEMORY_LINES		(8 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
+
+/* One adjustment; the figures are those of the decision. */
+typedef struct WalsizerEvent
+{
+	int64_t		number;			/* counts up from 1 */
+	int64_t		at;				/* a TimestampTz */
+	WalsizerAction action;
+	WalsizerReason reason;
+	WalsizerLimit limited_by;
+	WalsizerOutcome outcome;
+	int64_t		old_mb;
+	int64_t		wanted_mb;
+	int64_t		new_mb;
+	int64_t		demand;
+	int64_t		rate;
+	int64_t		forced;			/* in the window before, like the next two */
+	int64_t		requested;
+	int64_t		timed;
+	int64_t		timeout_ms;
+	double		completion_target;
+	bool		standby;
+	int64_t		forced_after;	/* in the first timeout after; -1: not over yet */
+	char		message[WALSIZER_MESSAGE_SIZE];
+} WalsizerEvent;
+
+typedef struct WalsizerMemory
+{
+	uint64_t	system_identifier;
+	WalsizerOwner owner;
+
+	/* what the files said as of that reload; see WalsizerShared */
+	int64_t		server_started; /* a TimestampTz, like the next */
+	int64_t		files_reloaded;
+	int64_t		files_configured_mb;
+	bool		files_valid;
+
+	int64_t		boost_mb;		/* 0: no planned load */
+	int64_t		boost_until;	/* a TimestampTz */
+	int64_t		boost_return_mb;
+	int64_t		replay_bytes;	/* WAL of the last crash recovery ... */
+	int64_t		replay_ms;		/* ... and its time; 0: there was none */
+	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];	/* hour 0: unused */
+	int64_t		last_event;		/* number of the newest that ever was */
+	int			num_events;
+	WalsizerEvent events[WALSIZER_HISTORY_SLOTS];	/* oldest first */
+} WalsizerMemory;
+
+/* Why a file was not read. */
+typedef struct WalsizerMemoryError
+{
+	int			line;			/* counts from 1 */
+	const char *what;			/* static */
+} WalsizerMemoryError;
+
+extern bool walsizer_memory_parse(const char *text, size_t length,
+								  WalsizerMemory *memory,
+								  WalsizerMemoryError *error);
+extern size_t walsizer_memory_format(const WalsizerMemory *memory,
+									 char *text, size_t size);
+
+/* The note beside a value of ours, as text; see WalsizerNote. */
+#define WALSIZER_NOTE_SIZE			96
+
+extern void walsizer_note_format(const WalsizerNote *note, char *text);
+extern WalsizerNote walsizer_note_parse(const char *text);
+
+#endif							/* WALSIZER_MEMORY_H */

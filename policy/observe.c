@@ -1,0 +1,417 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy/observe.c
+ *	  The physics behind the decision: the server's arithmetic, and what a
+ *	  sequence of samples says about demand, rate, timer and checkpoints.
+ *
+ * Nothing here decides.  walsizer_observe() turns one sample into figures and
+ * keeps what later samples need; the rules that use them are in
+ * policy/step.c, the window and the memory of peaks in policy/demand.c.
+ * This file includes no server header.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "policy/internal.h"
+
+/* Times and counters beyond this are nonsense, and could overflow sums. */
+#define MOST_COUNT			(INT64_C(1) << 61)
+
+/* The server's timer counts whole seconds on both of its ends. */
+#define TIMER_SLACK			2000	/* ms */
+
+/*
+ * After so many whole intervals in which nothing acted upon an old trigger_point,
+ * nothing does any more.
+ */
+#define STALE_INTERVALS		3
+
+#define HOUR_MS				(INT64_C(3600) * 1000)
+
+/* What a checkpoint itself and an idle server log is less than this. */
+#define NOTHING_WRITTEN		65536	/* bytes */
+
+/*-------------------------------------------------------------------------
+ * Is the input usable?
+ *-------------------------------------------------------------------------
+ */
+
+static bool
+settings_valid(const WalsizerSettings *settings)
+{
+	int64_t		size = settings->segment_bytes;
+
+	return size >= WALSIZER_MB && size <= 1024 * WALSIZER_MB &&
+		(size & (size - 1)) == 0 &&
+		settings->max_wal_size_mb > 0 && settings->max_wal_size_mb <= WALSIZER_MOST_MB &&
+		settings->completion_target >= 0.0 && settings->completion_target <= 1.0 &&
+		settings->timeout_ms > 0 && settings->timeout_ms <= WALSIZER_MOST_MB * 1000;
+}
+
+/*
+ * Does the sample continue what the state has seen?  Not if time or WAL ran
+ * backwards (a restored clone, a broken clock): windows across such a step
+ * mean nothing.
+ */
+static bool
+sample_continues(const WalsizerState *state, const WalsizerSample *sample)
+{
+	return state->primed &&
+		sample->now >= state->last.ms &&
+		sample->write_lsn >= state->last.lsn &&
+		sample->redo_lsn >= state->last.redo &&
+		sample->standby == state->last.standby &&
+		sample->settings.segment_bytes == state->last.settings.segment_bytes;
+}
+
+/*-------------------------------------------------------------------------
+ * Checkpoints: counters, causes, timer
+ *-------------------------------------------------------------------------
+ */
+
+/* How far a counter went; after a reset, or backwards, it began anew at 0. */
+static int64_t
+counter_progress(int64_t before, int64_t now, bool reset)
+{
+	return reset || now < before ? now : now - before;
+}
+
+/*
+ * The clock on the wall was set: hours that have passed without us seeing them,
+ * or more than the lookback of hours to come, may take all peaks out of it.
+ * Nothing is taken back for that before there was time to learn anew, or to
+ * correct the clock.
+ */
+static void
+observe_clock(WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		elapsed = sample->now - state->last.ms;
+	int64_t		jumped = sample->hour - state->last.hour;
+
+	if (jumped < 0 || jumped > elapsed / HOUR_MS + 1)
+		state->pacing.keep_until = sample->now + WALSIZER_KEEP_RAISE;
+}
+
+/*
+ * The smallest trigger point that some process may have acted upon.  A statement
+ * keeps the max_wal_size with which it began, so after a raise the smaller
+ * trigger point lives on in it (server: PostgresMain rereads the configuration
+ * between commands only).  A lowering has no such effect to explain.
+ */
+static void
+observe_settings(WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		before = walsizer_trigger_point(state->last.settings.max_wal_size_mb,
+										   &state->last.settings);
+	int64_t		now = walsizer_trigger_point(sample->settings.max_wal_size_mb, &sample->settings);
+
+	/* What was measured with the old timeout is kept apart. */
+	if (sample->settings.timeout_ms != state->last.settings.timeout_ms && state->window.number > 0)
+		walsizer_add_mark(state, state->last.ms, state->window.lsn, state->last.hour);
+
+	if (now > before)
+	{
+		state->checkpoints.old_trigger_point = state->checkpoints.old_trigger_point > 0 ?
+			walsizer_min(state->checkpoints.old_trigger_point, before) : before;
+		state->checkpoints.quiet_intervals = 0;
+	}
+	else if (state->checkpoints.old_trigger_point >= now)
+		state->checkpoints.old_trigger_point = 0;
+}
+
+/*
+ * What started the checkpoint that moved the redo pointer?  Forced by WAL if,
+ * counted from the segment of the old redo pointer, the trigger point was used up:
+ * that is the server's own test (XLogCheckpointNeeded in xlog.c), and it is
+ * made before the redo pointer moves.  Where the trigger point has just changed,
+ * the smaller one counts.
+ */
+static WalsizerCause
+checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		segment = sample->settings.segment_bytes;
+	int64_t		moved = walsizer_distance(state->last.redo - state->last.redo % (uint64_t) segment,
+										  sample->redo_lsn);
+	int64_t		trigger_point = walsizer_trigger_point(sample->settings.max_wal_size_mb,
+											 &sample->settings);
+	int64_t		before = walsizer_trigger_point(state->last.settings.max_wal_size_mb,
+										   &state->last.settings);
+	int64_t		slack = TIMER_SLACK + sample->now - state->last.ms;
+	bool		due = sample->now - state->checkpoints.timer_start + slack >= sample->settings.timeout_ms;
+
+	if (moved >= walsizer_min(trigger_point, before))
+		return WALSIZER_CAUSE_FORCED;
+	if (due)
+		return WALSIZER_CAUSE_TIMED;
+	if (state->checkpoints.old_trigger_point > 0 && moved >= state->checkpoints.old_trigger_point)
+		return WALSIZER_CAUSE_OLD_VALUE;
+	return WALSIZER_CAUSE_OTHER;
+}
+
+/*
+ * Does a statement still use the old trigger point?  A process tests it only when it
+ * is the one that fills a segment, and others fill most of them, the WAL writer
+ * first.  So one interval that ran to its end proves nothing, but several do.
+ */
+static void
+observe_old_value(WalsizerState *state, const WalsizerSample *sample, WalsizerCause cause)
+{
+	if (cause == WALSIZER_CAUSE_OLD_VALUE)
+		state->checkpoints.quiet_intervals = 0;
+	else if (cause == WALSIZER_CAUSE_TIMED &&
+			 walsizer_distance(state->last.redo, sample->redo_lsn) >= state->checkpoints.old_trigger_point &&
+			 ++state->checkpoints.quiet_intervals >= STALE_INTERVALS)
+		state->checkpoints.old_trigger_point = 0;
+}
+
+/*
+ * When did the redo pointer move?  It moved as the log passed it, so between
+ * the sample before and this one by proportion.
+ */
+static int64_t
+redo_moved(const WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		elapsed = sample->now - state->last.ms;
+	double		wal = (double) walsizer_distance(state->last.lsn, sample->write_lsn);
+	double		before = (double) walsizer_distance(state->last.lsn, sample->redo_lsn);
+
+	if (wal <= 0 || before >= wal)
+		return sample->now;
+	return state->last.ms + walsizer_min(elapsed, (int64_t) ((double) elapsed * (before / wal)));
+}
+
+/*
+ * Follow the redo pointer and the counters.
+ *
+ * Each checkpoint resets the server's timer, and so does a timed one that is
+ * skipped because nothing was written.  That one shows only in its counter,
+ * which also counts those that are not skipped, and late: but then there is WAL
+ * since the redo pointer, or too little for the timer to matter.
+ */
+static void
+observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		requested = counter_progress(state->last.requested, sample->requested,
+											 sample->counters_reset);
+	int64_t		timed = counter_progress(state->last.timed, sample->timed,
+										 sample->counters_reset);
+
+	state->checkpoints.requested = walsizer_min(state->checkpoints.requested + requested, MOST_COUNT);
+	state->checkpoints.timed = walsizer_min(state->checkpoints.timed + timed, MOST_COUNT);
+
+	if (sample->redo_lsn != state->last.redo)
+	{
+		WalsizerCause cause = checkpoint_cause(state, sample);
+
+		state->checkpoints.total[cause]++;
+		state->checkpoints.redo_moved = redo_moved(state, sample);
+		state->checkpoints.timer_start = state->checkpoints.redo_moved;
+
+		/* Intervals that were cut short say nothing about whole ones. */
+		if (cause == WALSIZER_CAUSE_TIMED)
+		{
+			state->pace.last[state->pace.next] = state->pace.running;
+			state->pace.next = (state->pace.next + 1) % WALSIZER_PACE_SLOTS;
+		}
+		state->pace.running = 0;
+
+		observe_old_value(state, sample, cause);
+	}
+	else if (timed > 0 && walsizer_distance(sample->redo_lsn, sample->write_lsn) < NOTHING_WRITTEN)
+		state->checkpoints.timer_start = sample->now;
+}
+
+/*
+ * Time until the timer starts a checkpoint, ms.  Past its time the checkpoint
+ * is about to start; well past it, the server had nothing to write and the
+ * timer went round without us seeing it.  While a checkpoint outlasts the
+ * timeout the next one starts at its end, whenever that is: soon.
+ */
+static int64_t
+until_timed(const WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		timeout = sample->settings.timeout_ms;
+	int64_t		elapsed = sample->now - state->checkpoints.timer_start;
+	int64_t		slack = TIMER_SLACK + sample->now - state->last.ms;
+
+	if (elapsed < timeout)
+		return timeout - elapsed;
+	if (sample->checkpoint_running || elapsed % timeout < slack)
+		return 0;
+	return timeout - elapsed % timeout;
+}
+
+/*
+ * How large a trigger point would let time, not WAL, pace the checkpoint that writes
+ * since the redo pointer moved: the server compares WAL / trigger point with
+ * time / checkpoint_timeout (IsCheckpointOnSchedule in checkpointer.c).  Page
+ * images come right after the redo pointer, so this can be much more than W.
+ * The first tenth is not worth its price.
+ *
+ * The answer is the least of the last intervals: what happens in each of them
+ * is the nature of the load, what happens in one may be chance.
+ */
+static int64_t
+observe_pace(WalsizerState *state, const WalsizerSample *sample)
+{
+	double		timeout = (double) sample->settings.timeout_ms;
+	double		elapsed = (double) (sample->now - state->checkpoints.redo_moved);
+	double		writing = sample->settings.completion_target * timeout;
+	int64_t		pace = WALSIZER_MOST_BYTES;
+
+	if (elapsed > 0 && elapsed >= 0.1 * writing && elapsed <= writing)
+		state->pace.running = walsizer_max(state->pace.running,
+								   walsizer_to_int64((double) walsizer_distance(sample->redo_lsn, sample->write_lsn) *
+													 (timeout / elapsed)));
+	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
+		pace = walsizer_min(pace, state->pace.last[i]);
+	return pace;
+}
+
+/*-------------------------------------------------------------------------
+ * What came of a change
+ *-------------------------------------------------------------------------
+ */
+
+/* This size (MB) has just (ms) been seen in effect for the first time. */
+void
+walsizer_record_change(WalsizerState *state, int64_t now, int64_t in_effect_mb)
+{
+	WalsizerChange *change;
+
+	if (state->changes.number == WALSIZER_CHANGE_SLOTS)
+	{
+		for (int i = 1; i < state->changes.number; i++)
+			state->changes.list[i - 1] = state->changes.list[i];
+		state->changes.number--;
+	}
+	change = &state->changes.list[state->changes.number++];
+	change->ms = now;
+	change->size_mb = in_effect_mb;
+	change->forced = walsizer_forced_total(state);
+}
+
+/* Report the oldest change if a whole timeout has passed since. */
+void
+walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
+				   WalsizerDecision *decision)
+{
+	const WalsizerChange *oldest = &state->changes.list[0];
+
+	if (state->changes.number == 0 || sample->now - oldest->ms < sample->settings.timeout_ms)
+		return;
+	decision->followed = true;
+	decision->followed_mb = oldest->size_mb;
+	decision->followed_forced = walsizer_forced_total(state) - oldest->forced;
+	for (int i = 1; i < state->changes.number; i++)
+		state->changes.list[i - 1] = state->changes.list[i];
+	state->changes.number--;
+}
+
+/*-------------------------------------------------------------------------
+ * One sample
+ *-------------------------------------------------------------------------
+ */
+
+/* Begin anew with this sample; what the state file keeps stays. */
+static void
+prime(WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		age = walsizer_max(0, sample->checkpoint_age) % sample->settings.timeout_ms;
+
+	walsizer_remember_window(state);
+	state->primed = true;
+	state->checkpoints.timer_start = sample->now - walsizer_min(age, sample->now);
+	state->checkpoints.redo_moved = state->checkpoints.timer_start;
+	state->checkpoints.old_trigger_point = 0;
+	state->checkpoints.quiet_intervals = 0;
+	state->pace.running = 0;
+	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
+		state->pace.last[i] = 0;
+	state->changes.number = 0;
+	state->window.step_demand = 0;
+	state->window.first = 0;
+	state->rate.next = 0;
+	state->rate.number = 0;
+	state->cycle.start = sample->now;
+	state->cycle.over = false;
+	state->cycle.demand = state->cycle.forced = 0;
+	state->window.lsn = 0;
+	state->pacing.leave_alone_until = 0;
+	state->boost.planned_until = 0;
+	state->pacing.tried_mb = 0;
+	state->pacing.edit_tried_mb = 0;
+	state->pacing.changed_at = sample->now;
+	state->pacing.raise_not_before = 0;
+	state->pacing.keep_until = sample->now + WALSIZER_KEEP_RAISE;
+	state->pacing.lower_due = false;
+
+	/* The interval under way began with a known position at a known time. */
+	if (!sample->standby &&
+		state->checkpoints.timer_start < sample->now && sample->redo_lsn <= sample->write_lsn &&
+		sample->checkpoint_age < sample->settings.timeout_ms)
+		walsizer_add_mark(state, state->checkpoints.timer_start, sample->redo_lsn, sample->hour);
+}
+
+/* Is the sample one that arithmetic can be done with? */
+bool
+walsizer_sample_valid(const WalsizerSample *sample)
+{
+	return settings_valid(&sample->settings) &&
+		sample->now >= 0 && sample->now < MOST_COUNT &&
+		sample->hour >= 0 && sample->hour < MOST_COUNT &&
+		sample->requested >= 0 && sample->requested < MOST_COUNT &&
+		sample->timed >= 0 && sample->timed < MOST_COUNT;
+}
+
+/*
+ * Take in one valid sample: bring the state up to date and fill the figures
+ * that describe the server (not those that depend on walsizer's settings).
+ */
+void
+walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
+				 WalsizerFigures *figures)
+{
+	const WalsizerSettings *settings = &sample->settings;
+	uint64_t	redo_segment = sample->redo_lsn -
+		sample->redo_lsn % (uint64_t) settings->segment_bytes;
+
+	if (!sample_continues(state, sample))
+		prime(state, sample);
+	else
+	{
+		observe_clock(state, sample);
+		observe_settings(state, sample);
+		observe_checkpoints(state, sample);
+	}
+
+	if (sample->standby)
+		walsizer_observe_primary(state, sample);
+
+	figures->in_effect_mb = settings->max_wal_size_mb;
+	figures->trigger_point = walsizer_trigger_point(settings->max_wal_size_mb, settings);
+	figures->used = walsizer_distance(redo_segment, sample->write_lsn);
+	figures->rate = walsizer_observe_rate(state, sample);
+	figures->until_timed_ms = until_timed(state, sample);
+	figures->pace = observe_pace(state, sample);
+	figures->projected = walsizer_min(WALSIZER_MOST_BYTES, figures->used +
+									  walsizer_to_int64((double) figures->rate *
+														((double) figures->until_timed_ms / 1000.0)));
+	figures->until_forced_ms = -1;
+	if (figures->rate > 0)
+		figures->until_forced_ms =
+			walsizer_to_int64((double) walsizer_max(0, figures->trigger_point - figures->used) *
+							  1000.0 / (double) figures->rate);
+
+	state->last.ms = sample->now;
+	state->last.hour = sample->hour;
+	state->last.lsn = sample->write_lsn;
+	state->last.redo = sample->redo_lsn;
+	state->last.requested = sample->requested;
+	state->last.timed = sample->timed;
+	state->last.standby = sample->standby;
+	state->last.settings = *settings;
+
+	walsizer_observe_window(state, sample, figures);
+}

@@ -1,0 +1,217 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy/rules.c
+ *	  The rules: what size each of them asks for, before the limits.
+ *
+ * Which of them applies, and how far the limits let it go, is up to
+ * policy/step.c.  Part of the policy: this file includes no server header.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "policy/internal.h"
+
+/* A prediction is acted upon when it is near, or this much of the trigger point used. */
+#define NEAR_CAPACITY		0.85
+
+/* A load that exceeds what was learned by no more than this is a known one. */
+#define KNOWN_LOAD			1.05
+
+/*
+ * Where page images would make WAL pace the checkpoints, a size may go up to
+ * this many times what the demand alone needs.
+ */
+#define PACED_AT_MOST		1.5
+
+/*
+ * It gets this much more than was measured, lest it creeps up step by step,
+ * and must be worth a change.
+ */
+#define PACED_MARGIN		1.1
+#define PACED_WORTH			1.06
+
+/* Lowering must be worth it: the new size is at most this part of the old. */
+#define LOWER_BELOW			0.8
+
+/*
+ * Checkpoints were forced, and W says that this was no accident.
+ *
+ * Those forced by a statement that still runs with a smaller value count as
+ * well: whether a raise helps is up to W alone, which says what the next
+ * statement will need.
+ *
+ * Each checkpoint has pages logged as a whole once more, so a W with several
+ * of them is more than the same load will write when none is forced (seen:
+ * 1.3 to 1.6 times).  That is headroom enough.
+ *
+ * A burst that continues over the end of a cycle may be too small at the end of both
+ * of them; then the largest W of the cycle counts.
+ */
+int64_t
+walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
+					 const WalsizerSample *sample, const WalsizerFigures *figures)
+{
+	int64_t		demand = figures->demand;
+	int64_t		forced = figures->forced;
+
+	if (walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
+	{
+		demand = state->cycle.demand;
+		forced = state->cycle.forced;
+	}
+	if (forced < config->threshold ||
+		walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
+		return 0;
+	if (forced > 1)
+		return walsizer_size_for(demand, &sample->settings);
+	return walsizer_roomy_size(config, &sample->settings, demand);
+}
+
+/*
+ * A checkpoint is about to be forced.
+ *
+ * "About to": the later one acts, the better the guess, so act only within a
+ * lead of some ticks or when most of the trigger point is used.  A load that was
+ * seen before is not taken for more than it was.  And since a guess may be
+ * wrong, one step goes to at most twice the value in effect, unless the W
+ * already measured asks for more or that would only last for another lead.
+ */
+int64_t
+walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
+					  const WalsizerFigures *figures)
+{
+	const WalsizerSettings *settings = &sample->settings;
+	int64_t		lead = walsizer_lead(config);
+	int64_t		projected = figures->projected;
+	int64_t		known;
+	int64_t		soon;
+	int64_t		most;
+
+	/*
+	 * Without any load what was written stays written, and no raise is
+	 * urgent.
+	 */
+	if (!config->predict || projected < figures->trigger_point || figures->rate == 0)
+		return 0;
+	if ((figures->until_forced_ms < 0 || figures->until_forced_ms > lead) &&
+		(double) figures->used < NEAR_CAPACITY * (double) figures->trigger_point)
+		return 0;
+
+	known = walsizer_to_int64((double) figures->learned * KNOWN_LOAD);
+	if (figures->demand <= known)
+		projected = walsizer_min(projected, known);
+	if (walsizer_size_for(projected, settings) <= figures->in_effect_mb)
+		return 0;
+
+	soon = walsizer_min(WALSIZER_MOST_BYTES, figures->used +
+						walsizer_to_int64((double) figures->rate * (double) lead / 1000.0));
+	most = walsizer_max(walsizer_whole_segments(2 * figures->in_effect_mb, settings),
+						walsizer_roomy_size(config, settings, figures->demand));
+	most = walsizer_max(most, walsizer_roomy_size(config, settings, soon));
+	return walsizer_min(walsizer_roomy_size(config, settings, projected), most);
+}
+
+/*
+ * A standby is to be as large as the primary must be, for the day on which it
+ * becomes one.  Its own restartpoints are no guide: those that WAL forces come
+ * from replaying quickly or find no checkpoint to use.  Nothing is urgent: what the
+ * primary writes in the window is looked at once in a cycle, not followed up.
+ */
+int64_t
+walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
+					  const WalsizerSample *sample, const WalsizerFigures *figures, bool cycle)
+{
+	int64_t		demand = cycle ? walsizer_max(state->cycle.demand, state->primary.demand) :
+		state->primary.demand;
+
+	if (walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
+		return 0;
+	return walsizer_roomy_size(config, &sample->settings, demand);
+}
+
+/*
+ * The largest size that smooth checkpoints may cost, given the WAL of the
+ * largest window.
+ */
+static int64_t
+most_for_pace(const WalsizerSettings *settings, int64_t wal_bytes)
+{
+	double		most = PACED_AT_MOST * (double) walsizer_size_for(wal_bytes, settings);
+
+	return walsizer_whole_segments(walsizer_min((int64_t) most, WALSIZER_MOST_MB), settings);
+}
+
+/*
+ * No checkpoint is forced any more, but page images make WAL hurry the timed
+ * ones.  Only where the value is our own already: nobody asked us to change
+ * one that was never too small.  And only within the bounds: this is not what
+ * to warn of.
+ */
+int64_t
+walsizer_pace_rule(const WalsizerState *state, const WalsizerFigures *figures)
+{
+	if (!walsizer_is_own_raise(state, figures->in_effect_mb) || figures->pace <= figures->trigger_point ||
+		(double) figures->wanted_mb < PACED_WORTH * (double) figures->in_effect_mb ||
+		!walsizer_worth_raising(figures, figures->wanted_mb))
+		return 0;
+	return figures->wanted_mb;
+}
+
+/* The largest W that is known: now, in the window, and remembered. */
+static int64_t
+all_demand(const WalsizerState *state, const WalsizerFigures *figures)
+{
+	return walsizer_max(walsizer_max(figures->demand, figures->learned),
+						walsizer_recent_peak(state));
+}
+
+/*
+ * The largest demand of the whole lookback needs much less than our own raise
+ * provides: less even than we would give it for smooth checkpoints, or what
+ * was raised for them by day would be lowered every night.
+ *
+ * Two whole windows must have passed since the last change; and an hour since
+ * the last raise, lest a load that comes and goes within minutes and was
+ * overrated at first has its size taken away between two of its bursts.
+ *
+ * The end of a cycle makes the lowering due; it comes with the first sample then
+ * that has room for it.  Cycle and checkpoint timer have the same period and keep
+ * their phase: at the end of a cycle there may never be room.
+ */
+int64_t
+walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
+					const WalsizerSample *sample, const WalsizerFigures *figures, bool cycle)
+{
+	int64_t		size = walsizer_max(walsizer_max(figures->wanted_mb, state->boost.size_mb),
+									walsizer_least_size(state, &sample->settings, config->min_mb));
+
+	if (!walsizer_is_own_raise(state, figures->in_effect_mb) ||
+		sample->now - state->pacing.changed_at < 2 * sample->settings.timeout_ms ||
+		sample->now < state->pacing.keep_until ||
+		(double) size > LOWER_BELOW * (double) figures->in_effect_mb ||
+		most_for_pace(&sample->settings, all_demand(state, figures)) >= figures->in_effect_mb)
+	{
+		state->pacing.lower_due = false;
+		return 0;
+	}
+	state->pacing.lower_due = state->pacing.lower_due || cycle;
+	return state->pacing.lower_due && walsizer_can_lower_to(figures, size, &sample->settings) ? size : 0;
+}
+
+/* Fill the figures that depend on walsizer's settings. */
+void
+walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *sample,
+			   WalsizerFigures *figures)
+{
+	const WalsizerSettings *settings = &sample->settings;
+	int64_t		demand;
+	int64_t		paced = walsizer_to_int64((double) figures->pace * PACED_MARGIN);
+
+	figures->learned = walsizer_learned_now(state, sample, config->lookback_hours);
+	demand = all_demand(state, figures);
+	figures->wanted_mb = walsizer_max(walsizer_roomy_size(config, settings, demand),
+								   walsizer_min(walsizer_size_for(paced, settings),
+												most_for_pace(settings, demand)));
+	walsizer_find_limit(config, state, sample, figures);
+}

@@ -1,0 +1,324 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy/step.c
+ *	  The decision: what max_wal_size should be, and why.
+ *
+ * One call of walsizer_step() takes one observation of the server and answers
+ * what to do.  The argument, in short:
+ *
+ * A checkpoint is forced when WAL fills CheckPointSegments segments counted
+ * from the one that holds the redo pointer, so the value that max_wal_size
+ * must have follows from one number: W, the WAL written in checkpoint_timeout.
+ * W is measured as a distance of LSNs, nothing else.  The server's counter of
+ * requested checkpoints also counts CHECKPOINT, backups and DDL, lags behind
+ * and can be reset; it is reported, but no size is derived from it.
+ *
+ * Too small a value shows itself in two ways: a checkpoint was forced (too
+ * late, but certain), or the WAL since the redo pointer will reach the
+ * trigger point before the timer fires (in time, but a guess).  The guess is acted
+ * upon late in the interval, where it is good.  Too large a value shows itself
+ * only in the largest W of the whole lookback, never in the absence of forced
+ * checkpoints: that is what enough looks like.
+ *
+ * This file includes no server header and calls nothing but policy/rules.c,
+ * policy/observe.c, policy/demand.c, policy/owner.c and policy/limits.c.  See
+ * policy/policy.h for the units.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "policy/internal.h"
+
+/* A lowering to save the disk that failed is tried again after this time. */
+#define SAFETY_RETRY		10000	/* ms */
+
+/* Has a timeout passed since the last cycle?  Late wakes shift nothing. */
+static bool
+cycle_ends(WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		elapsed = sample->now - state->cycle.start;
+
+	if (elapsed < sample->settings.timeout_ms)
+		return false;
+	state->cycle.start = sample->now - elapsed % sample->settings.timeout_ms;
+	state->cycle.over = true;
+	return true;
+}
+
+/*
+ * Raise to this size, or as far as the limits let us.
+ *
+ * A planned load takes at once what the limits allow it in the long run: the
+ * statement that it is for may begin soon, and would not see later steps.
+ */
+static void
+decide_raise(const WalsizerState *state, const WalsizerSample *sample,
+			 WalsizerDecision *decision, WalsizerReason reason, int64_t size)
+{
+	const WalsizerFigures *figures = &decision->figures;
+	int64_t		most = walsizer_min(size, figures->limit_mb);
+
+	decision->wanted_mb = size;
+	decision->target_mb = figures->in_effect_mb;
+	decision->reason = reason;
+	if (most < size)
+		decision->limited_by = figures->limit_kind;
+	if (!walsizer_worth_raising(figures, size))
+	{
+		decision->limited = true;
+		return;
+	}
+	if (sample->adjust || sample->now >= state->pacing.raise_not_before)
+		decision->target_mb = reason == WALSIZER_BECAUSE_BOOST ? most :
+			walsizer_step_size(state, figures, most);
+	if (decision->target_mb < most)
+		decision->limited_by = WALSIZER_LIMIT_DISK;
+	if (decision->target_mb > figures->in_effect_mb)
+		decision->action = WALSIZER_RAISE;
+}
+
+static void
+decide_lower(WalsizerDecision *decision, WalsizerReason reason, int64_t size)
+{
+	decision->action = WALSIZER_LOWER;
+	decision->reason = reason;
+	decision->wanted_mb = size;
+	decision->target_mb = size;
+}
+
+/*
+ * A value that was decided and did not take effect is not decided again at once:
+ * what cannot be applied now cannot be applied in a second either.  Another value is
+ * another matter, but a prediction gives another one each time: only one that goes
+ * four times as far.  What failed in one direction says nothing about the other, and a
+ * lowering that is to save the disk waits for nothing but itself, and not for long.
+ */
+static bool
+must_wait(const WalsizerState *state, const WalsizerSample *sample,
+		  const WalsizerDecision *decision)
+{
+	int64_t		in_effect_mb = sample->settings.max_wal_size_mb;
+	int64_t		elapsed = sample->now - state->pacing.tried_at;
+	bool		raise = decision->action == WALSIZER_RAISE;
+
+	if (state->pacing.tried_mb == 0 || sample->adjust || decision->action == WALSIZER_NONE ||
+		raise != (state->pacing.tried_mb > in_effect_mb))
+		return false;
+	if (decision->reason == WALSIZER_BECAUSE_LIMIT_FELL)
+		return elapsed < SAFETY_RETRY;
+	if (raise ? decision->target_mb / 4 > state->pacing.tried_mb : decision->target_mb < state->pacing.tried_mb / 4)
+		return false;
+	return elapsed < walsizer_patience(sample->settings.timeout_ms);
+}
+
+/* Not now, see above. */
+static void
+decide_to_wait(WalsizerDecision *decision)
+{
+	decision->action = WALSIZER_NONE;
+	decision->reason = WALSIZER_BECAUSE_WAITING;
+	decision->limited_by = WALSIZER_UNLIMITED;
+	decision->limited = false;
+	decision->target_mb = decision->figures.in_effect_mb;
+}
+
+/*
+ * Once we have followed the disk limit down nothing is raised for one timeout after
+ * it was last found as low: free space that comes and goes is not followed up and
+ * down, which would cost more checkpoints than it saves.
+ */
+static void
+observe_low_disk(WalsizerState *state, const WalsizerSample *sample,
+			  const WalsizerDecision *decision)
+{
+	const WalsizerFigures *figures = &decision->figures;
+	bool		followed = decision->reason == WALSIZER_BECAUSE_LIMIT_FELL &&
+		decision->limited_by == WALSIZER_LIMIT_DISK;
+	bool		still = sample->looked && sample->now < state->pacing.raise_not_before &&
+		!walsizer_disk_is_worth_raising(figures);
+
+	if (followed || still)
+		state->pacing.raise_not_before = sample->now + sample->settings.timeout_ms;
+}
+
+/*
+ * Follow a limit that has come down below our own raise, unless the rules have
+ * something to do already.
+ */
+static void
+follow_limit(WalsizerState *state, const WalsizerSample *sample, WalsizerDecision *decision)
+{
+	const WalsizerFigures *figures = &decision->figures;
+	int64_t		allowed = walsizer_least_size(state, &sample->settings, figures->limit_mb);
+
+	if (decision->action == WALSIZER_NONE &&
+		walsizer_must_follow_limit(state, sample, figures, allowed))
+	{
+		decide_lower(decision, WALSIZER_BECAUSE_LIMIT_FELL, allowed);
+		decision->limited_by = figures->limit_kind;
+		if (must_wait(state, sample, decision))
+			decide_to_wait(decision);
+	}
+	observe_low_disk(state, sample, decision);
+}
+
+/* The rules, in order of urgency. */
+static void
+apply_rules(const WalsizerConfig *config, WalsizerState *state,
+			const WalsizerSample *sample, WalsizerDecision *decision)
+{
+	const WalsizerFigures *figures = &decision->figures;
+	bool		cycle = decision->cycle || sample->adjust;
+	int64_t		allowed = walsizer_least_size(state, &sample->settings, figures->limit_mb);
+	int64_t		size;
+
+	if ((size = walsizer_boost_rule(state, sample, figures)) > 0)
+		decide_raise(state, sample, decision, WALSIZER_BECAUSE_BOOST, size);
+	else if (sample->standby &&
+			 (size = walsizer_standby_rule(config, state, sample, figures, cycle)) > 0)
+		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PRIMARY, size);
+	else if (!sample->standby && cycle &&
+			 (size = walsizer_forced_rule(config, state, sample, figures)) > 0)
+		decide_raise(state, sample, decision, WALSIZER_BECAUSE_FORCED, size);
+	else if (!sample->standby && (size = walsizer_predict_rule(config, sample, figures)) > 0)
+		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PREDICTED, size);
+	else if (!sample->standby && cycle && (size = walsizer_pace_rule(state, figures)) > 0)
+		decide_raise(state, sample, decision, WALSIZER_BECAUSE_HURRIED, size);
+	else if ((size = walsizer_boost_over_rule(config, state, sample, figures)) > 0)
+		decide_lower(decision, WALSIZER_BECAUSE_BOOST_OVER, walsizer_min(size, allowed));
+	else if ((size = walsizer_lower_rule(config, state, sample, figures, cycle)) > 0)
+		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, walsizer_min(size, allowed));
+
+	if (must_wait(state, sample, decision))
+		decide_to_wait(decision);
+	follow_limit(state, sample, decision);
+}
+
+/* Making way for an edit that failed is not tried again at once; another edit is. */
+static bool
+edit_must_wait(const WalsizerState *state, const WalsizerSample *sample)
+{
+	return state->pacing.edit_tried_mb == sample->configured_mb && !sample->adjust &&
+		sample->now - state->pacing.edit_tried_at < walsizer_patience(sample->settings.timeout_ms);
+}
+
+/*
+ * A change by an administrator is left alone for a while.  But a load that is
+ * announced meanwhile gets what it asks for.
+ */
+static bool
+must_leave_alone(const WalsizerState *state, const WalsizerSample *sample,
+			const WalsizerFigures *figures)
+{
+	return sample->now < state->pacing.leave_alone_until &&
+		walsizer_boost_rule(state, sample, figures) == 0 &&
+		!walsizer_is_own_raise(state, figures->in_effect_mb);
+}
+
+/*
+ * Bring the state up to date with a sample.  The answer is the decision if there
+ * is nothing to decide by rules, and the figures for them.
+ */
+static WalsizerDecision
+take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *sample)
+{
+	WalsizerDecision decision = {0};
+	bool		first = !state->primed;
+	bool		foreign;
+	bool		edited;
+
+	walsizer_observe(state, sample, &decision.figures);
+	foreign = walsizer_observe_owner(state, sample);
+	edited = walsizer_observe_edit(state, sample);
+	walsizer_observe_boost(state, sample);
+	walsizer_follow_up(state, sample, &decision);
+	decision.cycle = cycle_ends(state, sample);
+	decision.target_mb = decision.wanted_mb = sample->settings.max_wal_size_mb;
+	decision.reason = first ? WALSIZER_BECAUSE_STARTED : WALSIZER_BECAUSE_SUFFICIENT;
+
+	if (foreign)
+	{
+		decision.action = WALSIZER_EXTERNAL;
+		decision.reason = WALSIZER_BECAUSE_CHANGED;
+	}
+	else if (edited && !config->enable)
+		decision.reason = WALSIZER_BECAUSE_EDIT_HIDDEN;
+	else if (edited && edit_must_wait(state, sample))
+		decision.reason = WALSIZER_BECAUSE_WAITING;
+	else if (edited)
+	{
+		decision.action = WALSIZER_REVERT;
+		decision.reason = WALSIZER_BECAUSE_EDITED;
+		decision.target_mb = decision.wanted_mb = sample->configured_mb;
+		state->pacing.edit_tried_mb = sample->configured_mb;
+		state->pacing.edit_tried_at = sample->now;
+	}
+	return decision;
+}
+
+/* The same sample again, now with the disk figures? */
+static bool
+is_pending(const WalsizerState *state, const WalsizerSample *sample)
+{
+	return state->pending && sample->now == state->last.ms &&
+		sample->write_lsn == state->last.lsn;
+}
+
+/*
+ * Take in one sample and decide.
+ *
+ * Any sample gives a defined answer; an implausible one changes nothing.  The disk
+ * need not be looked at for each sample: if the answer is wants_disk, look
+ * (sample->looked) and call again with the same sample.  The caller applies the
+ * decision; the next sample shows what came of it.  Costs O(1).
+ */
+WalsizerDecision
+walsizer_step(const WalsizerConfig *config, WalsizerState *state,
+			  const WalsizerSample *sample)
+{
+	WalsizerDecision decision = {0};
+	WalsizerDecision observed;
+
+	if (!walsizer_sample_valid(sample))
+		return decision;
+	if (!sample->looked && (is_pending(state, sample) ||
+							walsizer_look_is_due(config, state, sample)))
+	{
+		decision.wants_disk = true;
+		return decision;
+	}
+
+	observed = is_pending(state, sample) ? state->observed : take_in(config, state, sample);
+	state->pending = false;
+	decision = observed;
+	walsizer_observe_disk(state, sample);
+	walsizer_judge(config, state, sample, &decision.figures);
+
+	/* whatever an edit waits for, the disk does not */
+	if (decision.reason == WALSIZER_BECAUSE_WAITING)
+		follow_limit(state, sample, &decision);
+	else if (decision.reason != WALSIZER_BECAUSE_STARTED &&
+			 decision.reason != WALSIZER_BECAUSE_SUFFICIENT)
+		return decision;
+	else if (!config->enable)
+		decision.reason = WALSIZER_BECAUSE_DISABLED;
+	else if (must_leave_alone(state, sample, &decision.figures))
+		decision.reason = WALSIZER_BECAUSE_RECENTLY_CHANGED;
+	else
+		apply_rules(config, state, sample, &decision);
+
+	if (!sample->looked &&
+		(decision.action == WALSIZER_RAISE || decision.limited_by == WALSIZER_LIMIT_DISK))
+	{
+		state->pending = true;
+		state->observed = observed;
+		decision = (WalsizerDecision) {.wants_disk = true};
+	}
+	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
+	{
+		state->pacing.tried_mb = decision.target_mb;
+		state->pacing.tried_at = sample->now;
+	}
+	return decision;
+}

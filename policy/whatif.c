@@ -1,0 +1,123 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy/whatif.c
+ *	  What if max_wal_size were another one?
+ *
+ * The figures behind walsizer_advice().  Part of the policy, which they must
+ * agree with: this file includes no server header, and test/property holds what
+ * it says against the simulator.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "policy/internal.h"
+
+/* Candidates, in eighths of the value in effect. */
+static const int eighths[] = {4, 8, 12, 16, 24, 32, 48, 64};
+
+#define NUM_EIGHTHS		((int) (sizeof(eighths) / sizeof(eighths[0])))
+
+/*
+ * Time between two checkpoints, ms, when so much WAL (bytes) is written in a
+ * timeout: the timeout, or the time in which WAL fills the trigger point.  A forced
+ * checkpoint begins where a segment does, so the next interval has all of it.
+ */
+static int64_t
+spacing(int64_t mb, int64_t demand, const WalsizerSettings *settings)
+{
+	double		fills;
+
+	if (walsizer_size_for(demand, settings) <= mb)
+		return settings->timeout_ms;
+	fills = (double) settings->timeout_ms *
+		((double) walsizer_trigger_point(mb, settings) / (double) demand);
+	return walsizer_min((int64_t) fills, settings->timeout_ms);
+}
+
+/* Share of the remembered hours in which this size (MB) was too small. */
+static double
+forced_share(const WalsizerState *state, int64_t hour, int64_t lookback, int64_t mb,
+			 const WalsizerSettings *settings)
+{
+	int			hours = 0;
+	int			forced = 0;
+
+	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
+	{
+		const WalsizerPeak *peak = &state->learned.peaks[i];
+
+		if (!walsizer_is_remembered(peak, hour, lookback))
+			continue;
+		hours++;
+		if (walsizer_size_for(peak->demand, settings) > mb)
+			forced++;
+	}
+	return hours > 0 ? (double) forced / hours : 0;
+}
+
+/* Which bound forbids this size (MB)? */
+static WalsizerLimit
+forbidding(const WalsizerFigures *figures, const WalsizerConfig *config, int64_t mb)
+{
+	if (figures->disk_limit_mb > 0 && mb > figures->disk_limit_mb)
+		return WALSIZER_LIMIT_DISK;
+	if (figures->recovery_limit_mb > 0 && mb > figures->recovery_limit_mb)
+		return WALSIZER_LIMIT_RECOVERY;
+	if (mb > config->max_mb)
+		return WALSIZER_LIMIT_MAX;
+	return WALSIZER_UNLIMITED;
+}
+
+/*
+ * What this size (MB) would mean, by the last sample, the figures of the last
+ * decision, and a state whose window was settled into its memory.
+ */
+WalsizerWhatIf
+walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
+				 const WalsizerSample *sample, const WalsizerFigures *figures, int64_t mb)
+{
+	const WalsizerSettings *settings = &sample->settings;
+	int64_t		learned = walsizer_learned_demand(state, sample->hour, config->lookback_hours);
+	WalsizerWhatIf what = {0};
+
+	what.size_mb = mb;
+	what.trigger_point = walsizer_trigger_point(mb, settings);
+	what.spacing_now_ms = spacing(mb, figures->demand, settings);
+	what.spacing_peak_ms = spacing(mb, walsizer_max(learned, figures->demand), settings);
+	what.forced_fraction = forced_share(state, sample->hour, config->lookback_hours, mb, settings);
+	what.recovery_ms = walsizer_recovery_time(config, mb);
+	what.limited_by = forbidding(figures, config, mb);
+	return what;
+}
+
+/*
+ * The sizes worth a look (MB), smallest first: parts and multiples of the value
+ * in effect, in whole segments, and the wanted size.  Returns their number, at
+ * most WALSIZER_CANDIDATES.
+ */
+int
+walsizer_candidates(const WalsizerSettings *settings, int64_t wanted, int64_t *sizes)
+{
+	int64_t		segment_mb = settings->segment_bytes / WALSIZER_MB;
+	int64_t		before = 0;
+	int			number = 0;
+
+	for (int i = 0; i < NUM_EIGHTHS; i++)
+	{
+		int64_t		mb = settings->max_wal_size_mb * eighths[i] / 8;
+
+		if (eighths[i] != 8)
+			mb -= mb % segment_mb;
+		if (mb < 2 * segment_mb || mb > WALSIZER_MOST_MB)
+			continue;
+		if (wanted > before && wanted < mb)
+			sizes[number++] = wanted;
+		if (mb > before)
+			sizes[number++] = mb;
+		before = mb;
+	}
+	if (wanted > before)
+		sizes[number++] = wanted;
+	return number;
+}

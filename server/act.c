@@ -1,0 +1,256 @@
+/*-------------------------------------------------------------------------
+ *
+ * server/act.c
+ *	  Carrying out a decision: write, reload, compare, remember whose value it
+ *	  is, record it.
+ *
+ * Whether a value in postgresql.auto.conf takes effect is seen after a reload
+ * only: an error anywhere in the configuration refuses the reload as a whole, a
+ * value on the command line outranks every file.
+ *
+ * For the worker only, which alone writes what it needs of shared memory and so
+ * reads it without the lock.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "postmaster/interrupt.h"
+#include "storage/latch.h"
+
+#include "server/compat.h"
+#include "server/walsizer.h"
+
+/* How long to wait for our own reload after asking for it. */
+#define RELOAD_WAIT_MS		10000
+
+/* A message that is cut ends before the character that was cut, in any encoding. */
+static void
+set_message(WalsizerApplied *applied, const char *message)
+{
+	size_t		length = strlcpy(applied->message, message, sizeof(applied->message));
+
+	if (length < sizeof(applied->message))
+		return;
+	length = sizeof(applied->message) - 1;
+	while (length > 0 && IS_HIGHBIT_SET(applied->message[length - 1]))
+		length--;
+	applied->message[length] = '\0';
+}
+
+/*
+ * Have the whole server reread its configuration, and wait until this process
+ * was told to do so.  False if that did not happen in time.
+ */
+static bool
+reload(void)
+{
+	int64		deadline = walsizer_monotonic_ms() + RELOAD_WAIT_MS;
+
+	if (ConfigReloadPending)
+		walsizer_reread_configuration();
+	if (kill(PostmasterPid, SIGHUP) != 0)
+		return false;
+
+	while (!ConfigReloadPending)
+	{
+		int64		left = deadline - walsizer_monotonic_ms();
+
+		if (left <= 0)
+		{
+			SetLatch(MyLatch);
+			return false;
+		}
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) left, walsizer_wait_event());
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+	walsizer_reread_configuration();
+
+	/* whatever else the latch was set for is still to be done */
+	SetLatch(MyLatch);
+	return true;
+}
+
+/*
+ * Give max_wal_size this value (MB, at least two segments) for the whole server,
+ * with a note beside it that says whose it is.  Without a note (NULL) the value is
+ * the administrator's; 0 MB removes the line.
+ *
+ * Waits up to 10 seconds, with interrupts.  Never raises an error for what can
+ * go wrong with the setting: see applied->outcome and its message.
+ */
+static void
+apply(int64 mb, const WalsizerNote *note, WalsizerApplied *applied)
+{
+	int64		reloads = walsizer_shared->reloads;
+	const char *message = walsizer_obstacle_now(&applied->outcome);
+
+	applied->message[0] = '\0';
+	applied->in_effect_mb = max_wal_size_mb;
+	if (message == NULL)
+	{
+		applied->outcome = walsizer_write_auto_conf(mb, note, &message);
+		if (applied->outcome == WALSIZER_APPLIED && !reload())
+		{
+			/* the value takes effect when the server gets to it */
+			applied->outcome = WALSIZER_REFUSED;
+			message = "the server has not reloaded its configuration";
+		}
+	}
+	if (message != NULL)
+	{
+		set_message(applied, message);
+		return;
+	}
+
+	applied->in_effect_mb = max_wal_size_mb;
+	if (walsizer_shared->reloads == reloads)
+	{
+		applied->outcome = WALSIZER_REFUSED;
+		set_message(applied, "an error in the configuration files keeps the reload from taking effect");
+	}
+	else if (mb > 0 && max_wal_size_mb != mb)
+	{
+		applied->outcome = WALSIZER_OVERRIDDEN;
+		set_message(applied, "an administrator changed max_wal_size at the same moment");
+	}
+}
+
+/*
+ * Try to give max_wal_size this value (MB; dry run: only say so).
+ *
+ * Whose value it is, and what it replaced, is on disk with the value itself: in
+ * the note beside it.  So the state file can wait until the value is in effect.
+ */
+static void
+try_change(int64 mb, WalsizerApplied *applied)
+{
+	const WalsizerState *state = &walsizer_shared->state;
+	WalsizerNote note = {mb, state->owner.original_mb, state->owner.original_by_alter_system};
+
+	if (walsizer_dry_run)
+		applied->outcome = WALSIZER_DRY_RUN;
+	else
+		apply(mb, &note, applied);
+}
+
+/*
+ * Another value is in effect than when the sample was taken: let the views show
+ * it now, and not with the next sample.  The caller holds the lock.
+ */
+static void
+publish_in_effect(int64 in_effect_mb)
+{
+	WalsizerSettings *settings = &walsizer_shared->sample.settings;
+	WalsizerFigures *figures = &walsizer_shared->decision.figures;
+
+	settings->max_wal_size_mb = in_effect_mb;
+	figures->in_effect_mb = in_effect_mb;
+	figures->trigger_point = walsizer_trigger_point(in_effect_mb, settings);
+}
+
+/*
+ * Carry out a decision to raise or lower, and record what came of it, which goes
+ * to *applied as well.  Waits as long as apply() does; takes the lock for an instant
+ * only.
+ */
+void
+walsizer_change_setting(const WalsizerDecision *decision, const WalsizerSample *sample,
+						WalsizerApplied *applied)
+{
+	WalsizerEvent event = walsizer_make_event(decision, sample, sample->settings.max_wal_size_mb);
+
+	try_change(decision->target_mb, applied);
+	if (applied->outcome == WALSIZER_APPLIED)
+	{
+		/* it is ours from now on, not from the next sample */
+		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+		walsizer_took_effect(&walsizer_shared->state, sample->now, applied->in_effect_mb);
+		publish_in_effect(applied->in_effect_mb);
+		LWLockRelease(walsizer_shared->lock);
+	}
+	walsizer_record_attempt(&event, applied, &decision->figures);
+}
+
+/* Remember what will be in effect when our line is gone, or 0, on disk too. */
+static void
+remember_return(int64 mb)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->state.owner.returning_mb = mb;
+	LWLockRelease(walsizer_shared->lock);
+	walsizer_state_save();
+}
+
+/*
+ * Remove our line, or put back the line that was there before it.  A value with
+ * which the server would not start stays hidden: then a line with the original
+ * value remains, or with two segments if that was less.
+ *
+ * What will be in effect is written to the state file before the line goes.  If
+ * this process or the server dies in between, the next worker knows that it was us
+ * who removed the line, and finishes what was begun.  Where the state file cannot be
+ * written, which is logged, the line goes nevertheless: it was asked for.
+ */
+static void
+try_return(int64 target, WalsizerApplied *applied)
+{
+	const WalsizerState *state = &walsizer_shared->state;
+	int64		least = 2 * (wal_segment_size / WALSIZER_MB);
+	int64		line = 0;
+
+	if (state->owner.original_by_alter_system || !walsizer_shared->configured_valid)
+		line = target = Max(state->owner.original_mb, least);
+	else if (walsizer_shared->configured_mb > 0)
+		target = walsizer_shared->configured_mb;
+	remember_return(target);
+	apply(line, NULL, applied);
+	/* a refused line takes effect with a later reload */
+	if (applied->outcome != WALSIZER_APPLIED && applied->outcome != WALSIZER_REFUSED)
+		remember_return(0);
+}
+
+/*
+ * Return to the administrator's value: because walsizer_revert() asks for it, to
+ * make way for an edit, or to finish what an earlier worker began.  Where nothing
+ * is ours, nothing is done, and there is no outcome.  A dry run makes way for no
+ * edit.  Waits as long as apply() does; takes the lock for an instant only.
+ */
+void
+walsizer_restore_original(const WalsizerDecision *decision, const WalsizerSample *sample,
+				   WalsizerApplied *applied)
+{
+	WalsizerState *state = &walsizer_shared->state;
+	int64		in_effect_mb = walsizer_shared->sample.settings.max_wal_size_mb;
+	WalsizerEvent event = walsizer_make_event(decision, sample, in_effect_mb);
+
+	if (decision->reason == WALSIZER_BECAUSE_EDITED)
+		event.action = WALSIZER_EXTERNAL;
+	memset(applied, 0, sizeof(*applied));
+	applied->in_effect_mb = in_effect_mb;
+	if (state->owner.own_mb == 0 && !walsizer_own_line_waits())
+		return;
+
+	if (walsizer_dry_run && decision->reason == WALSIZER_BECAUSE_EDITED)
+		applied->outcome = WALSIZER_DRY_RUN;
+	else
+		try_return(decision->target_mb, applied);
+
+	if (applied->outcome == WALSIZER_APPLIED)
+	{
+		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+		walsizer_original_is_back(state, applied->in_effect_mb);
+		publish_in_effect(applied->in_effect_mb);
+		LWLockRelease(walsizer_shared->lock);
+		event.new_mb = applied->in_effect_mb;
+	}
+	walsizer_record_attempt(&event, applied, &decision->figures);
+}

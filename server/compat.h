@@ -1,0 +1,143 @@
+/*-------------------------------------------------------------------------
+ *
+ * server/compat.h
+ *	  All that differs between PostgreSQL 15 and 19, as typed functions.
+ *	  PG_VERSION_NUM is tested here and nowhere else.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef WALSIZER_COMPAT_H
+#define WALSIZER_COMPAT_H
+
+#include "fmgr.h"
+#include "pgstat.h"
+#include "utils/guc.h"
+#include "utils/guc_tables.h"
+#include "utils/wait_event.h"
+
+#if PG_VERSION_NUM < 150000
+#error "walsizer needs PostgreSQL 15 or later"
+#endif
+
+/* 18: the module block can carry name and version */
+#if PG_VERSION_NUM >= 180000
+#define WALSIZER_MODULE_MAGIC \
+	PG_MODULE_MAGIC_EXT(.name = "walsizer", .version = "1.0")
+#else
+#define WALSIZER_MODULE_MAGIC	PG_MODULE_MAGIC
+#endif
+
+/*
+ * The checkpointer's counters.  17 renamed the fields; before it, restart-
+ * points were counted in the same ones, and the time of the last reset was
+ * kept with the background writer's.
+ */
+typedef struct WalsizerCounters
+{
+	int64		requested;
+	int64		timed;
+	TimestampTz reset_at;
+} WalsizerCounters;
+
+static inline WalsizerCounters
+walsizer_fetch_counters(bool standby)
+{
+	PgStat_CheckpointerStats *stats = pgstat_fetch_stat_checkpointer();
+	WalsizerCounters counters;
+
+#if PG_VERSION_NUM >= 170000
+	counters.requested = standby ? stats->restartpoints_requested : stats->num_requested;
+	counters.timed = standby ? stats->restartpoints_timed : stats->num_timed;
+	counters.reset_at = stats->stat_reset_timestamp;
+#else
+	(void) standby;
+	counters.requested = stats->requested_checkpoints;
+	counters.timed = stats->timed_checkpoints;
+	counters.reset_at = pgstat_fetch_stat_bgwriter()->stat_reset_timestamp;
+#endif
+	return counters;
+}
+
+/*
+ * WAL since its statistics were reset.  18 put the counters into a struct of
+ * their own, 19 counts the bytes of full-page images.
+ */
+typedef struct WalsizerWalCounters
+{
+	int64		bytes;
+	int64		fpi;			/* full-page images */
+	int64		fpi_bytes;		/* -1: not counted */
+} WalsizerWalCounters;
+
+static inline WalsizerWalCounters
+walsizer_fetch_wal_counters(void)
+{
+	PgStat_WalStats *stats = pgstat_fetch_stat_wal();
+	WalsizerWalCounters counters;
+
+#if PG_VERSION_NUM >= 180000
+	counters.bytes = (int64) stats->wal_counters.wal_bytes;
+	counters.fpi = stats->wal_counters.wal_fpi;
+#else
+	counters.bytes = (int64) stats->wal_bytes;
+	counters.fpi = stats->wal_fpi;
+#endif
+#if PG_VERSION_NUM >= 190000
+	counters.fpi_bytes = (int64) stats->wal_counters.wal_fpi_bytes;
+#else
+	counters.fpi_bytes = -1;
+#endif
+	return counters;
+}
+
+/*
+ * The record of one configuration parameter, NULL if there is none.  16
+ * exported find_option() and turned the sorted array into a hash table.
+ */
+static inline const struct config_generic *
+walsizer_find_setting(const char *name)
+{
+#if PG_VERSION_NUM >= 160000
+	return find_option(name, false, true, DEBUG5);
+#else
+	struct config_generic **all = get_guc_variables();
+	int			number = GetNumConfigOptions();
+
+	for (int i = 0; i < number; i++)
+	{
+		if (strcmp(all[i]->name, name) == 0)
+			return all[i];
+	}
+	return NULL;
+#endif
+}
+
+/* 17: may ALTER SYSTEM be used at all? */
+static inline bool
+walsizer_alter_system_allowed(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return AllowAlterSystem;
+#else
+	return true;
+#endif
+}
+
+/* 17: wait events of extensions have names. */
+static inline uint32
+walsizer_wait_event(void)
+{
+#if PG_VERSION_NUM >= 170000
+	static uint32 event = 0;
+
+	if (event == 0)
+		event = WaitEventExtensionNew("WalsizerMain");
+	return event;
+#else
+	return PG_WAIT_EXTENSION;
+#endif
+}
+
+#endif							/* WALSIZER_COMPAT_H */

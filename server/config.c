@@ -1,0 +1,346 @@
+/*-------------------------------------------------------------------------
+ *
+ * server/config.c
+ *	  What the configuration files say of max_wal_size, whose value that is, and
+ *	  whether it awaits a reload.  The only reader of these files, and the only
+ *	  writer of postgresql.auto.conf.
+ *
+ * A value of ours is written together with a note on the next line, which says
+ * whose it is and what it replaced.  ALTER SYSTEM changes one setting at a time
+ * and takes its lock for each, so value and note could come apart, by a crash or
+ * by an administrator's ALTER SYSTEM in between.  Here both are replaced under
+ * that lock, in one durable write, which costs no more than one ALTER SYSTEM.
+ *
+ * ALTER SYSTEM appends what it sets at the end of the file.  So a value behind
+ * the note was set by an administrator, even if it is the very value that we
+ * wrote: the note does not speak of it.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "access/xlog.h"
+#include "access/xlog_internal.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "postmaster/interrupt.h"
+#include "storage/lwlock.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+
+#include "server/walsizer.h"
+#include "server/compat.h"
+
+#define SIZE				"max_wal_size"
+#define NOTE				"walsizer.last_written"
+
+/* The record of a setting whose value in effect comes from ALTER SYSTEM, or NULL. */
+static const struct config_generic *
+from_auto_conf(const char *setting_name)
+{
+	const struct config_generic *setting = walsizer_find_setting(setting_name);
+	const char *name;
+
+	if (setting == NULL || setting->source != PGC_S_FILE || setting->sourcefile == NULL)
+		return NULL;
+	name = last_dir_separator(setting->sourcefile);
+	name = name ? name + 1 : setting->sourcefile;
+	return strcmp(name, PG_AUTOCONF_FILENAME) == 0 ? setting : NULL;
+}
+
+/*
+ * What postgresql.auto.conf said when this process last read its configuration,
+ * as far as it is in effect.  Reads no file.
+ */
+WalsizerAutoConf
+walsizer_auto_conf_in_effect(void)
+{
+	const struct config_generic *size = from_auto_conf(SIZE);
+	const struct config_generic *note = from_auto_conf(NOTE);
+	WalsizerAutoConf conf = {0};
+
+	if (size == NULL)
+		return conf;
+	conf.size_mb = max_wal_size_mb;
+	if (note != NULL && note->sourceline > size->sourceline)
+		conf.note = walsizer_note_parse(walsizer_last_written);
+	if (conf.note.written_mb != conf.size_mb)
+		memset(&conf.note, 0, sizeof(conf.note));
+	return conf;
+}
+
+/* MB that a line of max_wal_size sets, or WALSIZER_BAD_LINE. */
+static int64
+parse_size(const char *value)
+{
+	int			mb;
+
+	return parse_int(value, &mb, GUC_UNIT_MB, NULL) && mb > 0 ? mb : WALSIZER_BAD_LINE;
+}
+
+/*
+ * What a configuration file and those it includes say of max_wal_size, and the
+ * note on it.  False if the file is not there or cannot be parsed.  *items, if
+ * not NULL, receives all of its settings, to be freed by the caller.
+ */
+static bool
+read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
+{
+	ConfigVariable *head = NULL;
+	ConfigVariable *tail = NULL;
+	bool		parsed = ParseConfigFile(file, true, NULL, 0, 0, DEBUG2, &head, &tail);
+
+	memset(conf, 0, sizeof(*conf));
+	/* what cannot be parsed leaves items without a name */
+	for (ConfigVariable *item = head; parsed && item != NULL; item = item->next)
+	{
+		if (pg_strcasecmp(item->name, SIZE) == 0)
+		{
+			conf->size_mb = parse_size(item->value);
+			memset(&conf->note, 0, sizeof(conf->note));
+		}
+		else if (pg_strcasecmp(item->name, NOTE) == 0)
+			conf->note = walsizer_note_parse(item->value);
+	}
+	if (conf->note.written_mb != conf->size_mb)
+		memset(&conf->note, 0, sizeof(conf->note));
+	if (items != NULL && parsed)
+		*items = head;
+	else
+		FreeConfigVariables(head);
+	return parsed;
+}
+
+/*
+ * The value that counts if postgresql.auto.conf has none (MB), and whether the
+ * server could work with it; 0 if the files cannot be read.  Needs no shared
+ * memory.
+ */
+int64
+walsizer_configured_value(bool *valid)
+{
+	WalsizerAutoConf conf;
+
+	*valid = false;
+	if (!read_file(ConfigFileName, &conf, NULL))
+		return 0;
+	if (conf.size_mb == WALSIZER_NO_LINE)
+		conf.size_mb = DEFAULT_MAX_WAL_SEGS * (DEFAULT_XLOG_SEG_SIZE / WALSIZER_MB);
+	*valid = conf.size_mb >= 2 * (wal_segment_size / WALSIZER_MB);
+	return conf.size_mb;
+}
+
+/*
+ * Read again what postgresql.conf and the files it includes say of max_wal_size,
+ * underneath a value in postgresql.auto.conf.  An administrator who edits them
+ * expects an effect, which our line would prevent.
+ *
+ * An edit counts when it was reloaded.  So this is for the moment after a reload
+ * that took effect, and for the start of a server, but not for a worker that takes
+ * the place of another: after a crash of another process the server does not read
+ * its files again.
+ *
+ * The last answer stays where the value makes no sense, or is one with which the
+ * server would not start: our line continues to hide it.  Takes the lock for an
+ * instant.
+ */
+void
+walsizer_read_files(void)
+{
+	bool		valid;
+	int64		configured = walsizer_configured_value(&valid);
+
+	if (configured == 0)
+		return;
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->files_reloaded = PgReloadTime;
+	walsizer_shared->configured_valid = valid;
+	if (valid)
+		walsizer_shared->configured_mb = configured;
+	LWLockRelease(walsizer_shared->lock);
+}
+
+/* This process was told to reread the configuration: do so. */
+void
+walsizer_reread_configuration(void)
+{
+	TimestampTz reloaded_before = PgReloadTime;
+
+	ConfigReloadPending = false;
+	ProcessConfigFile(PGC_SIGHUP);
+	if (PgReloadTime == reloaded_before)
+		return;					/* it was refused */
+	walsizer_shared->reloads++;
+	walsizer_read_files();
+}
+
+/* What postgresql.auto.conf says; it need not be there. */
+static bool
+read_auto_conf(WalsizerAutoConf *conf, ConfigVariable **items)
+{
+	memset(conf, 0, sizeof(*conf));
+	if (items != NULL)
+		*items = NULL;
+	if (access(PG_AUTOCONF_FILENAME, F_OK) != 0 && errno == ENOENT)
+		return true;
+	return read_file(PG_AUTOCONF_FILENAME, conf, items);
+}
+
+/*
+ * Does this content of the file differ from what is in effect by an
+ * administrator's doing?  Not if the value is one of ours that awaits a good
+ * reload, nor if it is what we returned to.
+ */
+static bool
+is_pending(const WalsizerAutoConf *conf)
+{
+	int64		returning = walsizer_shared->state.owner.returning_mb;
+	WalsizerAutoConf now = walsizer_auto_conf_in_effect();
+
+	if (conf->size_mb == now.size_mb || conf->note.written_mb != 0)
+		return false;
+	return returning == 0 ||
+		(conf->size_mb != WALSIZER_NO_LINE && conf->size_mb != returning);
+}
+
+/*
+ * What stands in the way of changing the setting, NULL if nothing is seen.
+ * The outcome that an attempt would have goes to *outcome.
+ */
+const char *
+walsizer_obstacle(WalsizerOutcome *outcome)
+{
+	const struct config_generic *setting = walsizer_find_setting("max_wal_size");
+	struct stat st;
+
+	*outcome = WALSIZER_FORBIDDEN;
+	if (!walsizer_alter_system_allowed())
+		return "allow_alter_system is off";
+	if (setting != NULL && setting->source > PGC_S_FILE)
+	{
+		*outcome = WALSIZER_OVERRIDDEN;
+		return "max_wal_size is set on the command line of the server";
+	}
+	if (lstat(PG_AUTOCONF_FILENAME, &st) == 0)
+	{
+		if (S_ISLNK(st.st_mode))
+			return "\"" PG_AUTOCONF_FILENAME "\" is a symbolic link";
+		if (access(PG_AUTOCONF_FILENAME, W_OK) != 0)
+			return "\"" PG_AUTOCONF_FILENAME "\" is not writable";
+	}
+	*outcome = WALSIZER_NO_OUTCOME;
+	return NULL;
+}
+
+/*
+ * The same, for the worker that is about to write: an ALTER SYSTEM that was not
+ * reloaded yet is not to be overwritten.  A file that cannot be parsed is no
+ * obstacle here: writing it fails.
+ */
+const char *
+walsizer_obstacle_now(WalsizerOutcome *outcome)
+{
+	const char *obstacle = walsizer_obstacle(outcome);
+	WalsizerAutoConf conf;
+
+	if (obstacle != NULL || !read_auto_conf(&conf, NULL) || !is_pending(&conf))
+		return obstacle;
+	*outcome = WALSIZER_OVERRIDDEN;
+	return WALSIZER_PENDING;
+}
+
+/* Is there a value of ours in the file that is not in effect yet? */
+bool
+walsizer_own_line_waits(void)
+{
+	WalsizerAutoConf conf;
+
+	return read_auto_conf(&conf, NULL) && conf.note.written_mb != 0 &&
+		conf.size_mb != walsizer_auto_conf_in_effect().size_mb;
+}
+
+static void
+append_line(StringInfo text, const char *name, const char *value)
+{
+	appendStringInfo(text, "%s = '", name);
+	for (const char *c = value; *c != '\0'; c++)
+	{
+		if (SQL_STR_DOUBLE(*c, true))
+			appendStringInfoChar(text, *c);
+		appendStringInfoChar(text, *c);
+	}
+	appendStringInfoString(text, "'\n");
+}
+
+/* The file with these settings, but our two lines as given, at its end. */
+static char *
+new_text(const ConfigVariable *items, int64 mb, const WalsizerNote *note)
+{
+	StringInfoData text;
+
+	initStringInfo(&text);
+	appendStringInfoString(&text, "# Do not edit this file manually!\n"
+						   "# It will be overwritten by the ALTER SYSTEM command.\n");
+	for (const ConfigVariable *item = items; item != NULL; item = item->next)
+	{
+		if (pg_strcasecmp(item->name, SIZE) != 0 && pg_strcasecmp(item->name, NOTE) != 0)
+			append_line(&text, item->name, item->value);
+	}
+	if (mb > 0)
+		append_line(&text, SIZE, psprintf(INT64_FORMAT "MB", mb));
+	if (note != NULL)
+	{
+		char		value[WALSIZER_NOTE_SIZE];
+
+		walsizer_note_format(note, value);
+		append_line(&text, NOTE, value);
+	}
+	return text.data;
+}
+
+/*
+ * Write max_wal_size (MB; 0: remove the line) and the note on it (NULL: remove
+ * that) to postgresql.auto.conf, in one step.
+ *
+ * Returns "applied"; "overridden" if an administrator's change awaits a reload
+ * there, which is left as it is; or "failed".  *message says why.  Takes the
+ * server's lock on the file for as long as ALTER SYSTEM does, unless there is no
+ * shared memory yet, while the postmaster starts.
+ */
+WalsizerOutcome
+walsizer_write_auto_conf(int64 mb, const WalsizerNote *note, const char **message)
+{
+	WalsizerOutcome outcome = WALSIZER_FAILED;
+	WalsizerAutoConf conf;
+	ConfigVariable *items;
+
+	if (IsUnderPostmaster)
+		LWLockAcquire(AutoFileLock, LW_EXCLUSIVE);
+	if (!read_auto_conf(&conf, &items))
+		*message = "could not parse contents of file \"" PG_AUTOCONF_FILENAME "\"";
+	else
+	{
+		if (IsUnderPostmaster && is_pending(&conf))
+		{
+			outcome = WALSIZER_OVERRIDDEN;
+			*message = WALSIZER_PENDING;
+		}
+		else
+		{
+			char	   *text = new_text(items, mb, note);
+
+			*message = walsizer_replace_file(PG_AUTOCONF_FILENAME, text, strlen(text));
+			if (*message == NULL)
+				outcome = WALSIZER_APPLIED;
+		}
+		FreeConfigVariables(items);
+	}
+	if (IsUnderPostmaster)
+		LWLockRelease(AutoFileLock);
+	return outcome;
+}

@@ -1,0 +1,306 @@
+/*-------------------------------------------------------------------------
+ *
+ * server/record.c
+ *	  What the worker did and met: into the history, and into the log.
+ *
+ * Each change is logged; each trouble once, however often it is met again.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "utils/timestamp.h"
+
+#include "server/walsizer.h"
+
+/* An event from a decision; what came of it is still to be filled in. */
+WalsizerEvent
+walsizer_make_event(const WalsizerDecision *decision, const WalsizerSample *sample, int64 old_mb)
+{
+	const WalsizerFigures *figures = &decision->figures;
+	WalsizerEvent event = {0};
+
+	event.at = GetCurrentTimestamp();
+	event.action = decision->action;
+	event.reason = decision->reason;
+	event.limited_by = decision->limited_by;
+	event.old_mb = old_mb;
+	event.wanted_mb = decision->wanted_mb;
+	event.new_mb = decision->target_mb;
+	event.demand = figures->demand;
+	event.rate = figures->rate;
+	event.forced = figures->forced;
+	event.requested = figures->requested;
+	event.timed = figures->timed;
+	event.timeout_ms = sample->settings.timeout_ms;
+	event.completion_target = sample->settings.completion_target;
+	event.standby = sample->standby;
+	event.forced_after = -1;
+	return event;
+}
+
+/* Add to the history, on disk too. */
+static void
+record(const WalsizerEvent *event)
+{
+	walsizer_add_event(event);
+	walsizer_state_save();
+}
+
+/* The figures that led to a change, for the DETAIL of a message. */
+static int
+detail_of(const WalsizerEvent *event, const WalsizerFigures *figures)
+{
+	const char *reason = walsizer_reason_text(event->reason);
+	long long	demand = event->demand / WALSIZER_MB;
+	double		rate = (double) event->rate / WALSIZER_MB;
+
+	if (event->reason == WALSIZER_BECAUSE_PREDICTED)
+		return errdetail("Reason: %s. WAL since the last checkpoint: %lld MB of the %lld MB that force one, at %.1f MB/s; the next timed one is due in %lld s.",
+						 reason, (long long) (figures->used / WALSIZER_MB),
+						 (long long) (figures->trigger_point / WALSIZER_MB),
+						 rate, (long long) (figures->until_timed_ms / 1000));
+	if (event->standby)
+		return errdetail("Reason: %s. WAL that the primary writes between two checkpoints: %lld MB.",
+						 reason, demand);
+	return errdetail("Reason: %s. WAL written within checkpoint_timeout: %lld MB, now %.1f MB/s. Forced checkpoints in that time: %lld.",
+					 reason, demand, rate, (long long) event->forced);
+}
+
+static void
+log_change(const WalsizerEvent *event, const WalsizerFigures *figures)
+{
+	if (event->outcome == WALSIZER_APPLIED)
+		ereport(LOG,
+				(errmsg("walsizer changed max_wal_size from %lld MB to %lld MB",
+						(long long) event->old_mb, (long long) event->new_mb),
+				 detail_of(event, figures)));
+	else if (event->outcome == WALSIZER_DRY_RUN)
+		ereport(LOG,
+				(errmsg("walsizer would change max_wal_size from %lld MB to %lld MB",
+						(long long) event->old_mb, (long long) event->new_mb),
+				 detail_of(event, figures),
+				 errhint("Turn walsizer.dry_run off to have walsizer change it.")));
+	else
+		ereport(LOG,
+				(errmsg("walsizer could not change max_wal_size from %lld MB to %lld MB: %s",
+						(long long) event->old_mb, (long long) event->new_mb,
+						event->message),
+				 detail_of(event, figures),
+				 event->reason == WALSIZER_BECAUSE_REVERT ?
+				 errhint("When that is fixed, call walsizer_revert() again if the original value has not come back by itself.") :
+				 errhint("walsizer tries again every checkpoint_timeout, or every five minutes if that is less; this message is not repeated.")));
+}
+
+/*
+ * Is this outcome news?  An attempt that fails is repeated every timeout, but
+ * recorded and logged only when it fails in another way than the last one
+ * did; a dry run, when it comes to a size that differs by more than a quarter.
+ */
+static bool
+is_news(const WalsizerApplied *applied, int64 mb)
+{
+	WalsizerShared *shared = walsizer_shared;
+	bool		news;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	if (applied->outcome == WALSIZER_APPLIED)
+		news = true;
+	else if (applied->outcome == WALSIZER_DRY_RUN)
+		news = (Max(mb, shared->dry_run_mb) - Min(mb, shared->dry_run_mb)) * 4 >
+			shared->dry_run_mb;
+	else
+		news = applied->outcome != shared->trouble.outcome ||
+			strcmp(applied->message, shared->trouble.message) != 0;
+
+	if (news && applied->outcome == WALSIZER_DRY_RUN)
+		shared->dry_run_mb = mb;
+	else if (applied->outcome == WALSIZER_APPLIED)
+		memset(&shared->trouble, 0, sizeof(shared->trouble));
+	else if (news && applied->outcome != WALSIZER_DRY_RUN)
+	{
+		shared->trouble = *applied;
+		shared->trouble_reloads = shared->reloads;
+	}
+	LWLockRelease(shared->lock);
+	return news;
+}
+
+/*
+ * Record what an attempt to change the setting to event->new_mb came to, and
+ * log it, if that is news.
+ */
+void
+walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
+						const WalsizerFigures *figures)
+{
+	event->outcome = applied->outcome;
+	strlcpy(event->message, applied->message, sizeof(event->message));
+	if (!is_news(applied, event->new_mb))
+		return;
+	record(event);
+	log_change(event, figures);
+}
+
+/*
+ * Is what kept the last attempt from succeeding no more?  An obstacle may have
+ * been cleared away; files may have been mended, and reloaded; and what failed or
+ * was forbidden is of no interest any more when there is nothing to do: a forbidden
+ * raise, when memory does not ask for it either.
+ */
+static bool
+trouble_is_over(const WalsizerDecision *decision)
+{
+	const WalsizerFigures *figures = &decision->figures;
+	WalsizerOutcome obstacle;
+	bool		nothing_to_do = decision->action == WALSIZER_EXTERNAL ||
+		decision->reason == WALSIZER_BECAUSE_DISABLED ||
+		(decision->cycle && decision->reason == WALSIZER_BECAUSE_SUFFICIENT);
+
+	switch (walsizer_shared->trouble.outcome)
+	{
+		case WALSIZER_FORBIDDEN:
+		case WALSIZER_OVERRIDDEN:
+			return walsizer_obstacle_now(&obstacle) == NULL ||
+				(nothing_to_do && figures->wanted_mb <= figures->in_effect_mb);
+		case WALSIZER_REFUSED:
+			return walsizer_shared->reloads > walsizer_shared->trouble_reloads;
+		case WALSIZER_FAILED:
+			return nothing_to_do || walsizer_dry_run;
+		default:
+			return false;
+	}
+}
+
+/*
+ * Has the trouble gone by itself?  A refused value comes into force with the
+ * first reload after the files were mended, whoever asks for it: that is our
+ * change, only late.  old_mb is the value in effect (MB) before this sample.
+ */
+void
+walsizer_end_trouble(const WalsizerDecision *decision, const WalsizerSample *sample,
+							 int64 old_mb)
+{
+	WalsizerShared *shared = walsizer_shared;
+	int64		in_effect_mb = sample->settings.max_wal_size_mb;
+	bool		late = shared->trouble.outcome == WALSIZER_REFUSED &&
+		decision->action != WALSIZER_EXTERNAL && in_effect_mb != old_mb;
+
+	if (!late && !trouble_is_over(decision))
+		return;
+
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	memset(&shared->trouble, 0, sizeof(shared->trouble));
+	LWLockRelease(shared->lock);
+
+	if (late)
+	{
+		WalsizerEvent event = walsizer_make_event(decision, sample, old_mb);
+
+		event.action = in_effect_mb > old_mb ? WALSIZER_RAISE : WALSIZER_LOWER;
+		event.reason = WALSIZER_BECAUSE_LATE;
+		event.outcome = WALSIZER_APPLIED;
+		event.new_mb = event.wanted_mb = in_effect_mb;
+		strlcpy(event.message, "took effect with a later reload", sizeof(event.message));
+		record(&event);
+		log_change(&event, &decision->figures);
+	}
+}
+
+/* An administrator changed the setting, now or while we were not looking. */
+void
+walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample *sample,
+						 int64 old_mb)
+{
+	WalsizerEvent event = walsizer_make_event(decision, sample, old_mb);
+
+	event.outcome = WALSIZER_NO_OUTCOME;
+	record(&event);
+	ereport(LOG,
+			(errmsg("an administrator changed max_wal_size from %lld MB to %lld MB",
+					(long long) event.old_mb, (long long) event.new_mb),
+			 errdetail("walsizer takes this for the original value and leaves it alone for one checkpoint_timeout, at most five minutes.")));
+}
+
+/*
+ * Has a limit moved so far that it is worth saying?  Free space is never still,
+ * and a replay rate is measured anew at each crash.
+ */
+static bool
+limit_moved(int64 before, int64 now)
+{
+	return Max(before, now) - Min(before, now) > Min(before, now) / 2;
+}
+
+/*
+ * What a limit makes unavoidable.  It may be still to come: on a standby, where
+ * forced restartpoints are harmless, and where it was predicted.
+ */
+static int
+limit_message(const WalsizerDecision *decision, bool standby, const char *setting)
+{
+	long long	in_effect = decision->figures.in_effect_mb;
+
+	if (standby)
+		return errmsg("the primary writes more WAL between two checkpoints than max_wal_size allows here, and \"%s\" keeps walsizer from raising it above %lld MB",
+					  setting, in_effect);
+	if (decision->figures.forced == 0)
+		return errmsg("WAL volume would force checkpoints, and \"%s\" keeps walsizer from raising max_wal_size above %lld MB",
+					  setting, in_effect);
+	return errmsg("WAL volume forces checkpoints, and \"%s\" keeps walsizer from raising max_wal_size above %lld MB",
+				  setting, in_effect);
+}
+
+/* What was measured, and nothing else. */
+static int
+limit_detail(const WalsizerFigures *figures, bool standby)
+{
+	if (standby)
+		return errdetail("After a promotion, WAL volume would force checkpoints. The measured demand needs %lld MB.",
+						 (long long) figures->wanted_mb);
+	return errdetail("The measured demand needs %lld MB. WAL written within checkpoint_timeout: %lld MB, now %.1f MB/s; since the last checkpoint: %lld MB of the %lld MB that force one. Forced checkpoints in that time: %lld.",
+					 (long long) figures->wanted_mb,
+					 (long long) (figures->demand / WALSIZER_MB),
+					 (double) figures->rate / WALSIZER_MB,
+					 (long long) (figures->used / WALSIZER_MB),
+					 (long long) (figures->trigger_point / WALSIZER_MB),
+					 (long long) figures->forced);
+}
+
+/*
+ * More is needed than a limit allows, by what was measured: what a prediction asks
+ * for may never come.  Said once for each limit; said again only after it was
+ * enough for a while, or after the limit has moved far.
+ */
+void
+walsizer_report_limit(const WalsizerDecision *decision, bool standby)
+{
+	static const char *const settings[] = {
+		[WALSIZER_UNLIMITED] = "",
+		[WALSIZER_LIMIT_MAX] = "walsizer.max",
+		[WALSIZER_LIMIT_DISK] = "walsizer.max_disk_percent",
+		[WALSIZER_LIMIT_RECOVERY] = "walsizer.max_recovery_ms",
+	};
+	const WalsizerFigures *figures = &decision->figures;
+	int64	   *reported = &walsizer_shared->reported_limit_mb[decision->limited_by];
+
+	/* only the worker uses this, so it needs no lock */
+	if (!decision->limited || figures->wanted_mb <= figures->in_effect_mb)
+	{
+		if (decision->cycle && decision->reason == WALSIZER_BECAUSE_SUFFICIENT &&
+			figures->wanted_mb <= figures->in_effect_mb)
+			memset(walsizer_shared->reported_limit_mb, 0,
+				   sizeof(walsizer_shared->reported_limit_mb));
+		return;
+	}
+	if (*reported != 0 && !limit_moved(*reported, figures->limit_mb))
+		return;
+	*reported = figures->limit_mb;
+	ereport(LOG,
+			(limit_message(decision, standby, settings[decision->limited_by]),
+			 limit_detail(figures, standby),
+			 errhint("Raise \"%s\" so that it allows %lld MB, if the server can bear it.",
+					 settings[decision->limited_by], (long long) figures->wanted_mb)));
+}

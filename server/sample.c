@@ -1,0 +1,408 @@
+/*-------------------------------------------------------------------------
+ *
+ * server/sample.c
+ *	  One observation of the server.  The only reader of its state but for its
+ *	  configuration files (server/config.c).
+ *
+ * The settings are this process's copies, which follow the configuration as
+ * far as the caller has reread it.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#ifdef __linux__
+#include <sys/vfs.h>
+#endif
+#include <time.h>
+#include <unistd.h>
+
+#include "access/xlog.h"
+#include "access/xlog_internal.h"
+#include "access/xlogrecovery.h"
+#include "catalog/pg_control.h"
+#include "common/controldata_utils.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgwriter.h"
+#include "replication/walreceiver.h"
+#include "storage/fd.h"
+#include "storage/spin.h"
+#include "utils/timestamp.h"
+
+#include "server/walsizer.h"
+#include "server/compat.h"
+
+/* f_type of ZFS, for which the C library has no name */
+#define ZFS_MAGIC			0x2fc12fc1
+
+/* Another cluster on the volume has at least one segment of the smallest size. */
+#define LEAST_CLUSTER		WALSIZER_MB
+
+/* Milliseconds of a clock that nobody sets. */
+int64
+walsizer_monotonic_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void
+read_settings(WalsizerSettings *settings)
+{
+	settings->segment_bytes = wal_segment_size;
+	settings->max_wal_size_mb = max_wal_size_mb;
+	settings->completion_target = CheckPointCompletionTarget;
+	settings->timeout_ms = (int64) CheckPointTimeout * 1000;
+}
+
+/*
+ * From where on is WAL needed for recovery, or was until the last checkpoint
+ * (standby: restartpoint)?  A checkpoint is complete before it removes what is
+ * older than its redo pointer, and thousands of segments take their time.  So what
+ * lies between the last two is not held back before the next one is complete.
+ */
+static XLogRecPtr
+oldest_needed(XLogRecPtr completed)
+{
+	static XLogRecPtr before = InvalidXLogRecPtr;
+	static XLogRecPtr last = InvalidXLogRecPtr;
+
+	if (completed != last)
+	{
+		before = XLogRecPtrIsInvalid(last) ? completed : last;
+		last = completed;
+	}
+	return before;
+}
+
+/*
+ * Positions.  What has been written, not inserted, is what the server's own
+ * trigger looks at.  The redo pointer is that of the last checkpoint that was
+ * started (standby: restartpoint); when it is not the last completed one, a
+ * checkpoint is under way.
+ */
+static void
+read_positions(WalsizerSample *sample)
+{
+	XLogRecPtr	completed;
+	TimeLineID	tli;
+
+	sample->standby = RecoveryInProgress();
+	sample->write_lsn = sample->standby ? GetXLogReplayRecPtr(NULL) : GetXLogWriteRecPtr();
+	sample->redo_lsn = GetRedoRecPtr();
+	GetOldestRestartPoint(&completed, &tli);
+	sample->completed_lsn = completed;
+	sample->needed_lsn = oldest_needed(completed);
+	sample->checkpoint_running = completed != sample->redo_lsn;
+}
+
+/*
+ * Counters.  The snapshot is dropped first: by default a process that is never
+ * in a transaction would see its first one for ever.
+ */
+static void
+read_counters(WalsizerSample *sample, bool first)
+{
+	static TimestampTz last_reset = 0;
+	WalsizerCounters counters;
+
+	pgstat_clear_snapshot();
+	counters = walsizer_fetch_counters(sample->standby);
+	sample->requested = Max(counters.requested, 0);
+	sample->timed = Max(counters.timed, 0);
+	sample->counters_reset = !first && counters.reset_at != last_reset;
+	last_reset = counters.reset_at;
+}
+
+/*
+ * Milliseconds since the server's timer for checkpoints was set, by the clock
+ * on the wall, or -1.  Reads the control file, so it is for the first sample.
+ *
+ * The last completed checkpoint set it when it started; but a checkpointer that
+ * has not made one yet counts from its own start, which is that of the server
+ * (CheckpointerMain in checkpointer.c).
+ */
+static int64
+read_checkpoint_age(void)
+{
+	bool		crc_ok;
+	ControlFileData *control = get_controlfile(DataDir, &crc_ok);
+	int64		age = -1;
+
+	if (crc_ok)
+		age = ((int64) time(NULL) - Max((int64) control->checkPointCopy.time,
+										(int64) timestamptz_to_time_t(PgStartTime))) * 1000;
+	pfree(control);
+	return Max(age, -1);
+}
+
+/*
+ * How far the primary has written, as it said with the last of its messages; 0 if
+ * that is not known.  The WAL receiver's memory of it outlives a connection, and
+ * may be hours old in the next one: it counts when this receiver has got a message
+ * since we first saw it.
+ */
+static XLogRecPtr
+primary_position(void)
+{
+	static pid_t receiver = 0;
+	static TimestampTz first_seen = 0;
+	pid_t		pid;
+	TimestampTz received_at;
+	XLogRecPtr	position;
+
+	SpinLockAcquire(&WalRcv->mutex);
+	pid = WalRcv->pid;
+	received_at = WalRcv->lastMsgReceiptTime;
+	position = WalRcv->latestWalEnd;
+	SpinLockRelease(&WalRcv->mutex);
+
+	if (pid != receiver)
+	{
+		receiver = pid;
+		first_seen = received_at;
+	}
+	return pid != 0 && received_at != first_seen ? position : InvalidXLogRecPtr;
+}
+
+/*
+ * The checkpoint of the primary that the last restartpoint used.  The control
+ * file is read again when a restartpoint has completed.
+ */
+static void
+read_primary(WalsizerSample *sample)
+{
+	static XLogRecPtr completed_before = InvalidXLogRecPtr;
+	static uint64 redo = 0;
+	static int64 started = 0;
+
+	if (sample->completed_lsn != completed_before)
+	{
+		bool		crc_ok;
+		ControlFileData *control = get_controlfile(DataDir, &crc_ok);
+
+		if (crc_ok)
+		{
+			redo = control->checkPointCopy.redo;
+			started = (int64) control->checkPointCopy.time;
+			completed_before = sample->completed_lsn;
+		}
+		pfree(control);
+	}
+	sample->primary_redo = redo;
+	sample->primary_time = started;
+	sample->primary_lsn = primary_position();
+}
+
+/*
+ * Bytes of a segment that is being made, under a name of its own until it is
+ * complete (server: XLogFileInitInternal in xlog.c); 0 for any other file.
+ */
+static int64
+size_of_new_segment(const char *name)
+{
+	char		path[MAXPGPATH];
+	struct stat st;
+
+	if (strncmp(name, "xlogtemp.", strlen("xlogtemp.")) != 0)
+		return 0;
+	snprintf(path, sizeof(path), XLOGDIR "/%s", name);
+	return stat(path, &st) == 0 ? (int64) st.st_size : 0;
+}
+
+/*
+ * Does this segment contain its own WAL?  A segment that was recycled for later
+ * has a new name, and on its first page still the address of the WAL that it
+ * contained before.  A segment that cannot be read counts as one with WAL: then
+ * too little is taken for ours.
+ */
+static bool
+contains_own_wal(const char *name, XLogSegNo segno)
+{
+	char		path[MAXPGPATH];
+	XLogPageHeaderData header;
+	XLogRecPtr	start;
+	bool		own = true;
+	int			fd;
+
+	snprintf(path, sizeof(path), XLOGDIR "/%s", name);
+	fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
+	if (fd < 0)
+		return true;
+	XLogSegNoOffsetToRecPtr(segno, 0, wal_segment_size, start);
+	if (read(fd, &header, sizeof(header)) == (ssize_t) sizeof(header))
+		own = header.xlp_pageaddr == start;
+	CloseTransientFile(fd);
+	return own;
+}
+
+/*
+ * Standby: is this segment, which is beyond what was replayed, waiting for replay?
+ *
+ * Up to the position that the WAL receiver has flushed it is.  That position is
+ * not known before the server has asked for streaming for the first time, which
+ * it does when it has replayed what it found in pg_wal: with
+ * recovery_min_apply_delay that may be hours after its start, and with an archive
+ * alone never.  Until then the segment itself tells.  Segments with WAL come first
+ * and recycled ones after them, so the answer for one segment is the answer for
+ * many others, and few have to be read.
+ */
+static bool
+awaits_replay(const char *name, XLogSegNo segno)
+{
+	static XLogSegNo last_received = 0;
+	static XLogSegNo first_recycled = 0;	/* 0: not known */
+	XLogRecPtr	flushed = GetWalRcvFlushRecPtr(NULL, NULL);
+	XLogSegNo	last_flushed;
+
+	if (!XLogRecPtrIsInvalid(flushed))
+	{
+		XLByteToPrevSeg(flushed, last_flushed, wal_segment_size);
+		return segno <= last_flushed;
+	}
+	if (segno <= last_received)
+		return true;
+	if (first_recycled != 0 && segno >= first_recycled)
+		return false;
+	if (contains_own_wal(name, segno))
+	{
+		last_received = segno;
+		return true;
+	}
+	first_recycled = segno;
+	return false;
+}
+
+/*
+ * Bytes of pg_wal: those that max_wal_size accounts for, which are the segments
+ * that recovery needs, those recycled for later and those being made; and older
+ * ones.  These are held back by slots, wal_keep_size or a failing archiver; no
+ * checkpoint would free them, and no value of max_wal_size includes them.  What a
+ * standby has received and not yet replayed is neither.  False if the directory
+ * cannot be read to its end.
+ */
+static bool
+read_wal_files(const WalsizerSample *sample, int64_t *covered, int64_t *held)
+{
+	TimeLineID	tli;
+	XLogSegNo	oldest;
+	XLogSegNo	newest;
+	DIR		   *dir = AllocateDir(XLOGDIR);
+	struct dirent *entry;
+	bool		complete;
+
+	if (dir == NULL)
+		return false;
+	*covered = *held = 0;
+	XLByteToSeg(sample->needed_lsn, oldest, wal_segment_size);
+	XLByteToSeg(sample->write_lsn, newest, wal_segment_size);
+	while (errno = 0, (entry = readdir(dir)) != NULL)
+	{
+		XLogSegNo	segno;
+
+		if (!IsXLogFileName(entry->d_name))
+		{
+			*covered += size_of_new_segment(entry->d_name);
+			continue;
+		}
+		XLogFromFileName(entry->d_name, &tli, &segno, wal_segment_size);
+		if (segno < oldest)
+			*held += wal_segment_size;
+		else if (!sample->standby || segno <= newest || !awaits_replay(entry->d_name, segno))
+			*covered += wal_segment_size;
+	}
+	complete = errno == 0;
+	FreeDir(dir);
+	return complete;
+}
+
+/*
+ * Bytes that are free for this user on the file system that really holds pg_wal:
+ * symbolic links are followed; and those that are used there.  False if that
+ * cannot be known.
+ */
+static bool
+read_volume(int64 *free, int64 *used)
+{
+	struct statvfs st;
+
+	if (statvfs(XLOGDIR, &st) != 0)
+		return false;
+	*free = (int64) st.f_bavail * (int64) st.f_frsize;
+	*used = (int64) (st.f_blocks - st.f_bfree) * (int64) st.f_frsize;
+	return true;
+}
+
+/*
+ * Does this kind of file system share its free space with others, whose use of it
+ * does not show?  That is so for the datasets of a pool of ZFS.
+ */
+static bool
+free_space_is_shared(void)
+{
+#ifdef __linux__
+	struct statfs st;
+
+	return statfs(XLOGDIR, &st) != 0 || st.f_type == ZFS_MAGIC;
+#else
+	return true;
+#endif
+}
+
+/*
+ * Add the figures of the file system of pg_wal.  If it cannot be read the sample
+ * says so.  The call may hang for as long as the file system does.
+ */
+void
+walsizer_take_disk(WalsizerSample *sample)
+{
+	int64		free_before = 0;
+	int64		free_after = 0;
+	int64		used = 0;
+	bool		complete = read_volume(&free_before, &used) &&
+		read_wal_files(sample, &sample->disk_wal, &sample->disk_held) &&
+		read_volume(&free_after, &used);
+
+	/* files that come or go meanwhile must not count twice, as WAL and as free */
+	sample->disk_free = Min(free_before, free_after);
+	sample->disk_alone = !free_space_is_shared() &&
+		used - sample->disk_wal - sample->disk_held < LEAST_CLUSTER;
+	sample->has_disk = complete;
+	sample->looked = true;
+}
+
+/*
+ * Observe the server.  "first" is the first sample of this process.
+ *
+ * Takes spinlocks of the server, and its lock on the control file, for which it
+ * may wait as long as the checkpointer syncs that file.  May raise an error if the
+ * control file cannot be read: the first time, and on a standby after each
+ * restartpoint.
+ */
+void
+walsizer_take_sample(WalsizerSample *sample, bool first)
+{
+	WalsizerAutoConf conf;
+
+	memset(sample, 0, sizeof(*sample));
+	sample->now = walsizer_monotonic_ms();
+	sample->hour = (int64) time(NULL) / SECS_PER_HOUR;
+	read_settings(&sample->settings);
+	read_positions(sample);
+	if (sample->standby)
+		read_primary(sample);
+	read_counters(sample, first);
+	sample->checkpoint_age = first ? read_checkpoint_age() : -1;
+	conf = walsizer_auto_conf_in_effect();
+	sample->alter_system = conf.size_mb != WALSIZER_NO_LINE;
+	sample->note = conf.note;
+	sample->configured_mb = walsizer_shared->configured_mb > 0 ? walsizer_shared->configured_mb : -1;
+}

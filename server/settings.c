@@ -1,0 +1,69 @@
+/*-------------------------------------------------------------------------
+ *
+ * server/settings.c
+ *	  The values of walsizer's settings; walsizer.c defines them.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "server/walsizer.h"
+
+/* Bytes replayed per second, until there was a recovery to measure. */
+#define REPLAY_RATE_UNKNOWN		(40.0 * WALSIZER_MB)
+
+bool		walsizer_enable;
+bool		walsizer_dry_run;
+bool		walsizer_predict;
+int			walsizer_max_mb;
+int			walsizer_min_mb;
+int			walsizer_threshold;
+int			walsizer_interval;
+int			walsizer_lookback;
+int			walsizer_max_disk_percent;
+int			walsizer_max_recovery_time;
+int			walsizer_replay_rate;
+double		walsizer_headroom;
+char	   *walsizer_last_written;
+
+/*
+ * Bytes per second that the last crash recovery replayed, at least 1; 0: there was
+ * none.
+ */
+double
+walsizer_measured_replay_rate(const WalsizerShared *shared)
+{
+	if (shared->replay_ms <= 0)
+		return 0;
+	return Max((double) shared->replay_bytes * 1000.0 / (double) shared->replay_ms, 1.0);
+}
+
+/*
+ * The settings as the policy wants them, in its units.  The replay rate is the one
+ * that was set, or else measured, or else assumed.  "shared" is a copy, or the
+ * caller is the worker: nobody changes the measured rate while there is one.
+ */
+WalsizerConfig
+walsizer_config(const WalsizerShared *shared)
+{
+	WalsizerConfig config = {0};
+
+	config.enable = walsizer_enable;
+	config.predict = walsizer_predict;
+	config.max_mb = walsizer_max_mb;
+	config.min_mb = walsizer_min_mb;
+	config.threshold = walsizer_threshold;
+	config.headroom = walsizer_headroom;
+	config.sample_interval_ms = walsizer_interval;
+	config.lookback_hours = (walsizer_lookback + 59) / 60;
+	config.max_disk_percent = walsizer_max_disk_percent;
+	config.max_recovery_ms = (int64) walsizer_max_recovery_time * 1000;
+	config.replay_rate = walsizer_measured_replay_rate(shared);
+	if (walsizer_replay_rate > 0)
+		config.replay_rate = (double) walsizer_replay_rate * WALSIZER_MB;
+	else if (config.replay_rate <= 0)
+		config.replay_rate = REPLAY_RATE_UNKNOWN;
+	return config;
+}

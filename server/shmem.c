@@ -1,0 +1,126 @@
+/*-------------------------------------------------------------------------
+ *
+ * server/shmem.c
+ *	  Shared memory, and the history in it.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/ipc.h"
+#include "storage/lwlock.h"
+#include "storage/shmem.h"
+
+#include "server/walsizer.h"
+
+WalsizerShared *walsizer_shared = NULL;
+
+static shmem_request_hook_type prev_shmem_request_hook = NULL;
+static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
+
+static void
+request_shared_memory(void)
+{
+	if (prev_shmem_request_hook)
+		prev_shmem_request_hook();
+	RequestAddinShmemSpace(MAXALIGN(sizeof(WalsizerShared)));
+	RequestNamedLWLockTranche("walsizer", 1);
+}
+
+static void
+start_shared_memory(void)
+{
+	bool		found;
+
+	if (prev_shmem_startup_hook)
+		prev_shmem_startup_hook();
+
+	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
+	walsizer_shared = ShmemInitStruct("walsizer", sizeof(WalsizerShared), &found);
+	if (!found)
+	{
+		memset(walsizer_shared, 0, sizeof(WalsizerShared));
+		walsizer_shared->lock = &(GetNamedLWLockTranche("walsizer"))->lock;
+		ConditionVariableInit(&walsizer_shared->answered);
+	}
+	LWLockRelease(AddinShmemInitLock);
+}
+
+/* To be called while shared_preload_libraries is processed. */
+void
+walsizer_shmem_install_hooks(void)
+{
+	prev_shmem_request_hook = shmem_request_hook;
+	shmem_request_hook = request_shared_memory;
+	prev_shmem_startup_hook = shmem_startup_hook;
+	shmem_startup_hook = start_shared_memory;
+}
+
+/* Raise an error if the library was not preloaded: then there is no worker. */
+void
+walsizer_check_preloaded(void)
+{
+	if (walsizer_shared == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("walsizer must be loaded via \"shared_preload_libraries\""),
+				 errhint("Add walsizer to \"shared_preload_libraries\" in the server's configuration and restart the server. If it is there already, it names another file than \"$libdir/walsizer\", which the SQL functions use.")));
+}
+
+/*-------------------------------------------------------------------------
+ * History; the caller holds the lock, unless a function says otherwise
+ *-------------------------------------------------------------------------
+ */
+
+/* Number of the oldest event that is kept; last_event + 1 if there is none. */
+int64
+walsizer_first_event(const WalsizerShared *shared)
+{
+	return Max(shared->forgotten, shared->last_event - WALSIZER_HISTORY_SLOTS) + 1;
+}
+
+WalsizerEvent *
+walsizer_event(WalsizerShared *shared, int64 number)
+{
+	return &shared->events[(number - 1) % WALSIZER_HISTORY_SLOTS];
+}
+
+/* Add an event and number it.  Takes the lock itself. */
+void
+walsizer_add_event(const WalsizerEvent *event)
+{
+	WalsizerEvent *slot;
+
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->last_event++;
+	slot = walsizer_event(walsizer_shared, walsizer_shared->last_event);
+	*slot = *event;
+	slot->number = walsizer_shared->last_event;
+	LWLockRelease(walsizer_shared->lock);
+}
+
+/*
+ * Note what came of the newest change to that size (MB): so many checkpoints
+ * were forced in the timeout after it.  Takes the lock itself.
+ */
+void
+walsizer_event_followed(int64 size, int64 forced)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	for (int64 number = walsizer_shared->last_event;
+		 number >= walsizer_first_event(walsizer_shared); number--)
+	{
+		WalsizerEvent *event = walsizer_event(walsizer_shared, number);
+
+		if (event->new_mb == size && event->forced_after < 0 &&
+			(event->outcome == WALSIZER_APPLIED || event->outcome == WALSIZER_NO_OUTCOME))
+		{
+			event->forced_after = forced;
+			break;
+		}
+	}
+	LWLockRelease(walsizer_shared->lock);
+}

@@ -1,0 +1,259 @@
+/*-------------------------------------------------------------------------
+ *
+ * server/statefile.c
+ *	  The file in which walsizer's memory outlives the server.
+ *
+ * It is written after each adjustment and crash recovery, before walsizer
+ * removes its line from postgresql.auto.conf, for a planned load and
+ * walsizer_forget(), each hour and at the end, and while a value of ours is in
+ * effect, at the start and after each reload.  It is kept while the server runs:
+ * unlike statistics it must survive a crash.  Trouble with the file is logged and
+ * costs memory at worst, never the worker.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "access/xlog.h"
+#include "miscadmin.h"
+#include "storage/fd.h"
+#include "utils/timestamp.h"
+
+#include "policy/memory.h"
+#include "server/walsizer.h"
+
+#define STATE_FILE			"pg_stat/walsizer.state"
+#define STATE_FILE_BAD		STATE_FILE ".bad"
+
+#define STATE_FILE_MOST		((size_t) WALSIZER_MEMORY_LINES * WALSIZER_LINE_SIZE)
+
+/*
+ * What is to be remembered, copied out of shared memory, with the demand of the
+ * window under way.
+ */
+static WalsizerMemory *
+copy_memory(void)
+{
+	WalsizerMemory *memory = palloc0(sizeof(WalsizerMemory));
+	WalsizerState *state = palloc(sizeof(WalsizerState));
+
+	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
+	*state = walsizer_shared->state;
+	memory->boost_mb = walsizer_shared->boost_mb;
+	memory->boost_until = walsizer_shared->boost_until;
+	memory->server_started = PgStartTime;
+	memory->files_reloaded = walsizer_shared->files_reloaded;
+	memory->files_configured_mb = walsizer_shared->configured_mb;
+	memory->files_valid = walsizer_shared->configured_valid;
+	memory->replay_bytes = walsizer_shared->replay_bytes;
+	memory->replay_ms = walsizer_shared->replay_ms;
+	memory->last_event = walsizer_shared->last_event;
+	for (int64 number = walsizer_first_event(walsizer_shared);
+		 number <= walsizer_shared->last_event; number++)
+		memory->events[memory->num_events++] = *walsizer_event(walsizer_shared, number);
+	LWLockRelease(walsizer_shared->lock);
+
+	walsizer_remember_window(state);
+	memory->system_identifier = GetSystemIdentifier();
+	memory->owner = state->owner;
+	memory->boost_return_mb = state->boost.return_mb;
+	memcpy(memory->peaks, state->learned.peaks, sizeof(memory->peaks));
+	pfree(state);
+	return memory;
+}
+
+/*
+ * How long the planned load still lasts, ms: by the clock on the wall, which is
+ * all that is known after a start of the machine.  Nobody could have asked for
+ * more than the longest duration.
+ */
+static int64
+boost_left(const WalsizerMemory *memory)
+{
+	int64		left = (memory->boost_until - GetCurrentTimestamp()) / 1000;
+
+	return left <= (WALSIZER_BOOST_MOST_DAYS + 1) * (USECS_PER_DAY / 1000) ? left : 0;
+}
+
+static void
+put_memory(const WalsizerMemory *memory)
+{
+	WalsizerState *state = &walsizer_shared->state;
+
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	state->owner = memory->owner;
+	state->boost.return_mb = memory->boost_return_mb;
+	walsizer_shared->boost_mb = memory->boost_mb;
+	walsizer_shared->boost_until = memory->boost_until;
+	walsizer_shared->boost_end = walsizer_monotonic_ms() + boost_left(memory);
+	if (memory->server_started == PgStartTime)
+	{
+		walsizer_shared->files_reloaded = memory->files_reloaded;
+		walsizer_shared->configured_mb = memory->files_configured_mb;
+		walsizer_shared->configured_valid = memory->files_valid;
+	}
+	if (walsizer_shared->replay_ms == 0)	/* none measured at this start */
+	{
+		walsizer_shared->replay_bytes = memory->replay_bytes;
+		walsizer_shared->replay_ms = memory->replay_ms;
+	}
+	memcpy(state->learned.peaks, memory->peaks, sizeof(state->learned.peaks));
+	for (int i = 0; i < memory->num_events; i++)
+	{
+		const WalsizerEvent *event = &memory->events[i];
+
+		/* Numbers missing in between were cleared by walsizer_forget(). */
+		if (event->number != walsizer_shared->last_event + 1)
+			walsizer_shared->forgotten = event->number - 1;
+		walsizer_shared->last_event = event->number;
+		*walsizer_event(walsizer_shared, event->number) = *event;
+	}
+	if (walsizer_shared->last_event != memory->last_event)
+		walsizer_shared->last_event = walsizer_shared->forgotten = memory->last_event;
+	LWLockRelease(walsizer_shared->lock);
+}
+
+/*
+ * Replace a file, durably, by way of a temporary one beside it.  Returns NULL, or
+ * what went wrong, allocated in the current context.  A pipe of that name must not
+ * keep anybody waiting, hence O_NONBLOCK.
+ */
+char *
+walsizer_replace_file(const char *file, const char *text, size_t length)
+{
+	char	   *temporary = psprintf("%s.tmp", file);
+	int			fd = OpenTransientFile(temporary,
+									   O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | PG_BINARY);
+	char	   *trouble = NULL;
+
+	if (fd < 0)
+		return psprintf("could not open file \"%s\": %m", temporary);
+	errno = 0;
+	if (write(fd, text, length) != (ssize_t) length)
+	{
+		if (errno == 0)
+			errno = ENOSPC;
+		trouble = psprintf("could not write file \"%s\": %m", temporary);
+	}
+	if (CloseTransientFile(fd) != 0 && trouble == NULL)
+		trouble = psprintf("could not close file \"%s\": %m", temporary);
+	if (trouble != NULL)
+		unlink(temporary);
+	else if (durable_rename(temporary, file, DEBUG1) != 0)
+		trouble = psprintf("could not replace file \"%s\": %m", file);
+	return trouble;
+}
+
+/*
+ * Write the state file.  A failure is logged, once until it works again, and
+ * otherwise ignored: the next write tries anew.
+ */
+void
+walsizer_state_save(void)
+{
+	static bool failing = false;
+	WalsizerMemory *memory = copy_memory();
+	char	   *text = palloc(STATE_FILE_MOST);
+	size_t		length = walsizer_memory_format(memory, text, STATE_FILE_MOST);
+	char	   *trouble = walsizer_replace_file(STATE_FILE, text, length);
+
+	if (trouble != NULL)
+		ereport(failing ? DEBUG1 : LOG,
+				(errmsg("could not write walsizer's state file: %s", trouble)));
+	failing = trouble != NULL;
+	pfree(text);
+	pfree(memory);
+}
+
+/*
+ * The whole file as a palloc'd string, or NULL; *reason says why if logged.
+ * A pipe of that name must not keep anybody waiting, hence O_NONBLOCK.
+ */
+static char *
+read_file(size_t *length, const char **reason)
+{
+	int			fd = OpenTransientFile(STATE_FILE, O_RDONLY | O_NONBLOCK | PG_BINARY);
+	struct stat st;
+	char	   *text = NULL;
+
+	*reason = NULL;
+	if (fd < 0)
+	{
+		if (errno != ENOENT)
+			*reason = "it could not be opened";
+		return NULL;
+	}
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+		*reason = "it is not a regular file";
+	else if (st.st_size < 0 || (uint64) st.st_size > STATE_FILE_MOST)
+		*reason = "it is too large";
+	else
+	{
+		text = palloc((Size) st.st_size + 1);
+		*length = (size_t) st.st_size;
+		if (read(fd, text, *length) != (ssize_t) *length)
+		{
+			*reason = "it could not be read";
+			pfree(text);
+			text = NULL;
+		}
+	}
+	CloseTransientFile(fd);
+	return text;
+}
+
+/* Move a file that cannot be used out of the way, for a person to look at. */
+static void
+set_aside(const char *reason, int line)
+{
+	bool		moved = rename(STATE_FILE, STATE_FILE_BAD) == 0;
+
+	ereport(LOG,
+			(errmsg("walsizer starts with an empty memory: its state file \"%s\" cannot be used",
+					STATE_FILE),
+			 line > 0 ? errdetail("Line %d: %s.", line, reason) : errdetail("The reason: %s.", reason),
+			 moved ? errhint("The file was renamed to \"%s\".", STATE_FILE_BAD) : 0));
+}
+
+/*
+ * Read the state file into shared memory, once in the life of the server.
+ * Whatever is wrong with the file, walsizer starts, with empty memory then.
+ */
+void
+walsizer_state_load(void)
+{
+	WalsizerMemory *memory;
+	WalsizerMemoryError error;
+	const char *reason;
+	size_t		length = 0;
+	char	   *text;
+
+	if (walsizer_shared->loaded)
+		return;
+
+	unlink(STATE_FILE ".tmp");
+	text = read_file(&length, &reason);
+	memory = palloc(sizeof(WalsizerMemory));
+	if (text == NULL)
+	{
+		if (reason != NULL)
+			set_aside(reason, 0);
+	}
+	else if (!walsizer_memory_parse(text, length, memory, &error))
+		set_aside(error.what, error.line);
+	else if (memory->system_identifier != GetSystemIdentifier())
+		set_aside("it belongs to another database system", 0);
+	else
+		put_memory(memory);
+
+	walsizer_shared->loaded = true;
+	pfree(memory);
+	if (text != NULL)
+		pfree(text);
+}

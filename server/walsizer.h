@@ -1,0 +1,239 @@
+/*-------------------------------------------------------------------------
+ *
+ * walsizer.h
+ *	  Types that the server side of walsizer shares, and its prototypes,
+ *	  grouped by the file that owns them.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef WALSIZER_H
+#define WALSIZER_H
+
+#include "datatype/timestamp.h"
+#include "storage/condition_variable.h"
+#include "storage/lwlock.h"
+#include "storage/proc.h"
+
+#include "policy/memory.h"
+#include "policy/policy.h"
+
+/* What SQL functions may ask of the worker. */
+typedef enum WalsizerAsk
+{
+	WALSIZER_ASK_ADJUST,
+	WALSIZER_ASK_REVERT,
+	WALSIZER_ASK_BOOST,
+	WALSIZER_ASK_FORGET,
+	WALSIZER_ASK_RESET_STATS,
+} WalsizerAsk;
+
+/* What an attempt to change the setting led to. */
+typedef struct WalsizerApplied
+{
+	WalsizerOutcome outcome;
+	int64		in_effect_mb;	/* afterwards */
+	char		message[WALSIZER_MESSAGE_SIZE]; /* empty if all is well */
+} WalsizerApplied;
+
+/* What the worker decided and what came of it. */
+typedef struct WalsizerAnswer
+{
+	WalsizerDecision decision;
+	int64		old_mb;			/* in effect before */
+	WalsizerApplied applied;
+} WalsizerAnswer;
+
+/* A request, and the answer to it: see server/request.c. */
+typedef enum WalsizerSlotState
+{
+	WALSIZER_SLOT_FREE = 0,
+	WALSIZER_SLOT_ASKED,
+	WALSIZER_SLOT_TAKEN,		/* the worker is at it */
+	WALSIZER_SLOT_ANSWERED,
+} WalsizerSlotState;
+
+typedef struct WalsizerRequest
+{
+	WalsizerSlotState state;
+	uint64		ticket;			/* counts up, in the order of asking */
+	int			worker_pid;		/* who is to answer */
+	bool		abandoned;		/* nobody waits for the answer */
+	WalsizerAsk what;
+	int64		boost_mb;		/* 0: end the planned load */
+	int64		boost_ms;		/* how long it lasts */
+	WalsizerAnswer answer;
+} WalsizerRequest;
+
+/* postgresql.auto.conf does not set max_wal_size; or to nothing that makes sense. */
+#define WALSIZER_NO_LINE			0
+#define WALSIZER_BAD_LINE			(-1)
+
+/* What is found in postgresql.auto.conf; a note only if it speaks of the size. */
+typedef struct WalsizerAutoConf
+{
+	int64		size_mb;		/* or one of the two above */
+	WalsizerNote note;
+} WalsizerAutoConf;
+
+/* Why an administrator's line is not overwritten. */
+#define WALSIZER_PENDING \
+	"a change of max_wal_size in \"postgresql.auto.conf\" awaits a reload"
+
+/* How many sessions can wait for an answer at the same time. */
+#define WALSIZER_REQUEST_SLOTS		16
+
+/* Nobody plans a load for longer. */
+#define WALSIZER_BOOST_MOST_DAYS	31
+
+/*
+ * Shared memory.  "lock" protects all of it except the condition variable,
+ * which protects itself.  Only the worker writes, so that it reads without the
+ * lock; apart from the requests, and from "replay", which the startup process
+ * writes before there is a worker.  Others copy out under the shared lock.  It is
+ * never held over I/O.
+ */
+typedef struct WalsizerShared
+{
+	LWLock	   *lock;
+
+	/* the worker; NULL and 0 while there is none */
+	PGPROC	   *worker_proc;
+	int			worker_pid;
+
+	/* what the worker knows; it resumes from here after an error */
+	bool		loaded;			/* the state file has been read */
+	WalsizerState state;
+	WalsizerSample sample;
+	WalsizerDecision decision;	/* of the last pass */
+	TimestampTz sampled_at;		/* 0: never */
+
+	/* what walsizer_stats counts from: totals in state at that time */
+	TimestampTz stats_reset;
+	int64		checkpoints_at_reset[WALSIZER_CAUSES];
+
+	/*
+	 * What the configuration files without postgresql.auto.conf say of
+	 * max_wal_size (0: not known yet), as of which reload, and whether that could
+	 * be put into effect.
+	 */
+	int64		configured_mb;
+	bool		configured_valid;
+	TimestampTz files_reloaded;
+	int64		reloads;		/* that took effect */
+
+	/*
+	 * The planned load: its size (0: none), and when it ends, in ms of the
+	 * monotonic clock; boost_until is for people.
+	 */
+	int64		boost_mb;
+	int64		boost_end;
+	TimestampTz boost_until;
+
+	/* the last crash recovery: WAL replayed, and in which time; 0: none yet */
+	int64		replay_bytes;
+	int64		replay_ms;
+
+	/* the last attempt that did not succeed, if there is an outcome */
+	WalsizerApplied trouble;
+	int64		trouble_reloads;	/* as many there had been */
+
+	/* what has been said already, so that it is not said again; 0: nothing */
+	int64		dry_run_mb;		/* what the last dry run came to */
+	int64		reported_limit_mb[WALSIZER_LIMITS];
+
+	/* requests and answers */
+	uint64		last_ticket;
+	WalsizerRequest requests[WALSIZER_REQUEST_SLOTS];
+	ConditionVariable answered;
+
+	/* the history: a ring, slot (number - 1) % slots */
+	int64		last_event;		/* number of the newest, 0: none */
+	int64		forgotten;		/* numbers up to this one were cleared */
+	WalsizerEvent events[WALSIZER_HISTORY_SLOTS];
+} WalsizerShared;
+
+/* server/settings.c */
+extern bool walsizer_enable;
+extern bool walsizer_dry_run;
+extern bool walsizer_predict;
+extern int	walsizer_max_mb;
+extern int	walsizer_min_mb;
+extern int	walsizer_threshold;
+extern int	walsizer_interval;	/* ms */
+extern int	walsizer_lookback;	/* minutes */
+extern double walsizer_headroom;
+extern int	walsizer_max_disk_percent;
+extern int	walsizer_max_recovery_time; /* s */
+extern int	walsizer_replay_rate;	/* MB per second */
+extern char *walsizer_last_written; /* a WalsizerNote */
+
+extern WalsizerConfig walsizer_config(const WalsizerShared *shared);
+extern double walsizer_measured_replay_rate(const WalsizerShared *shared);
+
+/* server/worker.c */
+extern PGDLLEXPORT void walsizer_main(Datum main_arg);
+extern void walsizer_register_worker(void);
+
+/* server/act.c */
+extern void walsizer_change_setting(const WalsizerDecision *decision,
+									const WalsizerSample *sample, WalsizerApplied *applied);
+extern void walsizer_restore_original(const WalsizerDecision *decision,
+									  const WalsizerSample *sample, WalsizerApplied *applied);
+
+/* server/record.c */
+extern WalsizerEvent walsizer_make_event(const WalsizerDecision *decision,
+										 const WalsizerSample *sample, int64 old_mb);
+extern void walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
+									const WalsizerFigures *figures);
+extern void walsizer_record_external(const WalsizerDecision *decision,
+									 const WalsizerSample *sample, int64 old_mb);
+extern void walsizer_end_trouble(const WalsizerDecision *decision,
+								 const WalsizerSample *sample, int64 old_mb);
+extern void walsizer_report_limit(const WalsizerDecision *decision, bool standby);
+
+/* server/sample.c */
+extern void walsizer_take_sample(WalsizerSample *sample, bool first);
+extern void walsizer_take_disk(WalsizerSample *sample);
+extern int64 walsizer_monotonic_ms(void);
+
+/* server/config.c */
+extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);
+extern int64 walsizer_configured_value(bool *valid);
+extern void walsizer_read_files(void);
+extern bool walsizer_own_line_waits(void);
+extern const char *walsizer_obstacle(WalsizerOutcome *outcome);
+extern const char *walsizer_obstacle_now(WalsizerOutcome *outcome);
+extern WalsizerOutcome walsizer_write_auto_conf(int64 mb, const WalsizerNote *note,
+												const char **message);
+extern void walsizer_reread_configuration(void);
+
+/* server/request.c */
+extern void walsizer_attach_worker(void);
+extern WalsizerRequest *walsizer_take_request(void);
+extern void walsizer_give_answer(WalsizerRequest *request, const WalsizerAnswer *answer);
+extern WalsizerAnswer walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost_ms);
+
+/* server/recovery.c */
+extern void walsizer_recovery_install_hook(void);
+
+/* server/restore.c */
+extern void walsizer_restore_install_hook(void);
+extern void walsizer_adopt_restored(void);
+
+/* server/shmem.c */
+extern WalsizerShared *walsizer_shared;
+extern void walsizer_shmem_install_hooks(void);
+extern void walsizer_check_preloaded(void);
+extern void walsizer_add_event(const WalsizerEvent *event);
+extern void walsizer_event_followed(int64 size_mb, int64 forced);
+extern int64 walsizer_first_event(const WalsizerShared *shared);
+extern WalsizerEvent *walsizer_event(WalsizerShared *shared, int64 number);
+
+/* server/statefile.c */
+extern void walsizer_state_load(void);
+extern void walsizer_state_save(void);
+extern char *walsizer_replace_file(const char *file, const char *text, size_t length);
+
+#endif							/* WALSIZER_H */

@@ -1,0 +1,488 @@
+/*-------------------------------------------------------------------------
+ *
+ * server/worker.c
+ *	  The background worker: wake, observe, decide, apply, record, sleep.
+ *
+ * All that the worker learned is in shared memory; what it keeps for itself are
+ * deadlines and what it can read again.  So after an error it simply exits, is
+ * started again by the postmaster and resumes.  Status 1 asks for that; with
+ * status 0 it would be gone for good.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include <dlfcn.h>
+
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "tcop/tcopprot.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "server/walsizer.h"
+#include "server/compat.h"
+
+#define RESTART_SECONDS		10
+
+/* How often the state file is written, whatever happens. */
+#define SAVE_MS				(3600 * 1000)
+
+/* Deadlines, all on the monotonic clock. */
+typedef struct Clockwork
+{
+	int64		next_tick;
+	int64		next_save;
+	bool		first;			/* no sample taken by this process yet */
+} Clockwork;
+
+/*-------------------------------------------------------------------------
+ * Registration, start and end
+ *-------------------------------------------------------------------------
+ */
+
+/*
+ * Has this copy of the library registered the worker?  Static, because another
+ * copy may see the global variables of this one.
+ */
+static bool registered = false;
+
+/*
+ * The name by which the worker is to find its library.  It has to run in the copy
+ * that was preloaded, which alone has settings and shared memory.  The server
+ * does not load a library again that is in its list already, by path: so the path
+ * from which this copy was loaded finds it, wherever "walsizer" leads by then,
+ * and even if a package upgrade has replaced or removed the file.
+ */
+static void
+set_library_name(char *name, size_t size)
+{
+	Dl_info		info;
+
+	if (dladdr(&registered, &info) == 0 || info.dli_fname == NULL ||
+		strlcpy(name, info.dli_fname, size) >= size)
+		strlcpy(name, "walsizer", size);
+}
+
+/* For _PG_init(): the worker runs from the moment when hot standbys answer. */
+void
+walsizer_register_worker(void)
+{
+	BackgroundWorker worker = {0};
+
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_restart_time = RESTART_SECONDS;
+	set_library_name(worker.bgw_library_name, sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "walsizer_main", sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_name, "walsizer", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "walsizer", BGW_MAXLEN);
+	RegisterBackgroundWorker(&worker);
+	registered = true;
+}
+
+/*
+ * This is another copy of the library: end for good.  Status 0 keeps the
+ * postmaster from starting the worker again, which would lead to the same copy.
+ */
+static void
+end_in_other_copy(void)
+{
+	ereport(LOG,
+			(errmsg("the walsizer worker ends, because it has loaded another library than the server has preloaded"),
+			 errdetail("The worker looked for its library as \"%s\".", MyBgworkerEntry->bgw_library_name),
+			 errhint("Set \"shared_preload_libraries\" to a name that is found through \"dynamic_library_path\", or to a shorter path, and restart the server.")));
+	proc_exit(0);
+}
+
+/*-------------------------------------------------------------------------
+ * One pass
+ *-------------------------------------------------------------------------
+ */
+
+/* What walsizer_revert() asks for, in the form of a decision. */
+static WalsizerDecision
+reverting(const WalsizerDecision *decision)
+{
+	WalsizerDecision revert = *decision;
+
+	revert.action = WALSIZER_REVERT;
+	revert.reason = WALSIZER_BECAUSE_REVERT;
+	revert.limited_by = WALSIZER_UNLIMITED;
+	revert.wanted_mb = revert.target_mb = walsizer_shared->state.owner.original_mb;
+	return revert;
+}
+
+/* walsizer_forget(): forget demand and history, not whose value it is. */
+static void
+forget(void)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_forget(&walsizer_shared->state);
+	walsizer_shared->forgotten = walsizer_shared->last_event;
+	LWLockRelease(walsizer_shared->lock);
+	walsizer_state_save();
+}
+
+/* walsizer_reset_stats(): count from now on; the policy's totals stay. */
+static void
+reset_stats(void)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	memcpy(walsizer_shared->checkpoints_at_reset, walsizer_shared->state.checkpoints.total,
+		   sizeof(walsizer_shared->checkpoints_at_reset));
+	walsizer_shared->stats_reset = GetCurrentTimestamp();
+	LWLockRelease(walsizer_shared->lock);
+}
+
+/* Take over a new planned load, or the end of one, and keep it over a crash. */
+static void
+set_boost(int64 mb, int64 ms)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->boost_mb = mb;
+	walsizer_shared->boost_end = walsizer_monotonic_ms() + ms;
+	walsizer_shared->boost_until = GetCurrentTimestamp() + ms * 1000;
+	LWLockRelease(walsizer_shared->lock);
+	walsizer_state_save();
+}
+
+/* So much for plans, over a crash, too. */
+static void
+end_boost(void)
+{
+	if (walsizer_shared->boost_mb != 0)
+		set_boost(0, 0);
+}
+
+/*
+ * The size for the planned load under way, MB; 0 if there is none.  It lasts as
+ * long as was asked for, whatever becomes of the clock on the wall; when that was
+ * set, the end is shown by the new time.
+ */
+static int64
+boost_now(void)
+{
+	int64		left = walsizer_shared->boost_end - walsizer_monotonic_ms();
+	TimestampTz until = GetCurrentTimestamp() + left * 1000;
+
+	if (walsizer_shared->boost_mb == 0)
+		return 0;
+	if (left <= 0)
+		end_boost();
+	else if (Max(until, walsizer_shared->boost_until) -
+			 Min(until, walsizer_shared->boost_until) > USECS_PER_SEC)
+	{
+		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+		walsizer_shared->boost_until = until;
+		LWLockRelease(walsizer_shared->lock);
+	}
+	return walsizer_shared->boost_mb;
+}
+
+/*
+ * Let the policy see the sample, with the disk figures if it wants them, and show
+ * both to the SQL functions.  The disk is looked at without the lock.
+ */
+static WalsizerDecision
+decide(WalsizerSample *sample)
+{
+	WalsizerConfig config = walsizer_config(walsizer_shared);
+	WalsizerDecision decision;
+
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	decision = walsizer_step(&config, &walsizer_shared->state, sample);
+	if (decision.wants_disk)
+	{
+		LWLockRelease(walsizer_shared->lock);
+		walsizer_take_disk(sample);
+		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+		decision = walsizer_step(&config, &walsizer_shared->state, sample);
+	}
+	walsizer_shared->sample = *sample;
+	walsizer_shared->decision = decision;
+	walsizer_shared->sampled_at = GetCurrentTimestamp();
+	if (!walsizer_dry_run)
+		walsizer_shared->dry_run_mb = 0;
+	LWLockRelease(walsizer_shared->lock);
+	return decision;
+}
+
+/*
+ * Take a sample.  What was asked for (WalsizerAsk; request is NULL if nothing
+ * was) counts for it already.
+ */
+static void
+observe(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample *sample)
+{
+	walsizer_take_sample(sample, clockwork->first);
+	clockwork->first = false;
+
+	if (request != NULL)
+	{
+		sample->adjust = request->what == WALSIZER_ASK_ADJUST ||
+			request->what == WALSIZER_ASK_BOOST;
+		if (request->what == WALSIZER_ASK_FORGET)
+			forget();
+		if (request->what == WALSIZER_ASK_RESET_STATS)
+			reset_stats();
+		if (request->what == WALSIZER_ASK_BOOST)
+			set_boost(request->boost_mb, request->boost_ms);
+	}
+	sample->boost_mb = boost_now();
+}
+
+/* Record and apply what was decided.  "old_mb" is what we took for in effect. */
+static void
+carry_out(const WalsizerDecision *decision, const WalsizerSample *sample,
+		  int64 old_mb, WalsizerApplied *applied)
+{
+	if (decision->action == WALSIZER_EXTERNAL)
+		walsizer_record_external(decision, sample, old_mb);
+	if (walsizer_shared->trouble.outcome != WALSIZER_NO_OUTCOME)
+		walsizer_end_trouble(decision, sample, old_mb);
+	if (decision->action == WALSIZER_RAISE || decision->action == WALSIZER_LOWER)
+		walsizer_change_setting(decision, sample, applied);
+	else if (decision->action == WALSIZER_REVERT)
+		walsizer_restore_original(decision, sample, applied);
+	walsizer_report_limit(decision, sample->standby);
+}
+
+/* walsizer_revert(), unless the original value is back already. */
+static void
+revert(const WalsizerSample *sample, WalsizerAnswer *answer)
+{
+	bool		is_back = answer->decision.action == WALSIZER_REVERT &&
+		answer->applied.outcome == WALSIZER_APPLIED;
+
+	end_boost();
+	if (is_back)
+		return;
+	answer->decision = reverting(&answer->decision);
+	walsizer_restore_original(&answer->decision, sample, &answer->applied);
+	if (answer->applied.outcome == WALSIZER_NO_OUTCOME)
+		answer->decision.action = WALSIZER_NONE;
+}
+
+/*
+ * Finish what a worker before this one began, and did not live to see: it was
+ * about to remove our line, or had removed it, and the old value is still in
+ * effect.
+ */
+static void
+finish_return(const WalsizerDecision *decision, const WalsizerSample *sample)
+{
+	WalsizerDecision unfinished = reverting(decision);
+	WalsizerApplied applied;
+
+	unfinished.wanted_mb = unfinished.target_mb = walsizer_shared->state.owner.returning_mb;
+	walsizer_restore_original(&unfinished, sample, &applied);
+}
+
+/*
+ * Observe, decide, and carry that out.  request is NULL, or what is asked for;
+ * what came of it goes to *answer.  False if a change by an administrator had to be
+ * dealt with first: then a planned load is for another pass.
+ */
+static bool
+pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answer)
+{
+	bool		first = clockwork->first;
+	bool		boost_asked = request != NULL && request->what == WALSIZER_ASK_BOOST;
+	int64		edit_before = walsizer_shared->state.pacing.edit_tried_mb;
+	int64		old_mb = walsizer_shared->state.owner.own_mb != 0 ?
+		walsizer_shared->state.owner.own_mb : walsizer_shared->state.owner.original_mb;
+	WalsizerDecision *decision = &answer->decision;
+	WalsizerSample sample;
+	bool		superseded;
+
+	memset(answer, 0, sizeof(*answer));
+	observe(clockwork, request, &sample);
+	answer->old_mb = sample.settings.max_wal_size_mb;
+	*decision = decide(&sample);
+	if (decision->followed)
+		walsizer_event_followed(decision->followed_mb, decision->followed_forced);
+	superseded = decision->action == WALSIZER_EXTERNAL || decision->action == WALSIZER_REVERT;
+
+	/*
+	 * The administrator has changed his mind about the size.  Not each time
+	 * that it is tried again to give way to the same edit.
+	 */
+	if (superseded && !boost_asked &&
+		(decision->action == WALSIZER_EXTERNAL || sample.configured_mb != edit_before))
+		end_boost();
+	carry_out(decision, &sample, old_mb, &answer->applied);
+
+	if (first && !superseded && walsizer_shared->state.owner.returning_mb != 0)
+		finish_return(decision, &sample);
+	if (request != NULL && request->what == WALSIZER_ASK_REVERT)
+		revert(&sample, answer);
+	return !superseded || answer->applied.outcome > WALSIZER_APPLIED;
+}
+
+/* Do what SQL functions ask for, one after the other.  False if that is nothing. */
+static bool
+serve(Clockwork *clockwork)
+{
+	WalsizerRequest *request;
+	WalsizerAnswer answer;
+	bool		served = false;
+
+	while ((request = walsizer_take_request()) != NULL)
+	{
+		if (!pass(clockwork, request, &answer) && request->what == WALSIZER_ASK_BOOST)
+			(void) pass(clockwork, request, &answer);
+		walsizer_give_answer(request, &answer);
+		served = true;
+	}
+	return served;
+}
+
+/*-------------------------------------------------------------------------
+ * The loop
+ *-------------------------------------------------------------------------
+ */
+
+/*
+ * The next deadline, counted from the last one and not from the end of the
+ * work, so that ticks do not drift; those that were missed are left out.  A server
+ * without load is sampled as often as any: a burst is over in seconds.
+ */
+static void
+set_next_tick(Clockwork *clockwork)
+{
+	int64		now = walsizer_monotonic_ms();
+
+	clockwork->next_tick += walsizer_interval;
+	if (clockwork->next_tick <= now || clockwork->next_tick > now + walsizer_interval)
+		clockwork->next_tick = now + walsizer_interval;
+}
+
+/*
+ * Keep what the files said at the start and at the last reload: after a crash of
+ * a process it still counts, whatever they say then.  It matters only where a
+ * value of ours could hide an edit.
+ */
+static void
+save_what_files_say(void)
+{
+	if (walsizer_shared->state.owner.own_mb != 0)
+		walsizer_state_save();
+}
+
+/* Do what is due.  A latch set early finds nothing due and changes nothing. */
+static void
+work(Clockwork *clockwork)
+{
+	int64		now = walsizer_monotonic_ms();
+	bool		tick = now >= clockwork->next_tick;
+	bool		first = clockwork->first;
+	WalsizerAnswer answer;
+
+	if (!serve(clockwork))
+	{
+		if (!tick)
+			return;
+		(void) pass(clockwork, NULL, &answer);
+	}
+	if (tick)
+		set_next_tick(clockwork);
+	if (first)
+		save_what_files_say();
+	if (now >= clockwork->next_save)
+	{
+		clockwork->next_save = now + SAVE_MS;
+		walsizer_state_save();
+	}
+}
+
+static void
+handle_interrupts(Clockwork *clockwork)
+{
+	/*
+	 * Asked to end: keep the last minutes, then ask to be started again in
+	 * case it was not the whole server that ends.  Quietly: this is no error.
+	 */
+	if (ProcDiePending)
+	{
+		walsizer_state_save();
+		proc_exit(1);
+	}
+	CHECK_FOR_INTERRUPTS();
+	if (ConfigReloadPending)
+	{
+		walsizer_reread_configuration();
+		save_what_files_say();
+		/* walsizer.sample_interval_ms may be shorter now */
+		clockwork->next_tick = Min(clockwork->next_tick,
+								   walsizer_monotonic_ms() + walsizer_interval);
+	}
+}
+
+/* There is no statement to cancel. */
+static void
+ignore_cancel(SIGNAL_ARGS)
+{
+}
+
+/* Entry point of the background worker. */
+void
+walsizer_main(Datum main_arg pg_attribute_unused())
+{
+	MemoryContext pass_context;
+	Clockwork	clockwork = {0};
+	bool		measured;
+
+	if (!registered || walsizer_shared == NULL)
+		end_in_other_copy();
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, die);
+	pqsignal(SIGINT, ignore_cancel);
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
+	/* each sample clears what it read: no copy of all statistics for that */
+	SetConfigOption("stats_fetch_consistency", "none", PGC_USERSET, PGC_S_OVERRIDE);
+
+	walsizer_attach_worker();
+	/* a crash recovery before this first worker is not on disk yet */
+	measured = !walsizer_shared->loaded && walsizer_shared->replay_ms != 0;
+	walsizer_state_load();
+	walsizer_adopt_restored();
+
+	/*
+	 * Not if this worker takes the place of another, and nothing was reloaded
+	 * since.
+	 */
+	if (PgReloadTime > walsizer_shared->files_reloaded)
+		walsizer_read_files();
+	pgstat_report_activity(STATE_IDLE, "watching max_wal_size");
+
+	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass",
+										 ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(pass_context);
+	clockwork.first = true;
+	clockwork.next_tick = walsizer_monotonic_ms();
+	clockwork.next_save = clockwork.next_tick + (measured ? 0 : SAVE_MS);
+
+	for (;;)
+	{
+		int64		left;
+
+		handle_interrupts(&clockwork);
+		work(&clockwork);
+		MemoryContextReset(pass_context);
+
+		left = clockwork.next_tick - walsizer_monotonic_ms();
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) Max(left, 1), walsizer_wait_event());
+		ResetLatch(MyLatch);
+	}
+}

@@ -1,0 +1,149 @@
+/*-------------------------------------------------------------------------
+ *
+ * sqlapi/functions.c
+ *	  The SQL functions that act: they ask the worker and return what it did.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/xlog.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/timestamp.h"
+
+#include "sqlapi/rows.h"
+
+PG_FUNCTION_INFO_V1(walsizer_adjust_1_0);
+PG_FUNCTION_INFO_V1(walsizer_revert_1_0);
+PG_FUNCTION_INFO_V1(walsizer_boost_1_0);
+PG_FUNCTION_INFO_V1(walsizer_boost_end_1_0);
+PG_FUNCTION_INFO_V1(walsizer_forget_1_0);
+PG_FUNCTION_INFO_V1(walsizer_reset_stats_1_0);
+
+/*
+ * What there is to say about an answer, NULL if nothing: what prevented the
+ * change, why there was none, or what the caller may not expect.
+ */
+static const char *
+message_of(WalsizerAsk what, const WalsizerAnswer *answer, WalsizerLimit limit)
+{
+	const WalsizerDecision *decision = &answer->decision;
+
+	if (answer->applied.message[0] != '\0')
+		return answer->applied.message;
+	if (what == WALSIZER_ASK_REVERT && decision->action == WALSIZER_NONE)
+		return "max_wal_size was not set by walsizer";
+	if (what == WALSIZER_ASK_REVERT && walsizer_enable)
+		return "walsizer raises max_wal_size again when demand exceeds it; turn off \"walsizer.enable\" to keep the value";
+	if (what == WALSIZER_ASK_BOOST && limit != WALSIZER_UNLIMITED)
+		return psprintf("the limit is %lld MB", (long long) decision->figures.limit_mb);
+	if (decision->action == WALSIZER_NONE || decision->action == WALSIZER_EXTERNAL)
+		return walsizer_reason_text(decision->reason);
+	return NULL;
+}
+
+/*
+ * Ask the worker for something and return what came of it as a row.  The size
+ * (MB, 0 ends it) and the time count for a planned load.
+ */
+static Datum
+act(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, int64 boost_ms)
+{
+	WalsizerAnswer answer = walsizer_ask(what, boost_mb, boost_ms);
+	const WalsizerDecision *decision = &answer.decision;
+	const WalsizerFigures *figures = &decision->figures;
+	WalsizerLimit limit = decision->limited_by;
+	int64		new_mb = answer.applied.in_effect_mb;
+	WalsizerRow row = {0};
+
+	/* a limit is in whole segments */
+	boost_mb -= boost_mb % (wal_segment_size / WALSIZER_MB);
+	if (boost_mb > Max(figures->limit_mb, figures->in_effect_mb))
+		limit = figures->limit_kind;
+	if (decision->action == WALSIZER_NONE)
+		new_mb = answer.old_mb;
+	else if (answer.applied.outcome != WALSIZER_APPLIED)
+		new_mb = decision->target_mb;
+
+	walsizer_put_text(&row, walsizer_action_name(decision->action));
+	walsizer_put_size(&row, answer.old_mb);
+	walsizer_put_size(&row, new_mb);
+	walsizer_put_limit(&row, limit);
+	walsizer_put_text(&row, walsizer_outcome_name(answer.applied.outcome));
+	walsizer_put_text(&row, message_of(what, &answer, limit));
+	return walsizer_return_row(fcinfo, &row);
+}
+
+/* Have all rules applied now. */
+Datum
+walsizer_adjust_1_0(PG_FUNCTION_ARGS)
+{
+	return act(fcinfo, WALSIZER_ASK_ADJUST, 0, 0);
+}
+
+/* Restore the original value. */
+Datum
+walsizer_revert_1_0(PG_FUNCTION_ARGS)
+{
+	return act(fcinfo, WALSIZER_ASK_REVERT, 0, 0);
+}
+
+/*
+ * A planned load: at least this size (text, like '8GB') is in effect for this
+ * long.  A new call replaces the one before.
+ */
+Datum
+walsizer_boost_1_0(PG_FUNCTION_ARGS)
+{
+	int64		mb = DatumGetInt64(DirectFunctionCall1(pg_size_bytes, PG_GETARG_DATUM(0))) / WALSIZER_MB;
+	TimestampTz now = GetCurrentTimestamp();
+	TimestampTz until = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
+																TimestampTzGetDatum(now),
+																PG_GETARG_DATUM(1)));
+	int64		least_mb = 2 * wal_segment_size / WALSIZER_MB;
+
+	if (mb < least_mb || mb > MAX_KILOBYTES)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("size must be between %lld MB and %lld MB",
+						(long long) least_mb, (long long) MAX_KILOBYTES),
+				 errhint("Write it with its unit, as in '8GB'.")));
+	/* a month may have a day of 25 hours */
+	if (until <= now || until > now + (WALSIZER_BOOST_MOST_DAYS + 1) * USECS_PER_DAY)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("duration must be positive and at most %d days",
+						WALSIZER_BOOST_MOST_DAYS)));
+	if (!walsizer_enable)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("\"walsizer.enable\" is off"),
+				 errhint("Turn on \"walsizer.enable\", or set max_wal_size by hand.")));
+	return act(fcinfo, WALSIZER_ASK_BOOST, mb, (until - now) / 1000);
+}
+
+/* The planned load is over, or will not come. */
+Datum
+walsizer_boost_end_1_0(PG_FUNCTION_ARGS)
+{
+	return act(fcinfo, WALSIZER_ASK_BOOST, 0, 0);
+}
+
+/* Clear learned demand and history. */
+Datum
+walsizer_forget_1_0(PG_FUNCTION_ARGS)
+{
+	(void) walsizer_ask(WALSIZER_ASK_FORGET, 0, 0);
+	PG_RETURN_VOID();
+}
+
+/* Let the counters of checkpoints begin anew. */
+Datum
+walsizer_reset_stats_1_0(PG_FUNCTION_ARGS)
+{
+	(void) walsizer_ask(WALSIZER_ASK_RESET_STATS, 0, 0);
+	PG_RETURN_VOID();
+}

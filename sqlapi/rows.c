@@ -1,0 +1,129 @@
+/*-------------------------------------------------------------------------
+ *
+ * sqlapi/rows.c
+ *	  What the SQL functions share: a copy of shared memory, and rows that are
+ *	  filled from left to right.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "funcapi.h"
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
+
+#include "sqlapi/rows.h"
+
+/* Each of these fills the next column. */
+void
+walsizer_put(WalsizerRow *row, Datum value, bool isnull)
+{
+	Assert(row->next < (int) lengthof(row->values));
+	row->values[row->next] = value;
+	row->nulls[row->next++] = isnull;
+}
+
+void
+walsizer_put_int64(WalsizerRow *row, int64 value)
+{
+	walsizer_put(row, Int64GetDatum(value), false);
+}
+
+/* A size in MB, as bytes; 0 is none. */
+void
+walsizer_put_size(WalsizerRow *row, int64 mb)
+{
+	walsizer_put(row, Int64GetDatum(mb * WALSIZER_MB), mb <= 0);
+}
+
+/*
+ * Text; NULL or empty is none.  The worker has no database and so no encoding: of
+ * a message that it kept and that is not valid in this one's, a translation
+ * perhaps, the letters beyond ASCII are not shown.
+ */
+void
+walsizer_put_text(WalsizerRow *row, const char *text)
+{
+	char	   *copy = pstrdup(text != NULL ? text : "");
+
+	if (!pg_verifymbstr(copy, (int) strlen(copy), true))
+	{
+		for (char *c = copy; *c != '\0'; c++)
+		{
+			if (IS_HIGHBIT_SET(*c))
+				*c = '?';
+		}
+	}
+	walsizer_put(row, CStringGetTextDatum(copy), copy[0] == '\0');
+}
+
+/* A time; 0 is never. */
+void
+walsizer_put_time(WalsizerRow *row, TimestampTz time)
+{
+	walsizer_put(row, TimestampTzGetDatum(time), time == 0);
+}
+
+/* Milliseconds as an interval; negative is none. */
+void
+walsizer_put_interval(WalsizerRow *row, int64 ms)
+{
+	Interval   *interval = palloc0(sizeof(Interval));
+
+	interval->time = Min(ms, INT64_C(1) << 50) * 1000;
+	walsizer_put(row, IntervalPGetDatum(interval), ms < 0);
+}
+
+/* The name of a limit; unlimited is none. */
+void
+walsizer_put_limit(WalsizerRow *row, WalsizerLimit limit)
+{
+	walsizer_put_text(row, limit == WALSIZER_UNLIMITED ? NULL : walsizer_limit_name(limit));
+}
+
+/*
+ * Return the one row of a function.  The name of each C function carries the
+ * version that its columns belong to, so SQL objects of another version cannot
+ * call it: the server says that it cannot find the function in the library.
+ */
+Datum
+walsizer_return_row(FunctionCallInfo fcinfo, WalsizerRow *row)
+{
+	TupleDesc	desc;
+
+	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	Assert(row->next == desc->natts);
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), row->values, row->nulls));
+}
+
+/* Return a row of a set. */
+void
+walsizer_store_row(FunctionCallInfo fcinfo, WalsizerRow *row)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	Assert(row->next == result->setDesc->natts);
+	tuplestore_putvalues(result->setResult, result->setDesc, row->values, row->nulls);
+}
+
+/*
+ * All of shared memory but the history, for which no memory is allocated: nothing
+ * may look there.  Raises an error if the library was not preloaded; takes the lock.
+ */
+WalsizerShared *
+walsizer_copy_shared(void)
+{
+	WalsizerShared *copy = palloc(offsetof(WalsizerShared, events));
+
+	walsizer_check_preloaded();
+	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
+	memcpy(copy, walsizer_shared, offsetof(WalsizerShared, events));
+	LWLockRelease(walsizer_shared->lock);
+	return copy;
+}

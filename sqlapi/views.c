@@ -1,0 +1,282 @@
+/*-------------------------------------------------------------------------
+ *
+ * sqlapi/views.c
+ *	  The functions behind the views: copy out under a shared lock, then format.
+ *
+ * Nothing is decided here and nothing applied.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "postgres.h"
+
+#include "funcapi.h"
+#include "utils/timestamp.h"
+
+#include "sqlapi/rows.h"
+
+PG_FUNCTION_INFO_V1(walsizer_get_status_1_0);
+PG_FUNCTION_INFO_V1(walsizer_get_stats_1_0);
+PG_FUNCTION_INFO_V1(walsizer_get_history_1_0);
+PG_FUNCTION_INFO_V1(walsizer_get_demand_1_0);
+PG_FUNCTION_INFO_V1(walsizer_get_advice_1_0);
+
+#define STATS_COLUMNS	23
+
+/* The limit that keeps max_wal_size from what is wanted, if one does. */
+static WalsizerLimit
+limited_by(const WalsizerFigures *figures)
+{
+	return figures->wanted_mb > Max(figures->limit_mb, figures->in_effect_mb) ?
+		figures->limit_kind : WALSIZER_UNLIMITED;
+}
+
+/* What walsizer is doing: the first that applies. */
+static const char *
+state_name(const WalsizerShared *shared)
+{
+	WalsizerOutcome obstacle;
+
+	if (shared->worker_pid == 0)
+		return "not running";
+	if (!walsizer_enable)
+		return "disabled";
+	if (walsizer_dry_run)
+		return "dry run";
+	if (shared->trouble.outcome != WALSIZER_NO_OUTCOME || walsizer_obstacle(&obstacle) != NULL)
+		return "blocked";
+	return limited_by(&shared->decision.figures) != WALSIZER_UNLIMITED ? "limited" : "active";
+}
+
+/*
+ * What a larger max_wal_size would not help against, NULL if there is nothing
+ * of that kind.  The one that explains forced checkpoints comes first.
+ */
+static const char *
+remark(const WalsizerShared *shared)
+{
+	const WalsizerSample *sample = &shared->sample;
+	const WalsizerState *state = &shared->state;
+
+	if (shared->decision.figures.forced_old_value > 0 && !sample->standby)
+		return "checkpoints are forced by a statement that began before max_wal_size was raised; it keeps the old value until it ends";
+	if (sample->checkpoint_running &&
+		sample->now - state->checkpoints.timer_start > sample->settings.timeout_ms)
+		return psprintf("a %s takes longer than checkpoint_timeout; the storage is too slow for it",
+						sample->standby ? "restartpoint" : "checkpoint");
+	if (state->disk.held > sample->settings.max_wal_size_mb * WALSIZER_MB)
+		return psprintf("%lld MB of WAL are held back by replication slots, wal_keep_size or the archiver, which max_wal_size does not limit",
+						(long long) (state->disk.held / WALSIZER_MB));
+	return NULL;
+}
+
+/* The state of things.  Before the first sample, what a sample tells is null. */
+Datum
+walsizer_get_status_1_0(PG_FUNCTION_ARGS)
+{
+	WalsizerShared *shared = walsizer_copy_shared();
+	const WalsizerDecision *decision = &shared->decision;
+	bool		sampled = shared->sampled_at != 0;
+	const char *explanation = walsizer_reason_text(decision->reason);
+	WalsizerRow row = {0};
+
+	if (remark(shared) != NULL)
+		explanation = psprintf("%s; %s", explanation, remark(shared));
+
+	walsizer_put_text(&row, state_name(shared));
+	walsizer_put_text(&row, !sampled ? NULL : shared->sample.standby ? "standby" : "primary");
+	walsizer_put_size(&row, decision->figures.in_effect_mb);
+	walsizer_put_size(&row, shared->state.owner.original_mb);
+	walsizer_put_size(&row, shared->state.owner.own_mb);
+	walsizer_put_size(&row, decision->figures.wanted_mb);
+	walsizer_put_limit(&row, limited_by(&decision->figures));
+	walsizer_put_text(&row, sampled ? walsizer_action_name(decision->action) : NULL);
+	walsizer_put_text(&row, sampled ? walsizer_reason_code(decision->reason) : NULL);
+	walsizer_put_text(&row, sampled ? explanation : NULL);
+	walsizer_put_text(&row, shared->trouble.outcome == WALSIZER_NO_OUTCOME ? NULL :
+					  walsizer_outcome_name(shared->trouble.outcome));
+	walsizer_put_text(&row, shared->trouble.message);
+	walsizer_put_size(&row, shared->boost_mb);
+	walsizer_put_time(&row, shared->boost_mb != 0 ? shared->boost_until : 0);
+	walsizer_put(&row, Int32GetDatum(shared->worker_pid), shared->worker_pid == 0);
+	return walsizer_return_row(fcinfo, &row);
+}
+
+/*
+ * Recovery: at worst about max_wal_size of WAL is replayed (see
+ * walsizer_find_limit()), and now what was written since the last completed
+ * checkpoint began.
+ */
+static void
+put_recovery(WalsizerRow *row, const WalsizerShared *shared)
+{
+	WalsizerConfig config = walsizer_config(shared);
+	const WalsizerSample *sample = &shared->sample;
+	int64		now = Max((int64) (sample->write_lsn - sample->completed_lsn), 0);
+
+	walsizer_put_interval(row, walsizer_recovery_time(&config, sample->settings.max_wal_size_mb));
+	walsizer_put_interval(row, (int64) ((double) now * 1000.0 / config.replay_rate));
+	walsizer_put_int64(row, (int64) config.replay_rate);
+	walsizer_put_text(row, walsizer_replay_rate > 0 ? "configured" :
+					  walsizer_measured_replay_rate(shared) > 0 ? "measured" : "assumed");
+}
+
+/* What was measured; all null before the first sample. */
+Datum
+walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
+{
+	WalsizerShared *shared = walsizer_copy_shared();
+	const WalsizerFigures *figures = &shared->decision.figures;
+	const WalsizerSample *sample = &shared->sample;
+	WalsizerRow row = {0};
+
+	if (shared->sampled_at == 0)
+	{
+		while (row.next < STATS_COLUMNS)
+			walsizer_put(&row, (Datum) 0, true);
+		return walsizer_return_row(fcinfo, &row);
+	}
+	walsizer_put_time(&row, shared->sampled_at);
+	walsizer_put_int64(&row, figures->demand);
+	walsizer_put_int64(&row, figures->learned);
+	walsizer_put_int64(&row, figures->rate);
+	walsizer_put_int64(&row, Max((int64) (sample->write_lsn - sample->redo_lsn), 0));
+	walsizer_put_int64(&row, figures->trigger_point);
+	walsizer_put_interval(&row, figures->until_forced_ms);
+	walsizer_put_interval(&row, figures->until_timed_ms);
+	walsizer_put_size(&row, figures->limit_mb);
+	walsizer_put_size(&row, figures->disk_limit_mb);
+	walsizer_put_size(&row, figures->recovery_limit_mb);
+	put_recovery(&row, shared);
+	walsizer_put(&row, Int64GetDatum(shared->state.disk.held), !shared->state.disk.known);
+	for (int cause = 0; cause < WALSIZER_CAUSES; cause++)
+		walsizer_put_int64(&row, shared->state.checkpoints.total[cause] -
+						   shared->checkpoints_at_reset[cause]);
+	walsizer_put_int64(&row, sample->requested);
+	walsizer_put_int64(&row, sample->timed);
+	walsizer_put_time(&row, shared->stats_reset);
+	return walsizer_return_row(fcinfo, &row);
+}
+
+static void
+put_event(WalsizerRow *row, const WalsizerEvent *event)
+{
+	walsizer_put_int64(row, event->number);
+	walsizer_put_time(row, event->at);
+	walsizer_put_text(row, walsizer_action_name(event->action));
+	walsizer_put_text(row, walsizer_reason_code(event->reason));
+	walsizer_put_text(row, walsizer_reason_text(event->reason));
+	walsizer_put_size(row, event->old_mb);
+	walsizer_put_size(row, event->wanted_mb);
+	walsizer_put_size(row, event->new_mb);
+	walsizer_put_limit(row, event->limited_by);
+	walsizer_put_text(row, walsizer_outcome_name(event->outcome));
+	walsizer_put_text(row, event->message);
+	walsizer_put_int64(row, event->demand);
+	walsizer_put_int64(row, event->rate);
+	walsizer_put_int64(row, event->forced);
+	walsizer_put_int64(row, event->requested);
+	walsizer_put_int64(row, event->timed);
+	walsizer_put_interval(row, event->timeout_ms);
+	walsizer_put(row, Float8GetDatum(event->completion_target), false);
+	walsizer_put_text(row, event->standby ? "standby" : "primary");
+	walsizer_put(row, Int64GetDatum(event->forced_after), event->forced_after < 0);
+}
+
+/* The changes that are remembered, oldest first. */
+Datum
+walsizer_get_history_1_0(PG_FUNCTION_ARGS)
+{
+	WalsizerEvent *events = palloc(sizeof(WalsizerEvent) * WALSIZER_HISTORY_SLOTS);
+	int			number = 0;
+
+	walsizer_check_preloaded();
+	InitMaterializedSRF(fcinfo, 0);
+	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
+	for (int64 i = walsizer_first_event(walsizer_shared);
+		 i <= walsizer_shared->last_event; i++)
+		events[number++] = *walsizer_event(walsizer_shared, i);
+	LWLockRelease(walsizer_shared->lock);
+
+	for (int i = 0; i < number; i++)
+	{
+		WalsizerRow row = {0};
+
+		put_event(&row, &events[i]);
+		walsizer_store_row(fcinfo, &row);
+	}
+	return (Datum) 0;
+}
+
+/*
+ * The hourly peaks that count, oldest first.  Hours to come are among them where
+ * the clock was set back (see walsizer_is_remembered()).
+ */
+Datum
+walsizer_get_demand_1_0(PG_FUNCTION_ARGS)
+{
+	WalsizerShared *shared = walsizer_copy_shared();
+	WalsizerConfig config = walsizer_config(shared);
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (shared->sampled_at == 0)
+		return (Datum) 0;
+
+	walsizer_remember_window(&shared->state);
+	for (int64 hour = shared->sample.hour - config.lookback_hours;
+		 hour <= shared->sample.hour + config.lookback_hours; hour++)
+	{
+		const WalsizerPeak *peak = walsizer_peak_of(&shared->state, hour);
+		WalsizerRow row = {0};
+
+		if (peak == NULL)
+			continue;
+		walsizer_put_time(&row, time_t_to_timestamptz((pg_time_t) hour * SECS_PER_HOUR));
+		walsizer_put_int64(&row, peak->demand);
+		walsizer_put_interval(&row, peak->timeout_ms);
+		walsizer_put_size(&row, walsizer_roomy_size(&config, &shared->sample.settings,
+													peak->demand));
+		walsizer_store_row(fcinfo, &row);
+	}
+	return (Datum) 0;
+}
+
+/*
+ * What other sizes would mean, smallest first.  A size is said to suffice exactly
+ * when the classic rule would not raise it; the rules that look ahead may.
+ */
+Datum
+walsizer_get_advice_1_0(PG_FUNCTION_ARGS)
+{
+	WalsizerShared *shared = walsizer_copy_shared();
+	WalsizerConfig config = walsizer_config(shared);
+	const WalsizerFigures *figures = &shared->decision.figures;
+	int64_t		sizes[WALSIZER_CANDIDATES];
+	int			number;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (shared->sampled_at == 0)
+		return (Datum) 0;
+
+	walsizer_remember_window(&shared->state);
+	number = walsizer_candidates(&shared->sample.settings, figures->wanted_mb, sizes);
+	for (int i = 0; i < number; i++)
+	{
+		WalsizerWhatIf what = walsizer_what_if(&config, &shared->state, &shared->sample,
+											   figures, sizes[i]);
+		WalsizerRow row = {0};
+
+		walsizer_put_size(&row, what.size_mb);
+		walsizer_put_text(&row, what.size_mb == figures->in_effect_mb ? "in effect" :
+						  what.size_mb == figures->wanted_mb ? "wanted" : NULL);
+		walsizer_put_int64(&row, what.trigger_point);
+		walsizer_put_interval(&row, what.spacing_now_ms);
+		walsizer_put_interval(&row, what.spacing_peak_ms);
+		walsizer_put(&row, Float8GetDatum(what.forced_fraction), false);
+		walsizer_put_interval(&row, what.recovery_ms);
+		walsizer_put_limit(&row, what.limited_by);
+		walsizer_store_row(fcinfo, &row);
+	}
+	return (Datum) 0;
+}
