@@ -208,8 +208,8 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 		int64_t		room = state->disk.free + state->disk.wal;
 
 		figures->disk_limit_mb = walsizer_whole_segments(room / 100 *
-													  config->max_disk_percent / WALSIZER_MB,
-													  &sample->settings);
+														 config->max_disk_percent / WALSIZER_MB,
+														 &sample->settings);
 		figures->step_limit_mb = step_limit(config, state, &sample->settings);
 		consider_limit(figures, figures->disk_limit_mb, WALSIZER_LIMIT_DISK);
 	}
@@ -218,7 +218,7 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 		double		bytes = config->replay_rate * (double) config->max_recovery_ms / 1000.0;
 
 		figures->recovery_limit_mb = walsizer_whole_segments(walsizer_to_int64(bytes) / WALSIZER_MB,
-														  &sample->settings);
+															 &sample->settings);
 		consider_limit(figures, figures->recovery_limit_mb, WALSIZER_LIMIT_RECOVERY);
 	}
 	figures->limit_mb = walsizer_whole_segments(figures->limit_mb, &sample->settings);

@@ -103,7 +103,7 @@ static void
 observe_settings(WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		before = walsizer_trigger_point(state->last.settings.max_wal_size_mb,
-										   &state->last.settings);
+												&state->last.settings);
 	int64_t		now = walsizer_trigger_point(sample->settings.max_wal_size_mb, &sample->settings);
 
 	/* What was measured with the old timeout is kept apart. */
@@ -134,9 +134,9 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 	int64_t		moved = walsizer_distance(state->last.redo - state->last.redo % (uint64_t) segment,
 										  sample->redo_lsn);
 	int64_t		trigger_point = walsizer_trigger_point(sample->settings.max_wal_size_mb,
-											 &sample->settings);
+													   &sample->settings);
 	int64_t		before = walsizer_trigger_point(state->last.settings.max_wal_size_mb,
-										   &state->last.settings);
+												&state->last.settings);
 	int64_t		slack = TIMER_SLACK + sample->now - state->last.ms;
 	bool		due = sample->now - state->checkpoints.timer_start + slack >= sample->settings.timeout_ms;
 
@@ -262,8 +262,8 @@ observe_pace(WalsizerState *state, const WalsizerSample *sample)
 
 	if (elapsed > 0 && elapsed >= 0.1 * writing && elapsed <= writing)
 		state->pace.running = walsizer_max(state->pace.running,
-								   walsizer_to_int64((double) walsizer_distance(sample->redo_lsn, sample->write_lsn) *
-													 (timeout / elapsed)));
+										   walsizer_to_int64((double) walsizer_distance(sample->redo_lsn, sample->write_lsn) *
+															 (timeout / elapsed)));
 	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
 		pace = walsizer_min(pace, state->pace.last[i]);
 	return pace;

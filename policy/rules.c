@@ -211,7 +211,7 @@ walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const Walsize
 	figures->learned = walsizer_learned_now(state, sample, config->lookback_hours);
 	demand = all_demand(state, figures);
 	figures->wanted_mb = walsizer_max(walsizer_roomy_size(config, settings, demand),
-								   walsizer_min(walsizer_size_for(paced, settings),
-												most_for_pace(settings, demand)));
+									  walsizer_min(walsizer_size_for(paced, settings),
+												   most_for_pace(settings, demand)));
 	walsizer_find_limit(config, state, sample, figures);
 }

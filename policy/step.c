@@ -130,7 +130,7 @@ decide_to_wait(WalsizerDecision *decision)
  */
 static void
 observe_low_disk(WalsizerState *state, const WalsizerSample *sample,
-			  const WalsizerDecision *decision)
+				 const WalsizerDecision *decision)
 {
 	const WalsizerFigures *figures = &decision->figures;
 	bool		followed = decision->reason == WALSIZER_BECAUSE_LIMIT_FELL &&
@@ -209,7 +209,7 @@ edit_must_wait(const WalsizerState *state, const WalsizerSample *sample)
  */
 static bool
 must_leave_alone(const WalsizerState *state, const WalsizerSample *sample,
-			const WalsizerFigures *figures)
+				 const WalsizerFigures *figures)
 {
 	return sample->now < state->pacing.leave_alone_until &&
 		walsizer_boost_rule(state, sample, figures) == 0 &&

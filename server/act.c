@@ -206,7 +206,7 @@ try_return(int64 target, WalsizerApplied *applied)
  */
 void
 walsizer_restore_original(const WalsizerDecision *decision, const WalsizerSample *sample,
-				   WalsizerApplied *applied)
+						  WalsizerApplied *applied)
 {
 	WalsizerState *state = &walsizer_shared->state;
 	int64		in_effect_mb = walsizer_shared->sample.settings.max_wal_size_mb;

@@ -186,7 +186,7 @@ trouble_is_over(const WalsizerDecision *decision)
  */
 void
 walsizer_end_trouble(const WalsizerDecision *decision, const WalsizerSample *sample,
-							 int64 old_mb)
+					 int64 old_mb)
 {
 	const WalsizerApplied none = {0};
 	int64		in_effect_mb = sample->settings.max_wal_size_mb;

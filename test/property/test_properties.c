@@ -236,8 +236,8 @@ unavoidable(const Case *c)
 		fastest = fmax(fastest, c->rates[i]);
 	return (walsizer_checkpoint_segments(c->from, &settings) == 1) +
 		(int64_t) (fastest * 2 * ((double) c->interval + 100) / 1000 /
-					  fmax((double) (walsizer_trigger_point(c->from, &settings) - settings.segment_bytes),
-						   (double) settings.segment_bytes / 4));
+				   fmax((double) (walsizer_trigger_point(c->from, &settings) - settings.segment_bytes),
+						(double) settings.segment_bytes / 4));
 }
 
 /* The largest WAL of any T for a steady rate. */
