@@ -78,10 +78,18 @@ walsizer_put_interval(WalsizerRow *row, int64 ms)
 }
 
 /*
- * Return the one row of a function.  The name of each C function carries the
- * version that its columns belong to, so SQL objects of another version cannot
- * call it: the server says that it cannot find the function in the library.
+ * Only a mistake in the declaration of a function brings an error here.  Of
+ * another version than the library, SQL objects find no C function at all: its
+ * name carries the version that its columns belong to.
  */
+static void
+check_columns(const WalsizerRow *row, TupleDesc desc)
+{
+	if (row->next != desc->natts)
+		elog(ERROR, "function returns %d columns, but is declared with %d", row->next, desc->natts);
+}
+
+/* Return the one row of a function. */
 Datum
 walsizer_return_row(FunctionCallInfo fcinfo, WalsizerRow *row)
 {
@@ -89,7 +97,7 @@ walsizer_return_row(FunctionCallInfo fcinfo, WalsizerRow *row)
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	Assert(row->next == desc->natts);
+	check_columns(row, desc);
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), row->values, row->nulls));
 }
 
@@ -99,7 +107,7 @@ walsizer_store_row(FunctionCallInfo fcinfo, WalsizerRow *row)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
-	Assert(row->next == result->setDesc->natts);
+	check_columns(row, result->setDesc);
 	tuplestore_putvalues(result->setResult, result->setDesc, row->values, row->nulls);
 }
 
