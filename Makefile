@@ -1,10 +1,10 @@
-# walsizer: keeps max_wal_size large enough that checkpoints run on the clock
+# walsizer: sizes max_wal_size so that checkpoints are timed, not forced by WAL volume
 
 MODULE_big = walsizer
 OBJS = \
 	walsizer.o \
 	$(patsubst %.c,%.o,$(sort $(wildcard $(addsuffix /*.c,policy server sqlapi))))
-PGFILEDESC = "walsizer - sizes max_wal_size so that checkpoints run on the clock"
+PGFILEDESC = "walsizer - sizes max_wal_size so that checkpoints are timed, not forced"
 
 EXTENSION = walsizer
 DATA = walsizer--1.0.sql
