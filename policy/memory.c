@@ -5,13 +5,10 @@
  *
  *		walsizer 1
  *		system <system identifier>
- *		value <original> <by ALTER SYSTEM> <own> <configured> <returning>
- *		files <start of the server> <reloaded> <configured> <valid>
- *		boost <size> <until> <size to return to>
- *		replay <bytes> <milliseconds>
- *		numbered <number of the last event that ever was>
+ *		state <whose value it is> <what the files say> <planned load>
+ *			<last crash recovery> <number of the last event that ever was>
  *		peak <hour> <demand> <timeout>						(any number)
- *		event <number> <at> ... <followed> <message>		(any number)
+ *		event <number> <at> ... <forced after> <message>	(any number)
  *		end <number of the lines above> <checksum of them>
  *
  * Every line is checked before anything is believed, and a file without its
@@ -131,48 +128,26 @@ take_unsigned(Reader *reader, int base, uint64_t *number)
 	return *end == '\0';
 }
 
+/* All but peaks and events, in one line. */
 static bool
-read_value(Reader *reader, WalsizerMemory *memory)
+read_state(Reader *reader, WalsizerMemory *memory)
 {
 	return take_number(reader, 0, INT32_MAX, &memory->owner.original_mb) &&
 		take_flag(reader, &memory->owner.original_by_alter_system) &&
 		take_number(reader, 0, INT32_MAX, &memory->owner.own_mb) &&
 		take_number(reader, -1, INT32_MAX, &memory->owner.configured_mb) &&
 		take_number(reader, 0, INT32_MAX, &memory->owner.returning_mb) &&
-		*reader->field == '\0';
-}
-
-static bool
-read_files(Reader *reader, WalsizerMemory *memory)
-{
-	return take_number(reader, INT64_MIN, INT64_MAX, &memory->server_started) &&
+		take_number(reader, INT64_MIN, INT64_MAX, &memory->server_started) &&
 		take_number(reader, INT64_MIN, INT64_MAX, &memory->files_reloaded) &&
 		take_number(reader, 0, INT32_MAX, &memory->files_configured_mb) &&
 		take_flag(reader, &memory->files_valid) &&
-		*reader->field == '\0';
-}
-
-static bool
-read_boost(Reader *reader, WalsizerMemory *memory)
-{
-	return take_number(reader, 0, INT32_MAX, &memory->boost_mb) &&
+		take_number(reader, 0, INT32_MAX, &memory->boost_mb) &&
 		take_number(reader, INT64_MIN, INT64_MAX, &memory->boost_until) &&
 		take_number(reader, 0, INT32_MAX, &memory->boost_return_mb) &&
-		*reader->field == '\0';
-}
-
-static bool
-read_replay(Reader *reader, WalsizerMemory *memory)
-{
-	return take_number(reader, 0, INT64_C(1) << 60, &memory->replay_bytes) &&
+		take_number(reader, 0, INT64_C(1) << 60, &memory->replay_bytes) &&
 		take_number(reader, 0, INT64_C(1) << 40, &memory->replay_ms) &&
+		take_number(reader, 0, INT64_MAX - 1, &memory->last_event) &&
 		*reader->field == '\0';
-}
-
-static bool
-read_numbered(Reader *reader, WalsizerMemory *memory)
-{
-	return take_number(reader, 0, INT64_MAX - 1, &memory->last_event) && *reader->field == '\0';
 }
 
 static bool
@@ -195,17 +170,17 @@ read_kind(Reader *reader, WalsizerEvent *event)
 {
 	int64_t		action;
 	int64_t		reason;
-	int64_t		bound;
+	int64_t		limit;
 	int64_t		outcome;
 
 	if (!take_number(reader, 0, WALSIZER_REVERT, &action) ||
 		!take_number(reader, 0, WALSIZER_LAST_REASON, &reason) ||
-		!take_number(reader, 0, WALSIZER_LIMIT_RECOVERY, &bound) ||
+		!take_number(reader, 0, WALSIZER_LIMIT_RECOVERY, &limit) ||
 		!take_number(reader, 0, WALSIZER_LAST_OUTCOME, &outcome))
 		return false;
 	event->action = (WalsizerAction) action;
 	event->reason = (WalsizerReason) reason;
-	event->limited_by = (WalsizerLimit) bound;
+	event->limited_by = (WalsizerLimit) limit;
 	event->outcome = (WalsizerOutcome) outcome;
 	return true;
 }
@@ -281,16 +256,8 @@ read_heading(Reader *reader, WalsizerMemory *memory, WalsizerMemoryError *error)
 	if (!next_line(reader) || !take_word(reader, "system") ||
 		!take_unsigned(reader, 10, &memory->system_identifier))
 		return fail(error, reader, "no system identifier");
-	if (!next_line(reader) || !take_word(reader, "value") || !read_value(reader, memory))
+	if (!next_line(reader) || !take_word(reader, "state") || !read_state(reader, memory))
 		return fail(error, reader, "no valid line of values");
-	if (!next_line(reader) || !take_word(reader, "files") || !read_files(reader, memory))
-		return fail(error, reader, "no valid line on files");
-	if (!next_line(reader) || !take_word(reader, "boost") || !read_boost(reader, memory))
-		return fail(error, reader, "no valid line on planned loads");
-	if (!next_line(reader) || !take_word(reader, "replay") || !read_replay(reader, memory))
-		return fail(error, reader, "no valid line on crash recovery");
-	if (!next_line(reader) || !take_word(reader, "numbered") || !read_numbered(reader, memory))
-		return fail(error, reader, "no valid line on numbers");
 	return true;
 }
 
@@ -378,20 +345,20 @@ walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
 {
 	const WalsizerOwner *owner = &memory->owner;
 	Writer		writer = {text, size, 0, false};
-	int			lines = 7 + memory->num_events;
+	int			lines = 3 + memory->num_events;
 
 	append(&writer, "walsizer %d\nsystem %" PRIu64 "\n",
 		   WALSIZER_MEMORY_VERSION, memory->system_identifier);
-	append(&writer, "value %" PRId64 " %d %" PRId64 " %" PRId64 " %" PRId64 "\n",
+	append(&writer, "state %" PRId64 " %d %" PRId64 " %" PRId64 " %" PRId64,
 		   owner->original_mb, owner->original_by_alter_system, owner->own_mb,
 		   owner->configured_mb, owner->returning_mb);
-	append(&writer, "files %" PRId64 " %" PRId64 " %" PRId64 " %d\n",
+	append(&writer, " %" PRId64 " %" PRId64 " %" PRId64 " %d",
 		   memory->server_started, memory->files_reloaded, memory->files_configured_mb,
 		   memory->files_valid);
-	append(&writer, "boost %" PRId64 " %" PRId64 " %" PRId64 "\n",
+	append(&writer, " %" PRId64 " %" PRId64 " %" PRId64,
 		   memory->boost_mb, memory->boost_until, memory->boost_return_mb);
-	append(&writer, "replay %" PRId64 " %" PRId64 "\n", memory->replay_bytes, memory->replay_ms);
-	append(&writer, "numbered %" PRId64 "\n", memory->last_event);
+	append(&writer, " %" PRId64 " %" PRId64 " %" PRId64 "\n",
+		   memory->replay_bytes, memory->replay_ms, memory->last_event);
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 	{
 		const WalsizerPeak *peak = &memory->peaks[i];

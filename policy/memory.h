@@ -24,7 +24,7 @@
 #define WALSIZER_LINE_SIZE			1024
 
 /* Most lines that a file can have: heading, peaks, events, end. */
-#define WALSIZER_MEMORY_LINES		(8 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
+#define WALSIZER_MEMORY_LINES		(4 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
 
 /* One adjustment; the figures are those of the decision. */
 typedef struct WalsizerEvent

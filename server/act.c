@@ -30,20 +30,6 @@
 /* How long to wait for our own reload after asking for it. */
 #define RELOAD_WAIT_MS		10000
 
-/* A message that is cut ends before the character that was cut, in any encoding. */
-static void
-set_message(WalsizerApplied *applied, const char *message)
-{
-	size_t		length = strlcpy(applied->message, message, sizeof(applied->message));
-
-	if (length < sizeof(applied->message))
-		return;
-	length = sizeof(applied->message) - 1;
-	while (length > 0 && IS_HIGHBIT_SET(applied->message[length - 1]))
-		length--;
-	applied->message[length] = '\0';
-}
-
 /*
  * Have the whole server reread its configuration, and wait until this process
  * was told to do so.  False if that did not happen in time.
@@ -93,35 +79,29 @@ apply(int64 mb, const WalsizerNote *note, WalsizerApplied *applied)
 	int64		reloads = walsizer_shared->reloads;
 	const char *message = walsizer_obstacle_now(&applied->outcome);
 
-	applied->message[0] = '\0';
-	applied->in_effect_mb = max_wal_size_mb;
 	if (message == NULL)
-	{
 		applied->outcome = walsizer_write_auto_conf(mb, note, &message);
-		if (applied->outcome == WALSIZER_APPLIED && !reload())
+	if (applied->outcome == WALSIZER_APPLIED)
+	{
+		if (!reload())
 		{
 			/* the value takes effect when the server gets to it */
 			applied->outcome = WALSIZER_REFUSED;
 			message = "the server has not reloaded its configuration";
 		}
+		else if (walsizer_shared->reloads == reloads)
+		{
+			applied->outcome = WALSIZER_REFUSED;
+			message = "an error in the configuration files keeps the reload from taking effect";
+		}
+		else if (mb > 0 && max_wal_size_mb != mb)
+		{
+			applied->outcome = WALSIZER_OVERRIDDEN;
+			message = "an administrator changed max_wal_size at the same moment";
+		}
 	}
-	if (message != NULL)
-	{
-		set_message(applied, message);
-		return;
-	}
-
 	applied->in_effect_mb = max_wal_size_mb;
-	if (walsizer_shared->reloads == reloads)
-	{
-		applied->outcome = WALSIZER_REFUSED;
-		set_message(applied, "an error in the configuration files keeps the reload from taking effect");
-	}
-	else if (mb > 0 && max_wal_size_mb != mb)
-	{
-		applied->outcome = WALSIZER_OVERRIDDEN;
-		set_message(applied, "an administrator changed max_wal_size at the same moment");
-	}
+	strlcpy(applied->message, message != NULL ? message : "", sizeof(applied->message));
 }
 
 /*

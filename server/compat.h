@@ -61,38 +61,6 @@ walsizer_fetch_counters(bool standby)
 }
 
 /*
- * WAL since its statistics were reset.  18 put the counters into a struct of
- * their own, 19 counts the bytes of full-page images.
- */
-typedef struct WalsizerWalCounters
-{
-	int64		bytes;
-	int64		fpi;			/* full-page images */
-	int64		fpi_bytes;		/* -1: not counted */
-} WalsizerWalCounters;
-
-static inline WalsizerWalCounters
-walsizer_fetch_wal_counters(void)
-{
-	PgStat_WalStats *stats = pgstat_fetch_stat_wal();
-	WalsizerWalCounters counters;
-
-#if PG_VERSION_NUM >= 180000
-	counters.bytes = (int64) stats->wal_counters.wal_bytes;
-	counters.fpi = stats->wal_counters.wal_fpi;
-#else
-	counters.bytes = (int64) stats->wal_bytes;
-	counters.fpi = stats->wal_fpi;
-#endif
-#if PG_VERSION_NUM >= 190000
-	counters.fpi_bytes = (int64) stats->wal_counters.wal_fpi_bytes;
-#else
-	counters.fpi_bytes = -1;
-#endif
-	return counters;
-}
-
-/*
  * The record of one configuration parameter, NULL if there is none.  16
  * exported find_option() and turned the sorted array into a hash table.
  */

@@ -94,38 +94,43 @@ log_change(const WalsizerEvent *event, const WalsizerFigures *figures)
 				 errhint("walsizer tries again every checkpoint_timeout, or every five minutes if that is less; this message is not repeated.")));
 }
 
+/* Show this as the trouble that there is at present. */
+static void
+set_trouble(const WalsizerApplied *trouble)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->trouble = *trouble;
+	walsizer_shared->trouble_reloads = walsizer_shared->reloads;
+	LWLockRelease(walsizer_shared->lock);
+}
+
 /*
- * Is this outcome news?  An attempt that fails is repeated every timeout, but
- * recorded and logged only when it fails in another way than the last one
- * did; a dry run, when it comes to a size that differs by more than a quarter.
+ * Is what an attempt to set this size (MB) came to news?  An attempt that fails is
+ * repeated every timeout, but recorded and logged only when it fails in another way
+ * than the last one did; a dry run, when it comes to a size that differs by more
+ * than a quarter.
  */
 static bool
 is_news(const WalsizerApplied *applied, int64 mb)
 {
-	WalsizerShared *shared = walsizer_shared;
-	bool		news;
+	const WalsizerApplied *trouble = &walsizer_shared->trouble;
+	const WalsizerApplied none = {0};
+	int64		before = walsizer_shared->dry_run_mb;
 
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	if (applied->outcome == WALSIZER_APPLIED)
-		news = true;
+		set_trouble(&none);
 	else if (applied->outcome == WALSIZER_DRY_RUN)
-		news = (Max(mb, shared->dry_run_mb) - Min(mb, shared->dry_run_mb)) * 4 >
-			shared->dry_run_mb;
-	else
-		news = applied->outcome != shared->trouble.outcome ||
-			strcmp(applied->message, shared->trouble.message) != 0;
-
-	if (news && applied->outcome == WALSIZER_DRY_RUN)
-		shared->dry_run_mb = mb;
-	else if (applied->outcome == WALSIZER_APPLIED)
-		memset(&shared->trouble, 0, sizeof(shared->trouble));
-	else if (news && applied->outcome != WALSIZER_DRY_RUN)
 	{
-		shared->trouble = *applied;
-		shared->trouble_reloads = shared->reloads;
+		if ((Max(mb, before) - Min(mb, before)) * 4 <= before)
+			return false;
+		walsizer_shared->dry_run_mb = mb;
 	}
-	LWLockRelease(shared->lock);
-	return news;
+	else if (applied->outcome == trouble->outcome &&
+			 strcmp(applied->message, trouble->message) == 0)
+		return false;
+	else
+		set_trouble(applied);
+	return true;
 }
 
 /*
@@ -146,7 +151,7 @@ walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
 
 /*
  * Is what kept the last attempt from succeeding no more?  An obstacle may have
- * been cleared away; files may have been mended, and reloaded; and what failed or
+ * been cleared away; files may have been fixed, and reloaded; and what failed or
  * was forbidden is of no interest any more when there is nothing to do: a forbidden
  * raise, when memory does not ask for it either.
  */
@@ -175,26 +180,23 @@ trouble_is_over(const WalsizerDecision *decision)
 }
 
 /*
- * Has the trouble gone by itself?  A refused value comes into force with the
- * first reload after the files were mended, whoever asks for it: that is our
- * change, only late.  old_mb is the value in effect (MB) before this sample.
+ * Has the trouble gone by itself?  A refused value takes effect with the first
+ * reload after the files were fixed, whoever asks for it: that is our change, only
+ * late.  old_mb is the value in effect before this sample.
  */
 void
 walsizer_end_trouble(const WalsizerDecision *decision, const WalsizerSample *sample,
 							 int64 old_mb)
 {
-	WalsizerShared *shared = walsizer_shared;
+	const WalsizerApplied none = {0};
 	int64		in_effect_mb = sample->settings.max_wal_size_mb;
-	bool		late = shared->trouble.outcome == WALSIZER_REFUSED &&
+	bool		late = walsizer_shared->trouble.outcome == WALSIZER_REFUSED &&
 		decision->action != WALSIZER_EXTERNAL && in_effect_mb != old_mb;
 
 	if (!late && !trouble_is_over(decision))
 		return;
 
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	memset(&shared->trouble, 0, sizeof(shared->trouble));
-	LWLockRelease(shared->lock);
-
+	set_trouble(&none);
 	if (late)
 	{
 		WalsizerEvent event = walsizer_make_event(decision, sample, old_mb);
@@ -281,7 +283,7 @@ walsizer_report_limit(const WalsizerDecision *decision, bool standby)
 		[WALSIZER_UNLIMITED] = "",
 		[WALSIZER_LIMIT_MAX] = "walsizer.max",
 		[WALSIZER_LIMIT_DISK] = "walsizer.max_disk_percent",
-		[WALSIZER_LIMIT_RECOVERY] = "walsizer.max_recovery_ms",
+		[WALSIZER_LIMIT_RECOVERY] = "walsizer.max_recovery_time",
 	};
 	const WalsizerFigures *figures = &decision->figures;
 	int64	   *reported = &walsizer_shared->reported_limit_mb[decision->limited_by];

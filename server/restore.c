@@ -194,26 +194,6 @@ walsizer_restore_install_hook(void)
 	shmem_startup_hook = look_at_start;
 }
 
-static WalsizerEvent
-make_event(void)
-{
-	WalsizerEvent event = {0};
-
-	event.at = PgStartTime;
-	event.action = WALSIZER_LOWER;
-	event.reason = WALSIZER_BECAUSE_LIMIT_FELL;
-	event.limited_by = WALSIZER_LIMIT_DISK;
-	event.outcome = WALSIZER_APPLIED;
-	event.old_mb = event.wanted_mb = restored.from_mb;
-	event.new_mb = restored.to_mb;
-	event.timeout_ms = (int64) CheckPointTimeout * 1000;
-	event.completion_target = CheckPointCompletionTarget;
-	event.standby = RecoveryInProgress();
-	event.forced_after = -1;
-	strlcpy(event.message, "at the start of the server", sizeof(event.message));
-	return event;
-}
-
 /*
  * For a worker that begins, when memory was read: it may take the value for ours
  * that was given back at the start, and would take the original value for a change
@@ -225,14 +205,27 @@ walsizer_adopt_restored(void)
 {
 	WalsizerState *state = &walsizer_shared->state;
 	int64		expected = state->owner.own_mb != 0 ? state->owner.own_mb : state->owner.original_mb;
+	WalsizerSample sample;
+	WalsizerDecision decision = {
+		.action = WALSIZER_LOWER,
+		.reason = WALSIZER_BECAUSE_LIMIT_FELL,
+		.limited_by = WALSIZER_LIMIT_DISK,
+		.wanted_mb = restored.from_mb,
+		.target_mb = restored.to_mb,
+	};
 	WalsizerEvent event;
 
-	if (restored.from_mb == 0 || max_wal_size_mb != restored.to_mb || expected == restored.to_mb)
+	if (restored.from_mb == 0 || max_wal_size_mb != restored.to_mb ||
+		expected == restored.to_mb)
 		return;
-	event = make_event();
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_original_is_back(state, restored.to_mb);
 	LWLockRelease(walsizer_shared->lock);
+	walsizer_take_sample(&sample, false);
+	event = walsizer_make_event(&decision, &sample, restored.from_mb);
+	event.at = PgStartTime;
+	event.outcome = WALSIZER_APPLIED;
+	strlcpy(event.message, "at the start of the server", sizeof(event.message));
 	walsizer_add_event(&event);
 	walsizer_state_save();
 }

@@ -44,16 +44,6 @@
 /* Another cluster on the volume has at least one segment of the smallest size. */
 #define LEAST_CLUSTER		WALSIZER_MB
 
-/* Milliseconds of a clock that nobody sets. */
-int64
-walsizer_monotonic_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 static void
 read_settings(WalsizerSettings *settings)
 {

@@ -11,6 +11,8 @@
 #ifndef WALSIZER_H
 #define WALSIZER_H
 
+#include <time.h>
+
 #include "datatype/timestamp.h"
 #include "storage/condition_variable.h"
 #include "storage/lwlock.h"
@@ -18,6 +20,16 @@
 
 #include "policy/memory.h"
 #include "policy/policy.h"
+
+/* Milliseconds of a clock that nobody sets. */
+static inline int64
+walsizer_monotonic_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
 
 /* What SQL functions may ask of the worker. */
 typedef enum WalsizerAsk
@@ -196,7 +208,6 @@ extern void walsizer_report_limit(const WalsizerDecision *decision, bool standby
 /* server/sample.c */
 extern void walsizer_take_sample(WalsizerSample *sample, bool first);
 extern void walsizer_take_disk(WalsizerSample *sample);
-extern int64 walsizer_monotonic_ms(void);
 
 /* server/config.c */
 extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);

@@ -420,7 +420,7 @@ handle_interrupts(Clockwork *clockwork)
 	{
 		walsizer_reread_configuration();
 		save_what_files_say();
-		/* walsizer.sample_interval_ms may be shorter now */
+		/* walsizer.sample_interval may be shorter now */
 		clockwork->next_tick = Min(clockwork->next_tick,
 								   walsizer_monotonic_ms() + walsizer_interval);
 	}

@@ -42,22 +42,20 @@ walsizer_put_size(WalsizerRow *row, int64 mb)
 }
 
 /*
- * Text; NULL or empty is none.  The worker has no database and so no encoding: of
- * a message that it kept and that is not valid in this one's, a translation
- * perhaps, the letters beyond ASCII are not shown.
+ * Text; NULL or empty is none.  The worker has no database and so no encoding: a
+ * message that it kept, and that is not valid in this one's, is shown without
+ * its letters beyond ASCII.
  */
 void
 walsizer_put_text(WalsizerRow *row, const char *text)
 {
 	char	   *copy = pstrdup(text != NULL ? text : "");
+	bool		valid = pg_verifymbstr(copy, (int) strlen(copy), true);
 
-	if (!pg_verifymbstr(copy, (int) strlen(copy), true))
+	for (char *c = copy; *c != '\0'; c++)
 	{
-		for (char *c = copy; *c != '\0'; c++)
-		{
-			if (IS_HIGHBIT_SET(*c))
-				*c = '?';
-		}
+		if (!valid && IS_HIGHBIT_SET(*c))
+			*c = '?';
 	}
 	walsizer_put(row, CStringGetTextDatum(copy), copy[0] == '\0');
 }
@@ -77,13 +75,6 @@ walsizer_put_interval(WalsizerRow *row, int64 ms)
 
 	interval->time = Min(ms, INT64_C(1) << 50) * 1000;
 	walsizer_put(row, IntervalPGetDatum(interval), ms < 0);
-}
-
-/* The name of a limit; unlimited is none. */
-void
-walsizer_put_limit(WalsizerRow *row, WalsizerLimit limit)
-{
-	walsizer_put_text(row, limit == WALSIZER_UNLIMITED ? NULL : walsizer_limit_name(limit));
 }
 
 /*

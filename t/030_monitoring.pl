@@ -19,7 +19,7 @@ my $node = make_node('monitored', conf => "max_wal_size = 64MB\n");
 
 wait_for_worker($node);
 write_wal($node, 1);
-$node->safe_psql('postgres', 'SELECT walsizer_evaluate()');
+$node->safe_psql('postgres', 'SELECT walsizer_adjust()');
 $node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
 
 sub rows
@@ -60,10 +60,20 @@ foreach my $name (sort keys %$file)
 is($rows{walsizer}[0]{worker_running}, 1, 'the worker runs');
 is($rows{walsizer}[0]{standby}, 0, 'on a primary');
 is($rows{walsizer}[0]{max_wal_size_bytes}, 64 * MB, 'size in bytes');
-is($rows{walsizer}[0]{checkpoint_timeout_seconds}, 30, 'time in seconds');
-is($rows{walsizer}[0]{max_recovery_time_seconds}, 'NaN', 'no limit is no number');
+cmp_ok($rows{walsizer}[0]{time_to_timed_seconds}, '<=', 30, 'time in seconds');
+is($rows{walsizer}[0]{recovery_limit_bytes}, 'NaN', 'no limit is no number');
 is(join(' ', map { $_->{state} } grep { $_->{active} } @{ $rows{walsizer_state} }),
-	'watching', 'one state');
+	'active', 'one state');
+is(scalar(grep { $_->{active} } @{ $rows{walsizer_reason} }), 1, 'one reason');
+is(join(' ', map { $_->{reason} } @{ $rows{walsizer_reason} }),
+	join(' ', slurp_file("$FindBin::RealBin/../policy/names.c") =~ /\[WALSIZER_BECAUSE_\w+\] = "(\w+)"/g),
+	'of all that walsizer gives');
+is(scalar(grep { $_->{active} } @{ $rows{walsizer_limit} }, @{ $rows{walsizer_outcome} }),
+	0, 'no limit, no failed attempt');
+is(join(' ', map { $_->{cause} } @{ $rows{walsizer_checkpoints} }),
+	'forced forced_old_value timed other', 'checkpoints by cause');
+is(join(' ', map { $_->{cause} } @{ $rows{walsizer_server_checkpoints} }),
+	'requested timed', "the server's own counters");
 
 # The other exporter has the same queries.
 my $job = CPAN::Meta::YAML->read("$dir/sql-exporter.yaml")->[0]{jobs}[0];
@@ -79,7 +89,7 @@ is(scalar(@{ $job->{queries} }), scalar(keys %query), 'the same number of querie
 # An adjustment for the second metric of pgwatch to show.
 set_conf($node, "walsizer.dry_run = on\n");
 write_wal($node, 60);
-$node->safe_psql('postgres', 'SELECT walsizer_evaluate()');
+$node->safe_psql('postgres', 'SELECT walsizer_adjust()');
 
 my $pgwatch = CPAN::Meta::YAML->read("$dir/pgwatch.yaml")->[0];
 foreach my $name (sort keys %{ $pgwatch->{metrics} })

@@ -54,7 +54,7 @@ def one(bench, subject, scale, timeout):
             time.sleep(2)  # pgbench writes its log with a delay
         series.stop()
         checkpoints, changes = watch.read_log(server.log, phases[0]["began"])
-        history = (server.rows("walsizer_history ORDER BY number")
+        history = (server.rows("walsizer_history ORDER BY id")
                    if subject.library == "walsizer" else [])
     latencies = tps.latencies()
     began = phases[0]["began"]

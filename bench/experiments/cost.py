@@ -33,7 +33,8 @@ SOME = 20
 BOOST = 2048  # MB, the first of the sizes asked for
 
 VIEWS = ["walsizer_status", "walsizer_history", "walsizer_demand", "walsizer_advice",
-         "walsizer_report()", "walsizer_companions()", "walsizer_instructions()"]
+         "walsizer_stats", "walsizer_instructions", "walsizer_related_settings",
+         "walsizer_report()"]
 
 
 def measure(bench):
@@ -204,10 +205,10 @@ END $$;
 
 # for each raise and each session: seconds from the one to the other
 SAW = """
-SELECT h.number, extract(epoch FROM min(s.at) - h.at)
-FROM walsizer_history h JOIN seen s ON s.size >= h.new_size AND s.at >= h.at
-WHERE h.action = 'raise' AND h.outcome = 'applied' AND h.number > {after}
-GROUP BY h.number, h.at, s.pid
+SELECT h.id, extract(epoch FROM min(s.at) - h.changed_at)
+FROM walsizer_history h JOIN seen s ON s.size >= h.new_size AND s.at >= h.changed_at
+WHERE h.action = 'raise' AND h.outcome = 'applied' AND h.id > {after}
+GROUP BY h.id, h.changed_at, s.pid
 """
 
 
@@ -239,13 +240,13 @@ def seen_since(server, after, what, sessions):
             "last": [max(seen) for seen in delays.values()]}
 
 
-def last_number(server):
-    return int(server.value("SELECT max(number) FROM walsizer_history"))
+def last_id(server):
+    return int(server.value("SELECT max(id) FROM walsizer_history"))
 
 
 def reach_under_load(bench, server):
     """Raises that pgbench makes necessary, as fast as it goes."""
-    after = last_number(server)
+    after = last_id(server)
     with watching(server, SOME, 0.02):
         server.pgbench(f"--time={bench.pick(12, 30, 60)}", "--no-vacuum", *LOAD)
         return seen_since(server, after, "raises under load", SOME)
@@ -253,7 +254,7 @@ def reach_under_load(bench, server):
 
 def reach_of_boosts(bench, server, sessions, pause=None):
     """Raises that are asked for, each a bit larger than the last."""
-    after = last_number(server)
+    after = last_id(server)
     with watching(server, sessions, pause) if pause else contextlib.nullcontext():
         for number in range(bench.pick(6, 20, 40)):
             size = BOOST + 16 * number + sessions

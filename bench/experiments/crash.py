@@ -1,7 +1,7 @@
 """Crash recovery at each size of the sweep, beside walsizer's estimate
 
 A server under pgbench is killed with SIGKILL when there is much to replay, and
-started again.  walsizer watches only: the size is to stay what it is.  The first
+started again.  walsizer is switched off: the size is to stay what it is.  The first
 two crashes measure the rate of replay: what is slow once, because it is the first
 time, says little of the next."""
 
@@ -15,7 +15,7 @@ from harness.limits import Limit
 
 SCALE = 20
 LOAD = ["--client=8", "--jobs=2", "--no-vacuum", "--protocol=prepared"]
-FULL = 0.8  # of the capacity in use: time for the crash
+FULL = 0.8  # of the trigger point reached: time for the crash
 TARGET = 0.9  # checkpoint_completion_target, the server's default
 SEGMENT = 16 * model.MB
 
@@ -42,19 +42,19 @@ def crash(bench, server, size):
     server.psql(f"ALTER SYSTEM SET max_wal_size = '{size}MB'")
     server.psql("SELECT pg_reload_conf()")
     server.psql("CHECKPOINT")
-    capacity = model.capacity(size, SEGMENT, TARGET)
+    trigger = model.trigger_point(size, SEGMENT, TARGET)
     end = time.monotonic() + bench.pick(10, 60, 300)
     used = 0
-    while used < FULL * capacity and time.monotonic() < end:
+    while used < FULL * trigger and time.monotonic() < end:
         server.pgbench("--time=1", *LOAD)
         used = int(server.value("SELECT pg_current_wal_lsn() - redo_lsn "
                                 "FROM pg_control_checkpoint()"))
-    server.value("SELECT walsizer_evaluate()")
-    worst = float(server.value("SELECT extract(epoch FROM recovery_time_worst) "
-                               "FROM walsizer_status"))
+    server.value("SELECT walsizer_adjust()")
+    worst = float(server.value("SELECT extract(epoch FROM recovery_time_max) "
+                               "FROM walsizer_stats"))
     one = recovery.crash(server, f"{size} MB")
     print("  ", *one.row(), sep="  ", file=sys.stderr, flush=True)
-    return {"size": size, "capacity_mb": capacity // model.MB, "worst": worst, **vars(one)}
+    return {"size": size, "trigger_point_mb": trigger // model.MB, "worst": worst, **vars(one)}
 
 
 def median_ratio(crashes):

@@ -67,7 +67,7 @@ def one(bench, subject, size, variant, timeout, seconds):
                              "--protocol=prepared") as pgbench:
                 rows = pgbench.wait()
             series.stop()
-            history = (server.rows("walsizer_history ORDER BY number")
+            history = (server.rows("walsizer_history ORDER BY id")
                        if subject.library == "walsizer" else [])
         finally:
             bench.storage.limit(0)

@@ -2,7 +2,7 @@
 
 A primary under pgbench, and a standby that was copied before the load began.  When
 the standby has been sized for what the primary writes, the primary is killed
-(every second time: stopped), the standby promoted, and the same load goes on there.
+(every second time: stopped), the standby promoted, and the same load continues there.
 Beside it, once, the same with two servers that nobody sizes."""
 
 import contextlib

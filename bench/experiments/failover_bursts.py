@@ -60,7 +60,7 @@ def one(bench, subject, number):
         after = burst(standby)
     return {"kind": kind, "size": size, "forced_before": before["forced"],
             "needed": model.size_for(after["wal"], SEGMENT, TARGET),
-            "enough": model.capacity(size, SEGMENT, TARGET) >= after["wal"],
+            "enough": model.trigger_point(size, SEGMENT, TARGET) >= after["wal"],
             "wal_mb": after["wal"] // model.MB, **after}
 
 

@@ -12,7 +12,7 @@ import time
 from harness import measure, model, results, server as servers
 from harness.limits import Limit, at_most, none
 
-PACED = 0.8  # of checkpoint_completion_target: written by the clock, not hurried
+PACED = 0.8  # of checkpoint_completion_target: paced by time, not hurried
 LOADS = {}
 
 
@@ -194,8 +194,8 @@ def just_above_limits(m):
 @load(start="32MB", limits=just_above_limits)
 def just_above(run):
     """1.2 x what 32MB can hold, evenly, for ten times checkpoint_timeout."""
-    capacity = model.capacity(32, measure.SEGMENT, measure.TARGET)
-    write_wal(run, 1.2 * capacity / measure.TIMEOUT, 10 * measure.TIMEOUT)
+    trigger = model.trigger_point(32, measure.SEGMENT, measure.TARGET)
+    write_wal(run, 1.2 * trigger / measure.TIMEOUT, 10 * measure.TIMEOUT)
 
 
 #

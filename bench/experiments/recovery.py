@@ -15,7 +15,7 @@ from harness import model, results, server as servers
 
 SCALE = 50
 LOAD = 20  # seconds of pgbench before each crash
-BOUND = 1  # walsizer.max_recovery_time, s
+LIMIT = 1  # walsizer.max_recovery_time, s
 ROUNDS = 5  # unless --repeat says more
 WITHIN = 1.5  # the median of estimate / truth, either way
 
@@ -24,10 +24,10 @@ HEADING = ["crash", "WAL replayed, MB", "rate used, MB/s", "estimate, s", "took,
 
 
 class Crash:
-    def __init__(self, kind, status, estimate, replay):
+    def __init__(self, kind, stats, estimate, replay):
         self.kind = kind
-        self.rate_mb = status["replay_rate"] / model.MB
-        self.source = status["replay_rate_source"]
+        self.rate_mb = stats["replay_rate"] / model.MB
+        self.source = stats["replay_rate_source"]
         self.estimate = estimate
         self.wal_mb = (position(replay["done"]) - position(replay["starts"])) / model.MB
         self.took = float(replay["took"])
@@ -69,10 +69,10 @@ def start_again(server):
 
 def crash(server, kind):
     """Kill it now, start it, and compare."""
-    server.value("SELECT walsizer_evaluate()")
-    status = server.rows("walsizer_status")[0]
+    server.value("SELECT walsizer_adjust()")
+    stats = server.rows("walsizer_stats")[0]
     estimate = float(server.value("SELECT extract(epoch FROM recovery_time_now) "
-                                  "FROM walsizer_status"))
+                                  "FROM walsizer_stats"))
     offset = server.log.stat().st_size
     kill(server)
     start_again(server)
@@ -81,7 +81,7 @@ def crash(server, kind):
         replay = REPLAY.search(log.read())
     if replay is None:
         raise servers.Failure("the server was killed, but did not recover")
-    return Crash(kind, status, estimate, replay)
+    return Crash(kind, stats, estimate, replay)
 
 
 def estimates(server, rounds, seconds):
@@ -94,26 +94,26 @@ def estimates(server, rounds, seconds):
 
 
 def at_worst(server, seconds):
-    """A crash when there is as much to replay as the bound lets be."""
-    server.psql(f"ALTER SYSTEM SET walsizer.max_recovery_time = '{BOUND}s'")
+    """A crash when there is as much to replay as the limit allows."""
+    server.psql(f"ALTER SYSTEM SET walsizer.max_recovery_time = '{LIMIT}s'")
     server.psql("ALTER SYSTEM SET walsizer.enable = on")
     server.psql("ALTER SYSTEM SET max_wal_size = '64MB'")
-    # a change by somebody else is left alone for one checkpoint_timeout: the
-    # first start notices it, the second has forgotten when that was
+    # an administrator's change is left alone for one checkpoint_timeout: the first
+    # start notices it, the second has forgotten when that was
     for _ in range(2):
         server.__exit__()
         server.__enter__()
-        server.value("SELECT walsizer_evaluate()")
+        server.value("SELECT walsizer_adjust()")
     end = time.monotonic() + 20 * seconds
     while time.monotonic() < end:
         server.pgbench("--client=8", "--time=1", "--no-vacuum", "--protocol=prepared")
-        server.value("SELECT walsizer_evaluate()")
-        now, bound, limited = server.psql(
-            "SELECT extract(epoch FROM recovery_time_now), extract(epoch FROM recovery_time_worst),"
-            " limited_by FROM walsizer_status")[0]
-        if limited == "recovery" and float(now) > 0.6 * float(bound):
+        server.value("SELECT walsizer_adjust()")
+        now, most, limited = server.psql(
+            "SELECT extract(epoch FROM recovery_time_now), extract(epoch FROM recovery_time_max),"
+            " limited_by FROM walsizer_status, walsizer_stats")[0]
+        if limited == "recovery" and float(now) > 0.6 * float(most):
             break
-    return crash(server, f"bound {BOUND} s")
+    return crash(server, f"limit {LIMIT} s")
 
 
 def main(options, parser):
@@ -143,5 +143,5 @@ def main(options, parser):
     print(results.table(HEADING, [c.row() for c in crashes]))
     print(f"\n{'PASS' if kept else 'FAIL'}  median of estimate / took between "
           f"{1 / WITHIN:.2f} and {WITHIN}: {median:.2f}")
-    print(f"With walsizer.max_recovery_time = {BOUND}s recovery took {crashes[-1].took:.2f} s.")
+    print(f"With walsizer.max_recovery_time = {LIMIT}s recovery took {crashes[-1].took:.2f} s.")
     return 0 if kept else 1

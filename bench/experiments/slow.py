@@ -14,7 +14,7 @@ SCALE = 20
 WRITES = 1000  # per second, the limit of the storage
 RATE = 400     # transactions per second; what it falls behind counts as latency
 THRESHOLDS = [100, 200, 300, 400, 500]  # ms
-AHEAD = 3      # seconds by which a target is set before the clock's checkpoint
+AHEAD = 3      # seconds by which a target is set before the timed checkpoint
 START = 5      # seconds from the start of a server to that of the load
 
 
@@ -39,8 +39,8 @@ def measure(bench):
 
 def one(bench, subject, size, targets, timeout, turn):
     """One server under one load.  In each turn, of one checkpoint_timeout, another
-    target, from just before the clock starts a checkpoint; the first turn, in which it
-    starts none, does not count."""
+    target, from just before a timed checkpoint; the first turn, in which
+    none begins, does not count."""
     settings = {"max_wal_size": size, "checkpoint_timeout": f"{timeout}s",
                 "shared_buffers": "1GB"}
     with bench.server(subject, settings, SCALE, bench.storage.place) as server:

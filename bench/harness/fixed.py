@@ -24,7 +24,7 @@ def measure(bench, subject, settings, scale, transactions, rate=None):
         series.stop()
         after = wal_statistics(server)
         checkpoints, changes = watch.read_log(server.log, series.rows[0][0])
-        history = (server.rows("walsizer_history ORDER BY number")
+        history = (server.rows("walsizer_history ORDER BY id")
                    if subject.library == "walsizer" else [])
     began, first, _, start_mb = series.rows[0]
     return {"settings": server.settings, "transactions": transactions,

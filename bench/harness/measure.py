@@ -7,8 +7,8 @@ from harness import model, server as servers, watch
 TIMEOUT = 30  # checkpoint_timeout, s
 TARGET = 0.9  # checkpoint_completion_target, the server's default
 SEGMENT = 16 * model.MB
-ENOUGH_BUFFERS = 1000  # fewer are written before the clock could pace them
-REACHING = 2  # seconds that a raise may take to reach everybody
+ENOUGH_BUFFERS = 1000  # fewer are written before time could pace them
+REACHING = 2  # seconds that a raise may take to reach all sessions
 
 
 class Run:
@@ -66,8 +66,8 @@ class Measured:
         self.worker_cpu = self.worker_wakeups = None
 
     def _place_forced(self):
-        """Forced checkpoints before the first raise was in force, while it
-        reached everybody, and after."""
+        """Forced checkpoints before the first raise was in effect, while it
+        reached all sessions, and after."""
         raised = [at for (at, new), old in zip(self.changes, [self.start_mb] + [
             size for _, size in self.changes]) if new > old]
         first = raised[0] if raised else float("inf")
@@ -100,7 +100,7 @@ class Measured:
 
     def _find_pace(self, series):
         """For each timed checkpoint that had enough to write, the share of its
-        writing that the clock paced, and the smallest after the last change."""
+        writing that time paced, and the smallest after the last change."""
         for checkpoint in self.checkpoints:
             if checkpoint.cause == "timed" and (checkpoint.buffers or 0) >= ENOUGH_BUFFERS:
                 checkpoint.paced = paced_by_time(checkpoint, series, self._size_at)
@@ -117,8 +117,8 @@ class Measured:
 
 def paced_by_time(checkpoint, series, size_at):
     """The server (IsCheckpointOnSchedule) writes until its progress has caught
-    up with the clock and with WAL, whichever is ahead: follow both, and add up
-    what each of them asked for."""
+    up with time and with WAL, whichever is ahead: follow both, and add up what
+    each of them asked for."""
     started = series.lsn_at(checkpoint.at)
     progress = by_time = 0.0
     for quarter in range(1, int(4 * TARGET * TIMEOUT) + 1):
@@ -126,10 +126,10 @@ def paced_by_time(checkpoint, series, size_at):
         lsn = series.lsn_at(checkpoint.at + elapsed)
         if started is None or lsn is None:
             return None
-        capacity = model.capacity(size_at(checkpoint.at + elapsed), SEGMENT, TARGET)
-        clock, wal = elapsed / TIMEOUT, (lsn - started) / capacity
-        asked = min(TARGET, max(progress, clock, wal))
-        if clock >= wal:
+        trigger = model.trigger_point(size_at(checkpoint.at + elapsed), SEGMENT, TARGET)
+        time_gone, wal = elapsed / TIMEOUT, (lsn - started) / trigger
+        asked = min(TARGET, max(progress, time_gone, wal))
+        if time_gone >= wal:
             by_time += asked - progress
         progress = asked
     return round(by_time / progress, 3)
@@ -157,8 +157,8 @@ def measure(installation, load, subject, gucs, time_factor=1.0):
         series.start()
         load.function(run)
         share = worker.share() if worker else (None, None)
-        history = server.rows("walsizer_history ORDER BY number") if walsizer else []
-        status = server.rows("walsizer_status") if walsizer else []
+        history = server.rows("walsizer_history ORDER BY id") if walsizer else []
+        status = server.rows("walsizer_status, walsizer_stats") if walsizer else []
         series.stop()
         version = server.value("SELECT version()")
         shown = dict(server.psql("SELECT name, setting || coalesce(unit, '') FROM pg_settings "

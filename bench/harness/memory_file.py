@@ -1,6 +1,6 @@
 """A full state file: what walsizer has after years, in a second.
 
-Written as walsizer_memory.c says, and read by walsizer with all its suspicion:
+Written as policy/memory.c says, and read by walsizer with all its suspicion:
 what it does not like it sets aside, and the history is empty."""
 
 import time
@@ -29,14 +29,14 @@ def peaks():
 
 def events():
     """An adjustment each hour: number, time (microseconds since 2000), action,
-    reason, bound, outcome, sizes, demand, rate, forced, requested, timeout,
-    target, standby, what followed, message."""
+    reason, limit, outcome, sizes, demand, rate, forced, requested, timed, timeout,
+    target, standby, forced afterwards, message."""
     now = int((time.time() - 946_684_800) * 1e6)
     for number in range(1, EVENTS + 1):
         at = now - (EVENTS - number) * 3_600_000_000
         action = 1 + number % 2
         yield (f"event {number} {at} {action} 4 0 1 {64 + number} {80 + number} {80 + number} "
-               f"{number * 1000} 1000000 1 2 30000 900000 0 0 ")
+               f"{number * 1000} 1000000 1 2 3 30000 900000 0 0 ")
 
 
 def checksum(text):

@@ -12,7 +12,7 @@ def checkpoint_segments(size_mb, segment, target):
     return max(1, int((size_mb // (segment // MB)) / (1.0 + target)))
 
 
-def capacity(size_mb, segment, target):
+def trigger_point(size_mb, segment, target):
     """Bytes of WAL from the start of the redo pointer's segment that force a
     checkpoint."""
     return checkpoint_segments(size_mb, segment, target) * segment

@@ -67,7 +67,7 @@ class Loaded:
         return int(re.search(r"actually processed: (\d+)", out)[1]) / self.active
 
     def close(self):
-        """Whatever happened, the server is to go on."""
+        """Whatever happened, the server is to continue."""
         send(signal.SIGCONT, [self.postmaster, *children(self.postmaster), self.pgbench.pid])
         if self.pgbench.returncode is None:
             self.pgbench.terminate()
