@@ -171,7 +171,7 @@ is(state_file($good), slurp_file($file), 'this test knows the format');
 
 # Files that were written elsewhere are believed if they fit.
 my $time = 800000000 * 1000000;
-my ($last) = $good =~ /^numbered (\d+)$/m;
+my ($last) = $good =~ /^state .* (\d+)$/m;
 my $event =
   "event $last $time 1 3 0 1 4 20 20 12000000 1000000 3 4 5 30000 900000 0 -1 with a message\n";
 write_file($file, state_file($good . $event));

@@ -540,7 +540,7 @@ sub remember_peaks
 	my $lines = '';
 
 	$lines = 'peak ' . --$hour . ' ' . $_ * MB . " 300000\n" . $lines foreach @peaks;
-	$text =~ s/^(numbered .*\n)/$1$lines/m;
+	$text =~ s/^(state .*\n)/$1$lines/m;
 	write_file($file, state_file($text));
 	return;
 }
