@@ -147,7 +147,7 @@ push @cases,
   {
 	name    => 'overridden',
 	outcome => 'overridden',
-	message => qr/command line/,
+	message => qr/.*command line/,
 	options => '-c max_wal_size=4MB',
   },
   {

@@ -171,14 +171,15 @@ is(state_file($good), slurp_file($file), 'this test knows the format');
 
 # Files that were written elsewhere are believed if they fit.
 my $time = 800000000 * 1000000;
-my ($last) = $good =~ /^numbered (\d+)$/m;
+my ($last) = $good =~ /^state .* (\d+)$/m;
 my $event =
-  "event $last $time 1 3 0 1 4 20 20 12000000 1000000 3 4 30000 900000 0 -1 with a message\n";
+  "event $last $time 1 3 0 1 4 20 20 12000000 1000000 3 4 5 30000 900000 0 -1 with a message\n";
 write_file($file, state_file($good . $event));
 $node->start;
 wait_for_worker($node);
 is(scalar(history($node)), 1, 'a good file is read');
 is(last_event($node)->{message}, 'with a message', 'to its end');
+is(join(' ', @{ last_event($node) }{qw(checkpoints_forced num_requested num_timed)}), '3 4 5', 'with its counts');
 $node->stop;
 
 my ($newer, $foreign) = ($good, $good);

@@ -126,11 +126,7 @@ names_and_is_content('log_checkpoints',              'off');
 set_conf($node, "min_wal_size = 256MB\n");
 is(related_settings(), '', 'steady loads need no larger min_wal_size');
 $node->stop;
-my $state = $node->data_dir . '/pg_stat/walsizer.state';
-my $hour  = int(time / 3600);
-my $peaks = join('', map { 'peak ' . ($hour - $_) . ' ' . ($_ == 9 ? 1100 : 10) * MB . " 900000\n" } reverse 1 .. 20);
-write_file($state, state_file(
-		slurp_file($state) =~ s/^(?:peak|end) .*\n//mgr =~ s/^(numbered .*\n)/$1$peaks/mr));
+remember_peaks($node, (10) x 8, 1100, (10) x 12);
 $node->start;
 wait_for($node, 'learned_demand = 1100 * 1048576');
 is(related_settings(), 'min_wal_size', 'a bulk load does');

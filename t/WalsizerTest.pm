@@ -27,7 +27,7 @@ our @EXPORT = qw(
   size_for_mb trigger_point_mb
   classic_size_mb
   log_offset log_count count_forced_in_log wait_for_log_line
-  auto_conf state_file write_file
+  auto_conf state_file remember_peaks write_file
   small_volume resize_volume move_wal write_ballast
 );
 
@@ -527,6 +527,22 @@ sub state_file
 		}
 	}
 	return $text . sprintf("end %d %x\n", $lines, $sum);
+}
+
+# Have the state file of a server that is down remember these hourly peaks, in MB, and
+# no others: of the last hour, of the one before, ...
+sub remember_peaks
+{
+	my ($node, @peaks) = @_;
+	my $file = $node->data_dir . '/pg_stat/walsizer.state';
+	my $text = PostgreSQL::Test::Utils::slurp_file($file) =~ s/^(?:peak|end) .*\n//mgr;
+	my $hour = int(time / 3600);
+	my $lines = '';
+
+	$lines = 'peak ' . --$hour . ' ' . $_ * MB . " 300000\n" . $lines foreach @peaks;
+	$text =~ s/^(state .*\n)/$1$lines/m;
+	write_file($file, state_file($text));
+	return;
 }
 
 # Replace a file, whatever it is now.
