@@ -32,11 +32,15 @@ limited_by(const WalsizerFigures *figures)
 		figures->limit_kind : WALSIZER_UNLIMITED;
 }
 
-/* What walsizer is doing: the first that applies. */
+/*
+ * What walsizer is doing: the first that applies.  Where nothing was attempted yet
+ * that would fail, the trouble of this copy becomes what an attempt would come to.
+ */
 static const char *
-state_name(const WalsizerShared *shared)
+state_name(WalsizerShared *shared)
 {
-	WalsizerOutcome obstacle;
+	WalsizerApplied *trouble = &shared->trouble;
+	const char *obstacle;
 
 	if (shared->worker_pid == 0)
 		return "not running";
@@ -44,7 +48,10 @@ state_name(const WalsizerShared *shared)
 		return "disabled";
 	if (walsizer_dry_run)
 		return "dry run";
-	if (shared->trouble.outcome != WALSIZER_NO_OUTCOME || walsizer_obstacle(&obstacle) != NULL)
+	if (trouble->outcome == WALSIZER_NO_OUTCOME &&
+		(obstacle = walsizer_obstacle(&trouble->outcome)) != NULL)
+		strlcpy(trouble->message, obstacle, sizeof(trouble->message));
+	if (trouble->outcome != WALSIZER_NO_OUTCOME)
 		return "blocked";
 	return limited_by(&shared->decision.figures) != WALSIZER_UNLIMITED ? "limited" : "active";
 }

@@ -315,7 +315,7 @@ holds(const Case *c)
 	sim_run(&load, SIM_WALSIZER, 0, &options, &r);
 
 	MUST(r.broken == NULL, "%s at %.0f s", r.broken, r.broken_at);
-	MUST(r.externals == 0, "took its own change for somebody else's");
+	MUST(r.externals == 0, "took its own change for an administrator's");
 	switch (c->kind)
 	{
 		case CONSTANT:
