@@ -184,7 +184,7 @@ foreach my $case (@cases)
 	$case->{offset} = $offset = log_offset($node);
 	$case->{since}  = time;
 	$case->{load}   = start_load($node, 2);
-	wait_for($node, "outcome IS NOT NULL");
+	wait_for($node, 'outcome IS NOT NULL AND EXISTS (SELECT FROM walsizer_history)');
 
 	my $status = status($node);
 	is($status->{outcome}, $case->{outcome}, "$name: the status shows the outcome");

@@ -177,7 +177,8 @@ $raised = raise('forbidden');
 $node->append_conf('postgresql.conf', 'max_wal_size = 45MB');
 chmod 0400, $node->data_dir . '/postgresql.auto.conf' or die $!;
 $node->reload;
-wait_for($node, "outcome = 'forbidden'");
+wait_for($node, "(SELECT outcome FROM walsizer_history ORDER BY id DESC LIMIT 1) = 'forbidden'");
+is(status($node)->{outcome}, 'forbidden', 'forbidden: the status says so');
 like(act($node, "walsizer_boost('200MB', '1 hour')"), qr/^revert to 45 MB: forbidden: ".*" is not writable$/,
 	'forbidden: a load planned then gets an answer');
 adjust($node) for 1 .. 2;

@@ -124,6 +124,12 @@ END
 		$node->safe_psql('postgres', 'DROP FUNCTION another');
 	}
 }
+
+# The objects of a newer version, before the restart that brings its library.
+my ($code, $stdout, $stderr) = $node->psql('postgres', <<'END');
+CREATE FUNCTION newer(OUT state text) AS '$libdir/walsizer', 'walsizer_get_status_9_9' LANGUAGE C;
+END
+like($stderr, qr/ERROR:  could not find function "walsizer_get_status_9_9"/, 'a newer function is not found');
 is(status($node)->{state}, 'active', 'the server is well');
 
 $node->stop;

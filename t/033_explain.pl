@@ -92,7 +92,7 @@ write_file("$file.new", slurp_file($file) =~ s/^max_wal_size = .*$/max_wal_size 
 chmod 0400, "$file.new";
 rename "$file.new", $file or die $!;
 $node->reload;
-wait_for($node, 'original_size = 8192 * 1048576::bigint AND outcome IS NULL');
+wait_for($node, 'original_size = 8192 * 1048576::bigint');
 like(good_page('followed'), qr/^walsizer on this primary: blocked.*Nothing to do for max_wal_size\./s,
 	'followed: nothing to do when it was done');
 set_conf($node, "walsizer.max = 80MB\n");

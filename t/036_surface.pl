@@ -137,15 +137,16 @@ cmp_ok($status->{wanted_size}, '>', 8 * MB, 'limited: more is wanted');
 
 my $auto_conf = $node->data_dir . '/postgresql.auto.conf';
 chmod 0400, $auto_conf or die $!;
-is_row(status($node), 'blocked', state => 'blocked', outcome => undef, limited_by => 'max');
+is_row(status($node), 'blocked, before an attempt', state => 'blocked', outcome => 'forbidden',
+	message => '"postgresql.auto.conf" is not writable', limited_by => 'max');
 set_conf($node, 'walsizer.dry_run = on');
-is(status($node)->{state}, 'dry run', 'dry run: takes precedence over blocked');
+is_row(status($node), 'dry run, which takes precedence over blocked', state => 'dry run', outcome => undef, message => undef);
 set_conf($node, 'walsizer.enable = off');
 is(status($node)->{state}, 'disabled', 'disabled: takes precedence over dry run');
 set_conf($node, 'walsizer.enable = on');
 set_conf($node, 'walsizer.dry_run = off');
 
-# An attempt that fails is shown until there is nothing in its way.
+# An attempt that fails is recorded, and succeeds when nothing prevents it any more.
 set_conf($node, 'walsizer.max = 1GB');
 like(adjust($node), qr/^raise to \d+ MB: forbidden: "postgresql.auto.conf" is not writable$/, 'blocked: tried');
 is_row(status($node), 'blocked', state => 'blocked', outcome => 'forbidden',
