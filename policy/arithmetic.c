@@ -17,8 +17,7 @@
  * CalculateCheckpointSegments() in xlog.c, the same in 15 to 19.
  */
 int64_t
-walsizer_checkpoint_segments(int64_t max_wal_size_mb,
-							 const WalsizerSettings *settings)
+walsizer_checkpoint_segments(int64_t max_wal_size_mb, const WalsizerSettings *settings)
 {
 	int64_t		segments = max_wal_size_mb / (settings->segment_bytes / WALSIZER_MB);
 	double		target = (double) segments / (1.0 + settings->completion_target);

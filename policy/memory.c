@@ -228,8 +228,7 @@ read_end(Reader *reader, const char *text, size_t length)
 	return take_number(reader, 0, WALSIZER_MEMORY_LINES, &lines) &&
 		lines == reader->line - 1 &&
 		take_unsigned(reader, 16, &sum) &&
-		sum == checksum(text, length) &&
-		reader->next == reader->end;
+		sum == checksum(text, length) && reader->next == reader->end;
 }
 
 static bool

@@ -73,8 +73,7 @@ typedef struct WalsizerMemoryError
 	const char *what;			/* static */
 } WalsizerMemoryError;
 
-extern bool walsizer_memory_parse(const char *text, size_t length,
-								  WalsizerMemory *memory,
+extern bool walsizer_memory_parse(const char *text, size_t length, WalsizerMemory *memory,
 								  WalsizerMemoryError *error);
 extern size_t walsizer_memory_format(const WalsizerMemory *memory,
 									 char *text, size_t size);
