@@ -148,12 +148,14 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 	}
 	if (oldest->ms < start && next_ms > oldest->ms)
 		skipped = walsizer_to_int64((double) walsizer_distance(oldest->lsn, next_lsn) *
-									((double) (start - oldest->ms) / (double) (next_ms - oldest->ms)));
+									((double) (start - oldest->ms) /
+									 (double) (next_ms - oldest->ms)));
 
 	figures->demand = walsizer_max(0, walsizer_distance(oldest->lsn, state->window.lsn) - skipped);
 	figures->window_ms = walsizer_min(sample->now - oldest->ms, sample->settings.timeout_ms);
 	figures->forced = walsizer_forced_total(state) - oldest->forced;
-	figures->forced_old_value = state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] - oldest->forced_old_value;
+	figures->forced_old_value =
+		state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] - oldest->forced_old_value;
 	figures->requested = state->checkpoints.requested - oldest->requested;
 	figures->timed = state->checkpoints.timed - oldest->timed;
 }
@@ -183,7 +185,8 @@ walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
 		state->primary.demand = walsizer_to_int64((double) wal * ((double) timeout /
 																  (double) elapsed));
 		if (sample->now >= state->boost.planned_until)
-			state->window.step_demand = walsizer_max(state->window.step_demand, state->primary.demand);
+			state->window.step_demand = walsizer_max(state->window.step_demand,
+													 state->primary.demand);
 	}
 	state->primary.redo = sample->primary_redo;
 	state->primary.time = sample->primary_time;
@@ -212,7 +215,8 @@ observe_cycle(WalsizerState *state, const WalsizerSample *sample, const Walsizer
  * window reaches across such a time.
  */
 void
-walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample, WalsizerFigures *figures)
+walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
+						WalsizerFigures *figures)
 {
 	int64_t		step = sample->settings.timeout_ms / WALSIZER_WINDOW_STEPS;
 	uint64_t	lsn = sample->standby ? sample->primary_lsn : sample->write_lsn;

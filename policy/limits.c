@@ -240,7 +240,8 @@ walsizer_least_size(const WalsizerState *state, const WalsizerSettings *settings
 
 /* Is lowering to this size (MB) safe, so that it forces no checkpoint? */
 bool
-walsizer_can_lower_to(const WalsizerFigures *figures, int64_t size, const WalsizerSettings *settings)
+walsizer_can_lower_to(const WalsizerFigures *figures, int64_t size,
+					  const WalsizerSettings *settings)
 {
 	return (double) figures->used <= LOWER_USED * (double) walsizer_trigger_point(size, settings);
 }

@@ -389,7 +389,8 @@ walsizer_note_parse(const char *text)
 	const WalsizerNote none = {0};
 	char		again[WALSIZER_NOTE_SIZE];
 
-	if (sscanf(text, "%10" SCNd64 "MB instead of %10" SCNd64, &note.written_mb, &note.original_mb) != 2 ||
+	if (sscanf(text, "%10" SCNd64 "MB instead of %10" SCNd64,
+			   &note.written_mb, &note.original_mb) != 2 ||
 		note.written_mb <= 0 || note.written_mb > INT32_MAX ||
 		note.original_mb <= 0 || note.original_mb > INT32_MAX)
 		return none;

@@ -112,7 +112,8 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 	int64_t		before = walsizer_trigger_point(state->last.settings.max_wal_size_mb,
 												&state->last.settings);
 	int64_t		slack = TIMER_SLACK + sample->now - state->last.ms;
-	bool		due = sample->now - state->checkpoints.timer_start + slack >= sample->settings.timeout_ms;
+	bool		due = sample->now - state->checkpoints.timer_start + slack >=
+		sample->settings.timeout_ms;
 
 	if (moved >= walsizer_min(trigger_point, before))
 		return WALSIZER_CAUSE_FORCED;
@@ -135,7 +136,8 @@ observe_old_value(WalsizerState *state, const WalsizerSample *sample, WalsizerCa
 	if (cause == WALSIZER_CAUSE_OLD_VALUE)
 		state->checkpoints.quiet_intervals = 0;
 	else if (cause == WALSIZER_CAUSE_TIMED &&
-			 walsizer_distance(state->last.redo, sample->redo_lsn) >= state->checkpoints.old_trigger_point &&
+			 walsizer_distance(state->last.redo, sample->redo_lsn) >=
+			 state->checkpoints.old_trigger_point &&
 			 ++state->checkpoints.quiet_intervals >= STALE_INTERVALS)
 		state->checkpoints.old_trigger_point = 0;
 }
@@ -172,7 +174,8 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 	int64_t		timed = counter_progress(state->last.timed, sample->timed,
 										 sample->counters_reset);
 
-	state->checkpoints.requested = walsizer_min(state->checkpoints.requested + requested, MOST_COUNT);
+	state->checkpoints.requested = walsizer_min(state->checkpoints.requested + requested,
+												MOST_COUNT);
 	state->checkpoints.timed = walsizer_min(state->checkpoints.timed + timed, MOST_COUNT);
 
 	if (sample->redo_lsn != state->last.redo)
@@ -236,9 +239,11 @@ observe_pace(WalsizerState *state, const WalsizerSample *sample)
 	int64_t		pace = WALSIZER_MOST_BYTES;
 
 	if (elapsed > 0 && elapsed >= 0.1 * writing && elapsed <= writing)
-		state->pace.running = walsizer_max(state->pace.running,
-										   walsizer_to_int64((double) walsizer_distance(sample->redo_lsn, sample->write_lsn) *
-															 (timeout / elapsed)));
+		state->pace.running =
+			walsizer_max(state->pace.running,
+						 walsizer_to_int64((double) walsizer_distance(sample->redo_lsn,
+																	  sample->write_lsn) *
+										   (timeout / elapsed)));
 	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
 		pace = walsizer_min(pace, state->pace.last[i]);
 	return pace;
@@ -362,7 +367,8 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 	figures->pace = observe_pace(state, sample);
 	figures->projected = walsizer_min(WALSIZER_MOST_BYTES, figures->used +
 									  walsizer_to_int64((double) figures->rate *
-														((double) figures->until_timed_ms / 1000.0)));
+														((double) figures->until_timed_ms /
+														 1000.0)));
 	figures->until_forced_ms = -1;
 	if (figures->rate > 0)
 		figures->until_forced_ms =

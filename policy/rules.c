@@ -136,7 +136,8 @@ most_for_pace(const WalsizerSettings *settings, int64_t wal_bytes)
 int64_t
 walsizer_pace_rule(const WalsizerState *state, const WalsizerFigures *figures)
 {
-	if (!walsizer_is_own_raise(state, figures->in_effect_mb) || figures->pace <= figures->trigger_point ||
+	if (!walsizer_is_own_raise(state, figures->in_effect_mb) ||
+		figures->pace <= figures->trigger_point ||
 		(double) figures->wanted_mb < PACED_WORTH * (double) figures->in_effect_mb ||
 		!walsizer_worth_raising(figures, figures->wanted_mb))
 		return 0;
@@ -181,7 +182,8 @@ walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 		return 0;
 	}
 	state->pacing.lower_due = state->pacing.lower_due || cycle;
-	return state->pacing.lower_due && walsizer_can_lower_to(figures, size, &sample->settings) ? size : 0;
+	return state->pacing.lower_due &&
+		walsizer_can_lower_to(figures, size, &sample->settings) ? size : 0;
 }
 
 /* Fill the figures that depend on walsizer's settings. */

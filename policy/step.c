@@ -97,7 +97,8 @@ must_wait(const WalsizerState *state, const WalsizerSample *sample,
 		return false;
 	if (decision->reason == WALSIZER_BECAUSE_LIMIT_FELL)
 		return elapsed < SAFETY_RETRY;
-	if (raise ? decision->target_mb / 4 > state->pacing.tried_mb : decision->target_mb < state->pacing.tried_mb / 4)
+	if (raise ? decision->target_mb / 4 > state->pacing.tried_mb :
+		decision->target_mb < state->pacing.tried_mb / 4)
 		return false;
 	return elapsed < walsizer_patience(sample->settings.timeout_ms);
 }
