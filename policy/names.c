@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * policy/names.c
- *	  What actions, reasons, limits and outcomes are called, for people and
- *	  for programs.  The manual lists them; monitoring matches them.
+ *	  Names of actions, reasons, limits and outcomes, for people and
+ *	  programs.  The manual lists them; monitoring matches them.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -10,11 +10,11 @@
  */
 #include "policy/policy.h"
 
-/* An unknown value has a name, too: nothing here may fail. */
+/* An unknown value has a name as well: nothing here may fail. */
 #define NAME_OF(names, value) \
 	((size_t) (value) < sizeof(names) / sizeof((names)[0]) ? (names)[value] : "unknown")
 
-/* A short code, which does not change, and the same as a sentence. */
+/* A short code, which never changes, and a sentence. */
 static const struct
 {
 	const char *code;
@@ -61,7 +61,7 @@ walsizer_reason_text(WalsizerReason reason)
 	return (unsigned int) reason <= WALSIZER_LAST_REASON ? reasons[reason].text : "unknown";
 }
 
-/* Empty where there is no limit. */
+/* Empty if there is no limit. */
 const char *
 walsizer_limit_name(WalsizerLimit limit)
 {
