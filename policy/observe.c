@@ -15,7 +15,7 @@
 
 #define MOST_COUNT			(INT64_C(1) << 61) /* more could overflow sums */
 #define TIMER_SLACK			2000	/* ms: both ends count whole seconds */
-#define STALE_INTERVALS		3	/* see observe_old_value() */
+#define QUIET_INTERVALS		3	/* see observe_old_value() */
 #define HOUR_MS				(INT64_C(3600) * 1000)
 #define NOTHING_WRITTEN		65536	/* bytes: an idle server logs less */
 
@@ -138,7 +138,7 @@ observe_old_value(WalsizerState *state, const WalsizerSample *sample, WalsizerCa
 	else if (cause == WALSIZER_CAUSE_TIMED &&
 			 walsizer_distance(state->last.redo, sample->redo_lsn) >=
 			 state->checkpoints.old_trigger_point &&
-			 ++state->checkpoints.quiet_intervals >= STALE_INTERVALS)
+			 ++state->checkpoints.quiet_intervals >= QUIET_INTERVALS)
 		state->checkpoints.old_trigger_point = 0;
 }
 
@@ -249,6 +249,14 @@ observe_pace(WalsizerState *state, const WalsizerSample *sample)
 	return pace;
 }
 
+static void
+drop_oldest_change(WalsizerChanges *changes)
+{
+	changes->number--;
+	for (int i = 0; i < changes->number; i++)
+		changes->list[i] = changes->list[i + 1];
+}
+
 /* A size (MB) was first seen in effect now (ms). */
 void
 walsizer_record_change(WalsizerState *state, int64_t now, int64_t in_effect_mb)
@@ -256,11 +264,7 @@ walsizer_record_change(WalsizerState *state, int64_t now, int64_t in_effect_mb)
 	WalsizerChange *change;
 
 	if (state->changes.number == WALSIZER_CHANGE_SLOTS)
-	{
-		for (int i = 1; i < state->changes.number; i++)
-			state->changes.list[i - 1] = state->changes.list[i];
-		state->changes.number--;
-	}
+		drop_oldest_change(&state->changes);
 	change = &state->changes.list[state->changes.number++];
 	change->ms = now;
 	change->size_mb = in_effect_mb;
@@ -279,9 +283,7 @@ walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
 	decision->followed = true;
 	decision->followed_mb = oldest->size_mb;
 	decision->followed_forced = walsizer_forced_total(state) - oldest->forced;
-	for (int i = 1; i < state->changes.number; i++)
-		state->changes.list[i - 1] = state->changes.list[i];
-	state->changes.number--;
+	drop_oldest_change(&state->changes);
 }
 
 /* Start over with this sample; what the state file keeps stays. */
@@ -296,26 +298,16 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->checkpoints.redo_moved = state->checkpoints.timer_start;
 	state->checkpoints.old_trigger_point = 0;
 	state->checkpoints.quiet_intervals = 0;
-	state->pace.running = 0;
-	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
-		state->pace.last[i] = 0;
-	state->changes.number = 0;
-	state->window.step_demand = 0;
-	state->window.first = 0;
-	state->rate.next = 0;
-	state->rate.number = 0;
-	state->cycle.start = sample->now;
-	state->cycle.over = false;
-	state->cycle.demand = state->cycle.forced = 0;
-	state->window.lsn = 0;
-	state->pacing.leave_alone_until = 0;
+	state->window = (WalsizerWindow) {0};
+	state->rate = (WalsizerRate) {0};
+	state->pace = (WalsizerPace) {0};
+	state->changes = (WalsizerChanges) {0};
 	state->boost.planned_until = 0;
-	state->pacing.tried_mb = 0;
-	state->pacing.edit_tried_mb = 0;
-	state->pacing.changed_at = sample->now;
-	state->pacing.raise_not_before = 0;
-	state->pacing.keep_until = sample->now + WALSIZER_KEEP_RAISE;
-	state->pacing.lower_due = false;
+	state->cycle = (WalsizerCycle) {.start = sample->now};
+	state->pacing = (WalsizerPacing) {
+		.changed_at = sample->now,
+		.keep_until = sample->now + WALSIZER_KEEP_RAISE,
+	};
 
 	/* The current interval began at a known position and time. */
 	if (!sample->standby &&

@@ -13,7 +13,7 @@
 #include "policy/internal.h"
 
 /* A forced checkpoint is near once this part of the trigger point is used. */
-#define NEAR_CAPACITY		0.85
+#define NEAR_TRIGGER_POINT		0.85
 
 /* A load of at most this many times the learned demand is a known one. */
 #define KNOWN_LOAD			1.05
@@ -83,7 +83,7 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
 	if (!config->predict || projected < figures->trigger_point || figures->rate == 0)
 		return 0;
 	if ((figures->until_forced_ms < 0 || figures->until_forced_ms > lead) &&
-		(double) figures->used < NEAR_CAPACITY * (double) figures->trigger_point)
+		(double) figures->used < NEAR_TRIGGER_POINT * (double) figures->trigger_point)
 		return 0;
 
 	known = walsizer_to_int64((double) figures->learned * KNOWN_LOAD);
