@@ -89,7 +89,7 @@ define_settings(void)
 
 	/* Internal, so hidden from SHOW ALL: the note beside our value. */
 	DefineCustomStringVariable("walsizer.last_written",
-							   "Notes the value that walsizer last gave to max_wal_size, and the original value.",
+							   "Shows the value that walsizer last wrote to max_wal_size, and the original value.",
 							   "walsizer writes it itself, together with that value.",
 							   &walsizer_last_written, "", PGC_SIGHUP,
 							   GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE | GUC_NO_RESET_ALL,

@@ -208,7 +208,7 @@ is_pending(const WalsizerAutoConf *conf)
 const char *
 walsizer_obstacle(WalsizerOutcome *outcome)
 {
-	const struct config_generic *setting = walsizer_find_setting("max_wal_size");
+	const struct config_generic *setting = walsizer_find_setting(SIZE);
 	struct stat st;
 
 	*outcome = WALSIZER_FORBIDDEN;

@@ -91,18 +91,13 @@ read_positions(WalsizerSample *sample)
 	sample->checkpoint_running = completed != sample->redo_lsn;
 }
 
-/*
- * Drop the snapshot first: by default a process that is never in a transaction
- * would see its first one forever.
- */
+/* The server's counters as they are now; see walsizer_main() for why. */
 static void
 read_counters(WalsizerSample *sample, bool first)
 {
 	static TimestampTz last_reset = 0;
-	WalsizerCounters counters;
+	WalsizerCounters counters = walsizer_fetch_counters(sample->standby);
 
-	pgstat_clear_snapshot();
-	counters = walsizer_fetch_counters(sample->standby);
 	sample->requested = Max(counters.requested, 0);
 	sample->timed = Max(counters.timed, 0);
 	sample->counters_reset = !first && counters.reset_at != last_reset;

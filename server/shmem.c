@@ -105,7 +105,7 @@ walsizer_add_event(const WalsizerEvent *event)
  * change to this size (MB).  Takes the lock.
  */
 void
-walsizer_event_followed(int64 size, int64 forced)
+walsizer_event_followed(int64 size_mb, int64 forced)
 {
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	for (int64 number = walsizer_shared->last_event;
@@ -113,7 +113,7 @@ walsizer_event_followed(int64 size, int64 forced)
 	{
 		WalsizerEvent *event = walsizer_event(walsizer_shared, number);
 
-		if (event->new_mb == size && event->forced_after < 0 &&
+		if (event->new_mb == size_mb && event->forced_after < 0 &&
 			(event->outcome == WALSIZER_APPLIED || event->outcome == WALSIZER_NO_OUTCOME))
 		{
 			event->forced_after = forced;

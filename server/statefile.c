@@ -167,7 +167,7 @@ walsizer_state_save(void)
 
 /* The file as a palloc'd string, or NULL; *reason says why if logged. */
 static char *
-read_file(size_t *length, const char **reason)
+read_state_file(size_t *length, const char **reason)
 {
 	int			fd = OpenTransientFile(STATE_FILE, O_RDONLY | O_NONBLOCK | PG_BINARY);
 	struct stat st;
@@ -229,7 +229,7 @@ walsizer_state_load(void)
 		return;
 
 	unlink(STATE_FILE ".tmp");
-	text = read_file(&length, &reason);
+	text = read_state_file(&length, &reason);
 	memory = palloc(sizeof(WalsizerMemory));
 	if (text == NULL)
 	{

@@ -418,7 +418,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	pqsignal(SIGINT, ignore_cancel);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
-	/* no snapshot of all statistics, whatever is configured */
+	/* a process that is never in a transaction would see its first snapshot forever */
 	SetConfigOption("stats_fetch_consistency", "none", PGC_USERSET, PGC_S_OVERRIDE);
 
 	walsizer_attach_worker();
