@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * walsizer.c
- *	  Start of the module: settings, shared memory, registration.
+ *	  Module initialization: settings, hooks, worker.
  *
- * Loaded any other way than through shared_preload_libraries the library is
- * inert: nothing is defined, and its SQL functions say what is missing.
+ * Unless it is loaded through shared_preload_libraries, the library defines
+ * nothing, and its SQL functions raise an error that says so.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -87,9 +87,9 @@ define_settings(void)
 							&walsizer_replay_rate, 0, 0, 1024 * 1024,
 							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
 
-	/* Not for people to set, so it is not listed among the settings. */
+	/* Internal, so hidden from SHOW ALL: the note beside our value. */
 	DefineCustomStringVariable("walsizer.last_written",
-							   "Notes the value that walsizer last gave to max_wal_size, and the original value.",
+							   "Shows the value that walsizer last wrote to max_wal_size, and the original value.",
 							   "walsizer writes it itself, together with that value.",
 							   &walsizer_last_written, "", PGC_SIGHUP,
 							   GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE | GUC_NO_RESET_ALL,
@@ -107,7 +107,7 @@ _PG_init(void)
 	define_settings();
 	walsizer_shmem_install_hooks();
 
-	/* pg_upgrade's servers are none that anybody works with. */
+	/* The servers that pg_upgrade starts have no load to size for. */
 	if (IsBinaryUpgrade)
 		return;
 	walsizer_restore_install_hook();

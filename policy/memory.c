@@ -1,19 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * policy/memory.c
- *	  The text of the state file: writing it, and reading it with suspicion.
+ *	  The text of the state file, and of the note: writing and reading them.
  *
  *		walsizer 1
  *		system <system identifier>
  *		state <whose value it is> <what the files say> <planned load>
- *			<last crash recovery> <number of the last event that ever was>
+ *			<last crash recovery> <number of the newest event ever>
  *		peak <hour> <demand> <timeout>						(any number)
  *		event <number> <at> ... <forced after> <message>	(any number)
  *		end <number of the lines above> <checksum of them>
  *
- * Every line is checked before anything is believed, and a file without its
- * last line was cut short.  Nobody edits this file, so whatever is not
- * exactly as written is damage.
+ * Every line is checked before any is used; a file without its last line is
+ * incomplete.  Nobody edits this file: any deviation from this form is damage.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -27,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the reader is. */
 typedef struct Reader
 {
 	const char *next;			/* unread text */
@@ -37,7 +35,7 @@ typedef struct Reader
 	char	   *field;			/* unread part of buf */
 } Reader;
 
-/* FNV-1a: damage is to be noticed, not forgery. */
+/* FNV-1a: it detects damage, not forgery. */
 static uint64_t
 checksum(const char *text, size_t length)
 {
@@ -51,7 +49,7 @@ checksum(const char *text, size_t length)
 	return sum;
 }
 
-/* Take the next line, without its newline.  False at the end or if too long. */
+/* Take the next line, without newline.  False at the end or if too long. */
 static bool
 next_line(Reader *reader)
 {
@@ -72,7 +70,7 @@ next_line(Reader *reader)
 	return true;
 }
 
-/* Does the line begin with this word?  Go past it if it does. */
+/* Does the line begin with this word?  If so, skip it. */
 static bool
 take_word(Reader *reader, const char *word)
 {
@@ -220,7 +218,7 @@ read_event(Reader *reader, WalsizerMemory *memory)
 	return true;
 }
 
-/* The last line vouches for all before it. */
+/* The last line confirms all before it. */
 static bool
 read_end(Reader *reader, const char *text, size_t length)
 {
@@ -230,8 +228,7 @@ read_end(Reader *reader, const char *text, size_t length)
 	return take_number(reader, 0, WALSIZER_MEMORY_LINES, &lines) &&
 		lines == reader->line - 1 &&
 		take_unsigned(reader, 16, &sum) &&
-		sum == checksum(text, length) &&
-		reader->next == reader->end;
+		sum == checksum(text, length) && reader->next == reader->end;
 }
 
 static bool
@@ -262,9 +259,9 @@ read_heading(Reader *reader, WalsizerMemory *memory, WalsizerMemoryError *error)
 }
 
 /*
- * Read the whole text of a state file into memory.  Returns false, with the
- * line and the reason in *error, if anything in it is not as it was written;
- * *memory is then not to be used.
+ * Read the text of a state file into *memory.  Returns false, with line and
+ * reason in *error, if anything differs from what walsizer writes; *memory
+ * must not be used then.
  */
 bool
 walsizer_memory_parse(const char *text, size_t length, WalsizerMemory *memory,
@@ -330,15 +327,15 @@ append_event(Writer *writer, const WalsizerEvent *event)
 		   event->timeout_ms, (int) (event->completion_target * 1e6 + 0.5), event->standby,
 		   event->forced_after);
 
-	/* The server's messages may have several lines; ours is one. */
+	/* A message of the server may have several lines. */
 	for (const char *c = event->message; *c != '\0'; c++)
 		append(writer, "%c", (unsigned char) *c < ' ' ? ' ' : *c);
 	append(writer, "\n");
 }
 
 /*
- * Write memory as text.  Returns the length, or 0 if size is too small, which
- * WALSIZER_MEMORY_LINES * WALSIZER_LINE_SIZE never is.
+ * Write memory as text.  Returns the length, or 0 if size is too small:
+ * WALSIZER_MEMORY_LINES * WALSIZER_LINE_SIZE always suffices.
  */
 size_t
 walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
@@ -375,12 +372,7 @@ walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
 	return writer.full ? 0 : writer.length;
 }
 
-/*-------------------------------------------------------------------------
- * The note
- *-------------------------------------------------------------------------
- */
-
-/* Write it, into WALSIZER_NOTE_SIZE bytes. */
+/* Write a note as text, into WALSIZER_NOTE_SIZE bytes. */
 void
 walsizer_note_format(const WalsizerNote *note, char *text)
 {
@@ -389,7 +381,7 @@ walsizer_note_format(const WalsizerNote *note, char *text)
 			 note->original_by_alter_system ? " by ALTER SYSTEM" : "");
 }
 
-/* Read it.  A text that we would not have written is none. */
+/* Read a note.  A text that walsizer would not have written gives none. */
 WalsizerNote
 walsizer_note_parse(const char *text)
 {
@@ -397,7 +389,8 @@ walsizer_note_parse(const char *text)
 	const WalsizerNote none = {0};
 	char		again[WALSIZER_NOTE_SIZE];
 
-	if (sscanf(text, "%10" SCNd64 "MB instead of %10" SCNd64, &note.written_mb, &note.original_mb) != 2 ||
+	if (sscanf(text, "%10" SCNd64 "MB instead of %10" SCNd64,
+			   &note.written_mb, &note.original_mb) != 2 ||
 		note.written_mb <= 0 || note.written_mb > INT32_MAX ||
 		note.original_mb <= 0 || note.original_mb > INT32_MAX)
 		return none;

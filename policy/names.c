@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * policy/names.c
- *	  What actions, reasons, limits and outcomes are called, for people and
- *	  for programs.  The manual lists them; monitoring matches them.
+ *	  Names of actions, reasons, limits and outcomes, for people and
+ *	  programs.  The manual lists them; monitoring matches them.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -10,11 +10,11 @@
  */
 #include "policy/policy.h"
 
-/* An unknown value has a name, too: nothing here may fail. */
+/* An unknown value has a name as well: nothing here may fail. */
 #define NAME_OF(names, value) \
 	((size_t) (value) < sizeof(names) / sizeof((names)[0]) ? (names)[value] : "unknown")
 
-/* A short code, which does not change, and the same as a sentence. */
+/* A short code, which never changes, and a sentence. */
 static const struct
 {
 	const char *code;
@@ -28,7 +28,7 @@ static const struct
 	[WALSIZER_BECAUSE_DEMAND_FELL] = {"demand_fell", "the largest demand of the lookback needs less"},
 	[WALSIZER_BECAUSE_LIMIT_FELL] = {"limit_fell", "a limit fell below the value in effect"},
 	[WALSIZER_BECAUSE_CHANGED] = {"changed", "an administrator changed the setting"},
-	[WALSIZER_BECAUSE_RECENTLY_CHANGED] = {"recently_changed", "an administrator changed the setting less than one checkpoint_timeout ago"},
+	[WALSIZER_BECAUSE_RECENTLY_CHANGED] = {"recently_changed", "an administrator changed the setting within the last checkpoint_timeout or five minutes"},
 	[WALSIZER_BECAUSE_WAITING] = {"waiting", "the last change that was decided has not taken effect"},
 	[WALSIZER_BECAUSE_EDIT_HIDDEN] = {"edit_hidden", "walsizer.enable is off, and walsizer's value hides an edit of max_wal_size in the configuration file"},
 	[WALSIZER_BECAUSE_DISABLED] = {"disabled", "walsizer.enable is off"},
@@ -61,7 +61,7 @@ walsizer_reason_text(WalsizerReason reason)
 	return (unsigned int) reason <= WALSIZER_LAST_REASON ? reasons[reason].text : "unknown";
 }
 
-/* Empty where there is no limit. */
+/* Empty if there is no limit. */
 const char *
 walsizer_limit_name(WalsizerLimit limit)
 {

@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * server/compat.h
- *	  All that differs between PostgreSQL 15 and 19, as typed functions.
- *	  PG_VERSION_NUM is tested here and nowhere else.
+ *	  Differences between PostgreSQL 15 and 19.  No other file tests the
+ *	  version.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -30,9 +30,8 @@
 #endif
 
 /*
- * The checkpointer's counters.  17 renamed the fields; before it, restart-
- * points were counted in the same ones, and the time of the last reset was
- * kept with the background writer's.
+ * The checkpointer's counters.  17 renamed them and separated restartpoints;
+ * before, the background writer had the time of the last reset.
  */
 typedef struct WalsizerCounters
 {
@@ -60,10 +59,7 @@ walsizer_fetch_counters(bool standby)
 	return counters;
 }
 
-/*
- * The record of one configuration parameter, NULL if there is none.  16
- * exported find_option() and turned the sorted array into a hash table.
- */
+/* The record of a setting, or NULL.  16 exported find_option(). */
 static inline const struct config_generic *
 walsizer_find_setting(const char *name)
 {

@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * server/record.c
- *	  What the worker did and met: into the history, and into the log.
+ *	  Record what the worker did in the history and in the log.
  *
- * Each change is logged; each trouble once, however often it is met again.
+ * Each change is logged; a trouble is logged once, even if it is met again.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -15,7 +15,7 @@
 
 #include "server/walsizer.h"
 
-/* An event from a decision; what came of it is still to be filled in. */
+/* An event for a decision; the caller fills in what came of it. */
 WalsizerEvent
 walsizer_make_event(const WalsizerDecision *decision, const WalsizerSample *sample, int64 old_mb)
 {
@@ -41,7 +41,7 @@ walsizer_make_event(const WalsizerDecision *decision, const WalsizerSample *samp
 	return event;
 }
 
-/* Add to the history, on disk too. */
+/* Add to the history, on disk, too. */
 static void
 record(const WalsizerEvent *event)
 {
@@ -49,7 +49,7 @@ record(const WalsizerEvent *event)
 	walsizer_state_save();
 }
 
-/* The figures that led to a change, for the DETAIL of a message. */
+/* The figures that led to a change, for DETAIL. */
 static int
 detail_of(const WalsizerEvent *event, const WalsizerFigures *figures)
 {
@@ -94,7 +94,7 @@ log_change(const WalsizerEvent *event, const WalsizerFigures *figures)
 				 errhint("walsizer tries again every checkpoint_timeout, or every five minutes if that is less; this message is not repeated.")));
 }
 
-/* Show this as the trouble that there is at present. */
+/* Publish this as the present trouble. */
 static void
 set_trouble(const WalsizerApplied *trouble)
 {
@@ -105,10 +105,9 @@ set_trouble(const WalsizerApplied *trouble)
 }
 
 /*
- * Is what an attempt to set this size (MB) came to news?  An attempt that fails is
- * repeated every timeout, but recorded and logged only when it fails in another way
- * than the last one did; a dry run, when it comes to a size that differs by more
- * than a quarter.
+ * Is the result of an attempt to set this size (MB) news?  An attempt that
+ * fails is repeated every timeout, but is news only if it fails in another way
+ * than the last one; a dry run, if its size differs by more than a quarter.
  */
 static bool
 is_news(const WalsizerApplied *applied, int64 mb)
@@ -134,8 +133,8 @@ is_news(const WalsizerApplied *applied, int64 mb)
 }
 
 /*
- * Record what an attempt to change the setting to event->new_mb came to, and
- * log it, if that is news.
+ * Record and log the result of an attempt to set event->new_mb, if it is news.
+ * Takes the lock briefly and writes the state file.
  */
 void
 walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
@@ -150,10 +149,9 @@ walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
 }
 
 /*
- * Is what kept the last attempt from succeeding no more?  An obstacle may have
- * been cleared away; files may have been fixed, and reloaded; and what failed or
- * was forbidden is of no interest any more when there is nothing to do: a forbidden
- * raise, when memory does not ask for it either.
+ * Is what made the last attempt fail over?  An obstacle may be gone; files may
+ * be fixed and reloaded; and a failed or forbidden change does not matter when
+ * nothing is to be done (a forbidden raise: and memory does not ask for it).
  */
 static bool
 trouble_is_over(const WalsizerDecision *decision)
@@ -180,9 +178,9 @@ trouble_is_over(const WalsizerDecision *decision)
 }
 
 /*
- * Has the trouble gone by itself?  A refused value takes effect with the first
- * reload after the files were fixed, whoever asks for it: that is our change, only
- * late.  old_mb is the value in effect before this sample.
+ * Clear the trouble if it is over.  A refused value takes effect with the
+ * first reload after the files were fixed, whoever asks for it: that is
+ * recorded as our change.  old_mb was in effect before.  Locks as above.
  */
 void
 walsizer_end_trouble(const WalsizerDecision *decision, const WalsizerSample *sample,
@@ -211,7 +209,7 @@ walsizer_end_trouble(const WalsizerDecision *decision, const WalsizerSample *sam
 	}
 }
 
-/* An administrator changed the setting, now or while we were not looking. */
+/* An administrator changed the setting, now or earlier.  As above. */
 void
 walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample *sample,
 						 int64 old_mb)
@@ -227,8 +225,8 @@ walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample 
 }
 
 /*
- * Has a limit moved so far that it is worth saying?  Free space is never still,
- * and a replay rate is measured anew at each crash.
+ * Has a limit moved far enough for a message?  Free space changes all the
+ * time, and each crash recovery measures another replay rate.
  */
 static bool
 limit_moved(int64 before, int64 now)
@@ -237,8 +235,8 @@ limit_moved(int64 before, int64 now)
 }
 
 /*
- * What a limit makes unavoidable.  It may be still to come: on a standby, where
- * forced restartpoints are harmless, and where it was predicted.
+ * What a limit leads to.  That may be still to come: on a standby, where
+ * forced restartpoints are harmless, and if it was predicted.
  */
 static int
 limit_message(const WalsizerDecision *decision, bool standby, const char *setting)
@@ -255,7 +253,7 @@ limit_message(const WalsizerDecision *decision, bool standby, const char *settin
 				  setting, in_effect);
 }
 
-/* What was measured, and nothing else. */
+/* Only what was measured. */
 static int
 limit_detail(const WalsizerFigures *figures, bool standby)
 {
@@ -272,9 +270,9 @@ limit_detail(const WalsizerFigures *figures, bool standby)
 }
 
 /*
- * More is needed than a limit allows, by what was measured: what a prediction asks
- * for may never come.  Said once for each limit; said again only after it was
- * enough for a while, or after the limit has moved far.
+ * Log that measured demand needs more than a limit allows; predicted demand
+ * may never come.  Once for each limit, and again only after the size was
+ * sufficient for a cycle or the limit has moved far.
  */
 void
 walsizer_report_limit(const WalsizerDecision *decision, bool standby)
