@@ -1,10 +1,34 @@
-# walsizer: keeps max_wal_size large enough that checkpoints run on the clock
+# walsizer: sizes max_wal_size so that checkpoints are timed, not forced by WAL volume
 
 MODULE_big = walsizer
 OBJS = \
 	walsizer.o \
-	$(patsubst %.c,%.o,$(sort $(wildcard $(addsuffix /*.c,policy server sqlapi))))
-PGFILEDESC = "walsizer - sizes max_wal_size so that checkpoints run on the clock"
+	policy/arithmetic.o \
+	policy/boost.o \
+	policy/demand.o \
+	policy/limits.o \
+	policy/memory.o \
+	policy/names.o \
+	policy/observe.o \
+	policy/owner.o \
+	policy/rules.o \
+	policy/step.o \
+	policy/whatif.o \
+	server/act.o \
+	server/config.o \
+	server/record.o \
+	server/recovery.o \
+	server/request.o \
+	server/restore.o \
+	server/sample.o \
+	server/settings.o \
+	server/shmem.o \
+	server/statefile.o \
+	server/worker.o \
+	sqlapi/functions.o \
+	sqlapi/rows.o \
+	sqlapi/views.o
+PGFILEDESC = "walsizer - sizes max_wal_size so that checkpoints are timed, not forced"
 
 EXTENSION = walsizer
 DATA = walsizer--1.0.sql

@@ -137,7 +137,8 @@ SELECT way.place, format(way.text, size.mb) AS instruction
  WHERE size.mb IS NOT NULL;
 
 -- A setting without a proposal has no row.  Nothing is proposed that the
--- server's manual advises against, and nothing here changes a setting.
+-- server's manual advises against, and nothing here changes a setting.  Before
+-- the first sample, the worker's place is all that is looked at.
 CREATE VIEW walsizer_related_settings AS
 SELECT rule.setting, current_setting(rule.setting) AS value,
        rule.proposal, rule.explanation
@@ -171,7 +172,7 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
      CASE WHEN server.timeout < 300 AND stats.demand >= 16 * server.segment_size
           THEN '15min' END,
      format('After each checkpoint, the first change of a page logs the whole page. With a checkpoint every %s s that happens %s times as often as with one every 15 minutes, which needs a max_wal_size of at most %s. Recovery after a crash takes longer then.',
-            server.timeout::integer, round(900 / server.timeout, 1),
+            server.timeout::integer, trim_scale(round(900 / server.timeout, 1)),
             pg_size_pretty(server.segment_size * floor((1 + server.target) *
               (1 + ceil(stats.demand * 900 / server.timeout / server.segment_size)))))),
     -- the server's manual advises 0.9 at most; 0.88 is as good
@@ -194,7 +195,7 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
           WHEN stats.learned_demand >= greatest(pg_size_bytes('256MB'),
                4 * server.min_wal_size, 4 * usual.demand)
           THEN least(status.max_wal_size, server.segment_size *
-               (1 + stats.learned_demand / server.segment_size))
+               ((stats.learned_demand + server.segment_size - 1) / server.segment_size))
           WHEN status.max_wal_size >= greatest(pg_size_bytes('1GB'),
                16 * server.min_wal_size + 1)
           THEN status.max_wal_size / 8 END / 1048576 || 'MB',
@@ -208,7 +209,8 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
      CASE WHEN NOT current_setting('log_checkpoints')::boolean THEN 'on' END,
      'The server log does not say when and why checkpoints start.')
   ) AS rule (setting, proposal, explanation)
- WHERE rule.proposal IS NOT NULL;
+ WHERE rule.proposal IS NOT NULL
+   AND (stats.sampled_at IS NOT NULL OR rule.setting = 'max_worker_processes');
 
 -- All of this as a page of 80 columns, wrapped at spaces.  A paragraph that is
 -- null is left out; before the first sample most of them are.
@@ -266,7 +268,7 @@ SELECT rtrim(regexp_replace(concat_ws(E'\n',
 
     E'\nmax_wal_size that each of the last hours needed (| is ' || size || ', in effect; '
         || CASE WHEN shown_limit IS NULL THEN 'the limit is far off, at ' ELSE '] the limit, ' END
-        || pg_size_pretty(size_limit) || '):',
+        || pg_size_pretty(size_limit) || E'):\n' ||
     (SELECT string_agg(format('  %s  %s %s', to_char(hour, 'YYYY-MM-DD HH24:MI'),
             overlay(CASE WHEN shown_limit IS NULL THEN bar
                 ELSE overlay(bar PLACING ']' FROM limit_at + CASE limit_at WHEN size_at THEN 2 ELSE 1 END) END

@@ -11,15 +11,13 @@
 #include "policy/internal.h"
 
 /*
- * CheckPointSegments for a value of max_wal_size (MB): how many segments, from
- * the start of the one with the redo pointer, force a checkpoint when filled.
- *
- * Integer and double steps are those of CalculateCheckpointSegments() in
- * xlog.c, the same in 15 to 19.  Result at least 1.
+ * CheckPointSegments for a value of max_wal_size (MB): how many segments,
+ * counted from the one that holds the redo pointer, force a checkpoint when
+ * filled.  At least 1.  The integer and double steps are those of
+ * CalculateCheckpointSegments() in xlog.c, the same in 15 to 19.
  */
 int64_t
-walsizer_checkpoint_segments(int64_t max_wal_size_mb,
-							 const WalsizerSettings *settings)
+walsizer_checkpoint_segments(int64_t max_wal_size_mb, const WalsizerSettings *settings)
 {
 	int64_t		segments = max_wal_size_mb / (settings->segment_bytes / WALSIZER_MB);
 	double		target = (double) segments / (1.0 + settings->completion_target);
@@ -27,10 +25,7 @@ walsizer_checkpoint_segments(int64_t max_wal_size_mb,
 	return walsizer_max(1, (int64_t) target);
 }
 
-/*
- * Bytes of WAL, counted from the start of the segment with the redo pointer,
- * at which a checkpoint is forced.
- */
+/* The trigger point, in bytes from the start of the redo pointer's segment. */
 int64_t
 walsizer_trigger_point(int64_t max_wal_size_mb, const WalsizerSettings *settings)
 {
@@ -40,13 +35,12 @@ walsizer_trigger_point(int64_t max_wal_size_mb, const WalsizerSettings *settings
 
 /*
  * The smallest max_wal_size (MB, whole segments) with which wal_bytes of WAL
- * between two redo pointers never force a checkpoint, wherever in its segment
- * the first one lies.
+ * between two redo pointers never force a checkpoint, at most what the server
+ * accepts.
  *
  * The redo pointer may lie anywhere in its segment, hence one segment more
- * than the WAL fills; two segments are the least with which the server starts
- * again; the loop mends what rounding may have taken away.  A size beyond what
- * the server can hold is cut off there.
+ * than the WAL fills.  The server does not start with less than two segments.
+ * The loop corrects what rounding took away.
  */
 int64_t
 walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *settings)
@@ -69,7 +63,7 @@ walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *settings)
 	return walsizer_min(segments, most) * segment_mb;
 }
 
-/* The size for that much WAL (bytes) with the administrator's headroom, MB. */
+/* The size (MB) for that much WAL with walsizer.headroom. */
 int64_t
 walsizer_roomy_size(const WalsizerConfig *config, const WalsizerSettings *settings,
 					int64_t wal_bytes)

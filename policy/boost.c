@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * policy/boost.c
- *	  Planned loads: their begin and end, and what size they ask for.
+ *	  Planned loads: their beginning and end, and the size they ask for.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -10,13 +10,13 @@
 #include "policy/internal.h"
 
 /*
- * Begin and end of a planned load, which sample->boost_mb tells.
+ * Follow sample->boost_mb: the beginning and the end of a planned load.
  *
- * What was in effect at the beginning is to come back at the end.  The windows
- * that contain WAL of the planned load are not remembered: it was planned, the
- * next one will be too.  One timeout after its end no window does so any more;
- * another timeout is left for coming back.  Demand that has not gone by then is
- * no longer that of the plan, and what it needs is up to the other rules.
+ * The value in effect at the beginning is to come back at the end.  Demand
+ * with WAL of the planned load in its window is not remembered: the next such
+ * load will be planned, too.  One timeout after the end no window has such WAL
+ * any more; another timeout is left for the lowering.  Demand that lasts
+ * longer was not planned, and is left to the other rules.
  */
 void
 walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample)
@@ -39,9 +39,9 @@ walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * A load was planned that needs more: the size (MB), or 0.  Whoever planned it was
- * told what the limits make of it; a limit that comes and goes changes the size no
- * more often than once in a timeout.
+ * The size (MB) that a planned load asks for, or 0.  If the limits allow no
+ * raise it is 0, too: walsizer_boost() has told the administrator.  A limit
+ * that varies changes the size at most once per timeout.
  */
 int64_t
 walsizer_boost_rule(const WalsizerState *state, const WalsizerSample *sample,
@@ -56,10 +56,9 @@ walsizer_boost_rule(const WalsizerState *state, const WalsizerSample *sample,
 }
 
 /*
- * A planned load is over: the size (MB) that was in effect before, or that demand
- * asks for by now, in one step, once no window contains WAL of the planned load any
- * more; or 0.  There is nothing else to wait for: the raise was for a time from the
- * beginning.
+ * The size (MB) to lower to once no window has WAL of the planned load any
+ * more, or 0: what was in effect before, or what demand needs by now, in one
+ * step.  It does not wait for keep_until: the raise was meant to be temporary.
  */
 int64_t
 walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *state,

@@ -10,18 +10,12 @@
  */
 #include "policy/internal.h"
 
-/* Recent samples closer than this say more about the clock than the rate. */
-#define RECENT_STEP			200 /* ms */
-
-/*-------------------------------------------------------------------------
- * Memory of peaks
- *-------------------------------------------------------------------------
- */
+#define RECENT_STEP			200 /* ms: closer samples give no useful rate */
 
 /*
- * Keep the demand (bytes) if it is the largest of its hour, with the timeout (ms)
- * that it was measured with.  It stays what was measured, whatever the timeout is
- * later: what a longer one needs is learned by measuring.
+ * Keep demand (bytes) if it is the largest of its hour (since 1970).  It stays
+ * as measured with its timeout (ms), whatever the timeout is later: what a
+ * longer one needs is learned by measuring.
  */
 void
 walsizer_remember(WalsizerState *state, int64_t hour, int64_t demand, int64_t timeout)
@@ -39,7 +33,7 @@ walsizer_remember(WalsizerState *state, int64_t hour, int64_t demand, int64_t ti
 	state->learned.hour = 0;
 }
 
-/* What is remembered of an hour; NULL if that is nothing.  Takes any number. */
+/* The peak of an hour (since 1970), which may be any number; NULL if none. */
 const WalsizerPeak *
 walsizer_peak_of(const WalsizerState *state, int64_t hour)
 {
@@ -51,10 +45,7 @@ walsizer_peak_of(const WalsizerState *state, int64_t hour)
 	return peak->hour == hour ? peak : NULL;
 }
 
-/*
- * The largest remembered demand (bytes) of the lookback hours before this one, and
- * of this one.  0 if nothing is remembered.
- */
+/* The largest demand (bytes) of lookback hours up to this one, or 0. */
 int64_t
 walsizer_learned_demand(const WalsizerState *state, int64_t hour, int64_t lookback)
 {
@@ -70,7 +61,7 @@ walsizer_learned_demand(const WalsizerState *state, int64_t hour, int64_t lookba
 	return learned;
 }
 
-/* The same, remembered while neither the hour nor a peak has changed. */
+/* The same, cached until the hour, the lookback or a peak changes. */
 int64_t
 walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample, int64_t lookback)
 {
@@ -83,11 +74,6 @@ walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample, int64_t
 	return state->learned.demand;
 }
 
-/*-------------------------------------------------------------------------
- * The window: WAL written in the trailing checkpoint_timeout
- *-------------------------------------------------------------------------
- */
-
 static WalsizerMark *
 mark_at(WalsizerState *state, int position)
 {
@@ -95,8 +81,8 @@ mark_at(WalsizerState *state, int position)
 }
 
 /*
- * The oldest mark leaves the window, and only now its demand becomes memory:
- * "learned" means learned from windows that ended more than a timeout ago.
+ * Remove the oldest mark.  Its demand is remembered only now: "learned" means
+ * from windows that ended more than a timeout ago.
  */
 static void
 drop_oldest_mark(WalsizerState *state)
@@ -109,9 +95,9 @@ drop_oldest_mark(WalsizerState *state)
 }
 
 /*
- * Begin a new step of the window at this position (time in ms), at the price of
- * the oldest if need be.  It takes the largest demand since the last one, which
- * was measured with the timeout of the last sample.
+ * Begin a new step of the window here (ms), in place of the oldest if the ring
+ * is full.  The mark takes the largest demand since the last one, which was
+ * measured with the timeout of the last sample.
  */
 void
 walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn, int64_t hour)
@@ -136,9 +122,8 @@ walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn, int64_t hour)
 }
 
 /*
- * Measure W at this sample.  The position one timeout ago lies between two
- * marks as a rule and is interpolated; a window that reaches back less far
- * (after a start) is given as it is, with the time it covers.
+ * Measure demand.  The position one timeout ago usually lies between two marks
+ * and is interpolated.  A shorter window (after a start) is not scaled.
  */
 static void
 measure_window(WalsizerState *state, const WalsizerSample *sample,
@@ -163,21 +148,24 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 	}
 	if (oldest->ms < start && next_ms > oldest->ms)
 		skipped = walsizer_to_int64((double) walsizer_distance(oldest->lsn, next_lsn) *
-									((double) (start - oldest->ms) / (double) (next_ms - oldest->ms)));
+									((double) (start - oldest->ms) /
+									 (double) (next_ms - oldest->ms)));
 
 	figures->demand = walsizer_max(0, walsizer_distance(oldest->lsn, state->window.lsn) - skipped);
 	figures->window_ms = walsizer_min(sample->now - oldest->ms, sample->settings.timeout_ms);
 	figures->forced = walsizer_forced_total(state) - oldest->forced;
-	figures->forced_old_value = state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] - oldest->forced_old_value;
+	figures->forced_old_value =
+		state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] - oldest->forced_old_value;
 	figures->requested = state->checkpoints.requested - oldest->requested;
 	figures->timed = state->checkpoints.timed - oldest->timed;
 }
 
 /*
- * W of the primary, from two of its checkpoints that are about a timeout apart.
- * Restartpoints may leave some out, in catching up many, and the primary's
- * timer counts whole seconds: other distances are scaled to one timeout.  An idle
- * primary makes no checkpoints; the burst after that is seen in the window only.
+ * Demand of the primary, from two of its checkpoints about one timeout apart.
+ * Restartpoints may skip checkpoints, many while catching up, and the
+ * primary's times are whole seconds: other distances are scaled to one
+ * timeout.  An idle primary makes no checkpoints: a burst after that shows
+ * only in the window.
  */
 void
 walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
@@ -197,15 +185,16 @@ walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
 		state->primary.demand = walsizer_to_int64((double) wal * ((double) timeout /
 																  (double) elapsed));
 		if (sample->now >= state->boost.planned_until)
-			state->window.step_demand = walsizer_max(state->window.step_demand, state->primary.demand);
+			state->window.step_demand = walsizer_max(state->window.step_demand,
+													 state->primary.demand);
 	}
 	state->primary.redo = sample->primary_redo;
 	state->primary.time = sample->primary_time;
 }
 
 /*
- * The largest W since the cycle began: a burst that continues over the end of one is
- * seen as a whole by the next.
+ * The largest demand since the cycle began.  A burst across the end of a cycle
+ * is seen as a whole by the next one.
  */
 static void
 observe_cycle(WalsizerState *state, const WalsizerSample *sample, const WalsizerFigures *figures)
@@ -219,14 +208,15 @@ observe_cycle(WalsizerState *state, const WalsizerSample *sample, const Walsizer
 }
 
 /*
- * Measure W, and remember where the log was from step to step.
+ * Measure demand, and record the WAL position once per step.
  *
- * On a standby the log is the primary's: it may be replayed faster than it was
- * written.  While its position is not known nothing is measured, and a window never
- * reaches over such a time.
+ * On a standby the position is the primary's, because replay may be faster
+ * than the primary wrote.  While it is not known nothing is measured, and no
+ * window reaches across such a time.
  */
 void
-walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample, WalsizerFigures *figures)
+walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
+						WalsizerFigures *figures)
 {
 	int64_t		step = sample->settings.timeout_ms / WALSIZER_WINDOW_STEPS;
 	uint64_t	lsn = sample->standby ? sample->primary_lsn : sample->write_lsn;
@@ -238,7 +228,7 @@ walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample, Wals
 	measure_window(state, sample, figures);
 	if (sample->now >= state->boost.planned_until)
 		state->window.step_demand = walsizer_max(state->window.step_demand, figures->demand);
-	if (sample->standby)		/* that one was counted when it was new */
+	if (sample->standby)		/* already in step_demand */
 		figures->demand = walsizer_max(figures->demand, state->primary.demand);
 	observe_cycle(state, sample, figures);
 	if (state->window.number > 0 &&
@@ -248,7 +238,7 @@ walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample, Wals
 	walsizer_add_mark(state, sample->now, lsn, sample->hour);
 }
 
-/* The largest W of the window itself, which is not memory yet. */
+/* The largest demand (bytes) in the window, which is not remembered yet. */
 int64_t
 walsizer_recent_peak(const WalsizerState *state)
 {
@@ -265,8 +255,9 @@ walsizer_recent_peak(const WalsizerState *state)
 }
 
 /*
- * Bytes per second: the larger of the mean over the last few samples and the
- * newest two, so that a load that has just begun counts in full.
+ * The recent rate of WAL (bytes per second): the larger of the mean over the
+ * kept samples and the rate since the newest of them, so that a load that has
+ * just begun counts in full.
  */
 int64_t
 walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample)
@@ -296,10 +287,7 @@ walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample)
 	return walsizer_to_int64(rate);
 }
 
-/*
- * Take all demand of the window into memory, where it survives: for the last
- * state file before the server ends.
- */
+/* Remember all demand in the window, and empty the window. */
 void
 walsizer_remember_window(WalsizerState *state)
 {
@@ -311,9 +299,9 @@ walsizer_remember_window(WalsizerState *state)
 }
 
 /*
- * Forget all demand, remembered and in the window.  Ownership stays, but with
- * nothing known of what our raise was for, it may be taken back once two new
- * windows say that it is not needed.
+ * Forget all demand, remembered and in the window.  Ownership stays.  Nobody
+ * knows any more what our raise was for, so it may be lowered once two new
+ * windows show that it is not needed.
  */
 void
 walsizer_forget(WalsizerState *state)

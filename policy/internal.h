@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * policy/internal.h
- *	  What the files of the policy offer to each other, and to nobody else.
+ *	  What the files of policy/ share with each other only.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -15,20 +15,17 @@
 /* No value of max_wal_size is larger, on any platform. */
 #define WALSIZER_MOST_MB		INT64_C(2147483647)
 
-/* More WAL than this is "very much"; leaves room for sums without overflow. */
+/* WAL figures are cut off here, so that their sums cannot overflow. */
 #define WALSIZER_MOST_BYTES	(INT64_C(1) << 60)
 
-/* Nothing is left alone for longer than this. */
+/* At most this long, because a timeout may be a day: walsizer_patience(). */
 #define WALSIZER_MOST_PATIENCE	(INT64_C(300) * 1000)	/* ms */
 
-/* A prediction is acted upon when this many ticks are left. */
+/* A forced checkpoint is predicted this early: walsizer_lead(). */
 #define WALSIZER_LEAD_TICKS		5
 #define WALSIZER_LEAD_AT_LEAST	2000	/* ms */
 
-/*
- * A raise is not taken back within this time, nor after a start, whatever the
- * demand.
- */
+/* Demand never lowers a raise this soon after it, or after a start. */
 #define WALSIZER_KEEP_RAISE		(INT64_C(3600) * 1000)	/* ms */
 
 static inline int64_t
@@ -43,7 +40,7 @@ walsizer_max(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* A computed number of bytes or ms: never negative, never beyond the limit. */
+/* Convert bytes or ms, limited to 0 .. WALSIZER_MOST_BYTES. */
 static inline int64_t
 walsizer_to_int64(double value)
 {
@@ -52,7 +49,7 @@ walsizer_to_int64(double value)
 	return value < (double) WALSIZER_MOST_BYTES ? (int64_t) value : WALSIZER_MOST_BYTES;
 }
 
-/* The WAL between two positions; 0 if they are not in that order. */
+/* WAL between two positions, bytes; 0 if they are not in that order. */
 static inline int64_t
 walsizer_distance(uint64_t from, uint64_t to)
 {
@@ -62,24 +59,21 @@ walsizer_distance(uint64_t from, uint64_t to)
 		(int64_t) (to - from) : WALSIZER_MOST_BYTES;
 }
 
-/*
- * So long we wait where nothing is urgent, with what failed and with what an
- * administrator has just changed, ms: one timeout, which may be a day.
- */
+/* How long to wait after a failure or an administrator's change, ms. */
 static inline int64_t
 walsizer_patience(int64_t timeout)
 {
 	return walsizer_min(timeout, WALSIZER_MOST_PATIENCE);
 }
 
-/* So long before a forced checkpoint it is predicted, ms. */
+/* How early a forced checkpoint is predicted, ms. */
 static inline int64_t
 walsizer_lead(const WalsizerConfig *config)
 {
 	return walsizer_max(WALSIZER_LEAD_TICKS * config->sample_interval_ms, WALSIZER_LEAD_AT_LEAST);
 }
 
-/* Forced checkpoints since primed, whatever the trigger point they were forced at. */
+/* Forced checkpoints since the server started, at previous values, too. */
 static inline int64_t
 walsizer_forced_total(const WalsizerState *state)
 {
@@ -88,9 +82,9 @@ walsizer_forced_total(const WalsizerState *state)
 }
 
 /*
- * Does this peak count, at this hour?  Hours to come are those of a wall clock
- * that was set back.  They count like the past, as far as the lookback goes:
- * forgetting a demand is the one mistake that costs something.
+ * Does this peak count, at this hour?  Future hours, after the system clock
+ * was set back, count like past ones: a forgotten demand costs forced
+ * checkpoints, a remembered one costs only space.
  */
 static inline bool
 walsizer_is_remembered(const WalsizerPeak *peak, int64_t hour, int64_t lookback)

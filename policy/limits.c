@@ -3,41 +3,35 @@
  * policy/limits.c
  *	  How large max_wal_size may be: walsizer.max, disk space, recovery time.
  *
- * Part of the policy: this file includes no server header.
- *
  * Portions Copyright (c) 2026, the walsizer developers
  *
  *-------------------------------------------------------------------------
  */
 #include "policy/internal.h"
 
-/* What more free space allows must be at least this many times the old size. */
-#define WORTH_RAISING		1.1
+#define WORTH_RAISING		1.1 /* least factor of a raise to a disk limit */
 
-/* The disk is looked at after this many ticks at the latest ... */
+/*
+ * The disk is read after LOOK_TICKS at the latest, and before 1/NOTICEABLE_PART
+ * of the free space can be gone.  Others may begin to write at UNSEEN_RATE.
+ */
 #define LOOK_TICKS			10
-
-/* ... and before this part of the free space can have been taken, ... */
 #define NOTICEABLE_PART		16
+#define UNSEEN_RATE			(64.0 * WALSIZER_MB)	/* bytes per second */
 
-/* ... where another program may begin to write this many bytes per second. */
-#define UNSEEN_RATE			(64.0 * WALSIZER_MB)
-
-/* One raise claims at most this part of the free space, ... */
+/* A raise claims 1/10 of the free space, or one segment if within 1/8. */
 #define CLAIMED_PART		10
-
-/* ... or, if that is less than the smallest step, which is one segment, this. */
 #define CLAIMED_BY_SEGMENT	8
 
-/* A disk limit is followed down when it allows at most this part of the size. */
+/* A disk limit is followed down if it allows at most this part of the size. */
 #define FOLLOW_BELOW		0.8
 
-/* A lower size must leave this much room before it forces a checkpoint. */
+/* At most this part of the new trigger point may be used before a lowering. */
 #define LOWER_USED			0.5
 
 /*
- * A size (MB) down to whole segments, which is what the server computes with, but
- * never below two: with less it would not start again.
+ * Round a size (MB) down to whole segments, as the server does, but to at
+ * least two: the server does not start with less.
  */
 int64_t
 walsizer_whole_segments(int64_t mb, const WalsizerSettings *settings)
@@ -58,9 +52,9 @@ consider_limit(WalsizerFigures *figures, int64_t limit_mb, WalsizerLimit kind)
 }
 
 /*
- * Time (ms) that recovery takes at worst with a size (MB): a crash comes just
- * before a checkpoint completes, and then about max_wal_size of WAL is to be
- * replayed, which is what the server derives its CheckPointSegments from.
+ * Worst-case recovery time (ms) with a size (MB): a crash just before a
+ * checkpoint completes leaves about max_wal_size of WAL to replay, which is
+ * what the server derives CheckPointSegments from.
  */
 int64_t
 walsizer_recovery_time(const WalsizerConfig *config, int64_t mb)
@@ -68,15 +62,10 @@ walsizer_recovery_time(const WalsizerConfig *config, int64_t mb)
 	return walsizer_to_int64((double) mb * (double) WALSIZER_MB * 1000.0 / config->replay_rate);
 }
 
-/*-------------------------------------------------------------------------
- * The disk
- *-------------------------------------------------------------------------
- */
-
 /*
- * Must the disk be looked at with this sample?  Yes if what is written by the
- * next one could be a noticeable part of what was free at the last look: our own
- * WAL, what others take, and what somebody may begin to write.
+ * Must the disk be read for this sample?  Yes if what is written until the
+ * next one could be a noticeable part of the space last found free: our own
+ * WAL, what others take, and what another program may begin to write.
  */
 bool
 walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
@@ -97,8 +86,8 @@ walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
 }
 
 /*
- * Keep the figures of a look at the disk.  If it failed the last ones stay.  The
- * same look may be kept twice.
+ * Keep the disk figures of a sample; if the reading failed, those before.  The
+ * same sample may be given twice.
  */
 void
 walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
@@ -114,7 +103,7 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
 		state->disk.wal = walsizer_min(walsizer_max(sample->disk_wal, 0), WALSIZER_MOST_BYTES);
 		state->disk.held = walsizer_min(walsizer_max(sample->disk_held, 0), WALSIZER_MOST_BYTES);
 
-		/* looks that follow each other closely say nothing about a rate */
+		/* readings in quick succession do not give a rate */
 		room -= state->disk.free + state->disk.wal + state->disk.held;
 		if (state->disk.known && elapsed != 0)
 		{
@@ -131,15 +120,16 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * The largest size (MB) that one raise may claim.  Other clusters on the same
- * volume may see the same free space at the same time, and none sees what the
- * others have claimed and not filled yet.  So what the new size may fill beyond
- * what WAL occupies already is a small part of the free space, less what others
- * are about to take if they go on (WAL of other clusters comes and goes a little
- * with each checkpoint).  The next step comes when this one is filled, and seen.
- * On a volume that holds nothing but our own WAL there is nobody to consider.
+ * The largest size (MB) that one raise may reach now.  Other clusters on the
+ * file system may see the same free space at the same time, and none sees what
+ * the others have claimed and not filled yet.  So beyond the existing WAL the
+ * new size may fill only a small part of the free space, less what others are
+ * about to take.  Their rate is the smaller of the last two, because WAL of
+ * other clusters varies a little with each checkpoint.  The next raise comes
+ * when this one is filled, and seen.  A file system with nothing but our own
+ * WAL needs no such care.
  *
- * A size is filled when WAL of (1 + c) times its trigger point is there, which is less
+ * A size is filled by WAL of (1 + c) times its trigger point, which is less
  * than the size by what rounding to segments took away.
  */
 static int64_t
@@ -167,9 +157,9 @@ step_limit(const WalsizerConfig *config, const WalsizerState *state,
 }
 
 /*
- * How far a raise to this size (MB), which is within the limits, may go now: the
- * value in effect if what may be claimed now is not worth a change.  Where a claim
- * is small because the disk is nearly full, half of it is worth one.
+ * How far a raise to this size (MB), which is within the limits, may go now:
+ * the value in effect if that is not worth a change.  If a claim is small
+ * because the disk is nearly full, half of it is worth a change.
  */
 int64_t
 walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, int64_t size)
@@ -183,19 +173,14 @@ walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, i
 		figures->step_limit_mb : figures->in_effect_mb;
 }
 
-/*-------------------------------------------------------------------------
- * All limits
- *-------------------------------------------------------------------------
- */
-
 /*
- * Find the bounds (MB, in whole segments), and the smallest of them: fills
- * figures->limit_mb, limit_by, disk_limit, step_limit and recovery_limit.
+ * Fill the figures limit_mb, limit_kind, disk_limit_mb, step_limit_mb and
+ * recovery_limit_mb, in whole segments.
  *
- * Disk: a share of what is free plus what WAL occupies already on behalf of
- * max_wal_size.  Clusters that share a volume and all want more thus come to equal
- * shares, each p / (1 + p * (N - 1)) of it.  Recovery: the size with which it takes
- * max_recovery_time, see walsizer_recovery_time().
+ * Disk: a part p of (free space + existing WAL that max_wal_size covers).  N
+ * clusters that share a file system and all want more thus arrive at equal
+ * parts, p / (1 + p * (N - 1)) each.  Recovery: the inverse of
+ * walsizer_recovery_time().
  */
 void
 walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
@@ -208,8 +193,8 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 		int64_t		room = state->disk.free + state->disk.wal;
 
 		figures->disk_limit_mb = walsizer_whole_segments(room / 100 *
-													  config->max_disk_percent / WALSIZER_MB,
-													  &sample->settings);
+														 config->max_disk_percent / WALSIZER_MB,
+														 &sample->settings);
 		figures->step_limit_mb = step_limit(config, state, &sample->settings);
 		consider_limit(figures, figures->disk_limit_mb, WALSIZER_LIMIT_DISK);
 	}
@@ -218,23 +203,20 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 		double		bytes = config->replay_rate * (double) config->max_recovery_ms / 1000.0;
 
 		figures->recovery_limit_mb = walsizer_whole_segments(walsizer_to_int64(bytes) / WALSIZER_MB,
-														  &sample->settings);
+															 &sample->settings);
 		consider_limit(figures, figures->recovery_limit_mb, WALSIZER_LIMIT_RECOVERY);
 	}
 	figures->limit_mb = walsizer_whole_segments(figures->limit_mb, &sample->settings);
 }
 
-/*
- * Free space is never still: what the disk allows beyond the value in effect must be
- * worth a change.
- */
+/* Free space varies all the time: does it allow a raise worth a change? */
 bool
 walsizer_disk_is_worth_raising(const WalsizerFigures *figures)
 {
 	return (double) figures->disk_limit_mb >= WORTH_RAISING * (double) figures->in_effect_mb;
 }
 
-/* Would a raise to this size (MB) come to anything within the bounds? */
+/* Would a raise to this size (MB) change anything within the limits? */
 bool
 walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
 {
@@ -245,9 +227,9 @@ walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
 }
 
 /*
- * This size (MB), or the original value if it is less: nothing lowers further.
- * For a size that a limit dictates walsizer.min is no part of it, for that would
- * keep a disk from being saved, nor is a planned load.
+ * This size (MB), but at least the original value and two segments: nothing
+ * lowers further.  If a limit asks for the lowering, walsizer.min and a
+ * planned load do not count, because they would keep the disk full.
  */
 int64_t
 walsizer_least_size(const WalsizerState *state, const WalsizerSettings *settings, int64_t mb)
@@ -256,21 +238,19 @@ walsizer_least_size(const WalsizerState *state, const WalsizerSettings *settings
 						2 * (settings->segment_bytes / WALSIZER_MB));
 }
 
-/*
- * Is it safe to lower to this size?  A checkpoint must not be forced by the
- * lowering itself.
- */
+/* Is lowering to this size (MB) safe, so that it forces no checkpoint? */
 bool
-walsizer_can_lower_to(const WalsizerFigures *figures, int64_t size, const WalsizerSettings *settings)
+walsizer_can_lower_to(const WalsizerFigures *figures, int64_t size,
+					  const WalsizerSettings *settings)
 {
 	return (double) figures->used <= LOWER_USED * (double) walsizer_trigger_point(size, settings);
 }
 
 /*
- * A limit has fallen below our own raise: follow it, down to the original value.
- * A disk that fills up does not wait for a good moment, and the checkpoint that
- * lowering may force is what frees WAL; but a fifth may come and go, free space is
- * never still.
+ * Must our own raise be lowered to what a limit allows (MB)?  A filling disk
+ * does not wait for a good moment: the checkpoint that the lowering may force
+ * frees WAL.  But free space varies, so a disk limit is followed only below
+ * FOLLOW_BELOW.
  */
 bool
 walsizer_must_follow_limit(const WalsizerState *state, const WalsizerSample *sample,

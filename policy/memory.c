@@ -1,22 +1,18 @@
 /*-------------------------------------------------------------------------
  *
  * policy/memory.c
- *	  The text of the state file: writing it, and reading it with suspicion.
+ *	  The text of the state file, and of the note: writing and reading them.
  *
  *		walsizer 1
  *		system <system identifier>
- *		value <original> <by ALTER SYSTEM> <own> <configured> <returning>
- *		files <start of the server> <reloaded> <configured> <valid>
- *		boost <size> <until> <size to return to>
- *		replay <bytes> <milliseconds>
- *		numbered <number of the last event that ever was>
+ *		state <whose value it is> <what the files say> <planned load>
+ *			<last crash recovery> <number of the newest event ever>
  *		peak <hour> <demand> <timeout>						(any number)
- *		event <number> <at> ... <followed> <message>		(any number)
+ *		event <number> <at> ... <forced after> <message>	(any number)
  *		end <number of the lines above> <checksum of them>
  *
- * Every line is checked before anything is believed, and a file without its
- * last line was cut short.  Nobody edits this file, so whatever is not
- * exactly as written is damage.
+ * Every line is checked before any is used; a file without its last line is
+ * incomplete.  Nobody edits this file: any deviation from this form is damage.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -30,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the reader is. */
 typedef struct Reader
 {
 	const char *next;			/* unread text */
@@ -40,7 +35,7 @@ typedef struct Reader
 	char	   *field;			/* unread part of buf */
 } Reader;
 
-/* FNV-1a: damage is to be noticed, not forgery. */
+/* FNV-1a: it detects damage, not forgery. */
 static uint64_t
 checksum(const char *text, size_t length)
 {
@@ -54,7 +49,7 @@ checksum(const char *text, size_t length)
 	return sum;
 }
 
-/* Take the next line, without its newline.  False at the end or if too long. */
+/* Take the next line, without newline.  False at the end or if too long. */
 static bool
 next_line(Reader *reader)
 {
@@ -75,7 +70,7 @@ next_line(Reader *reader)
 	return true;
 }
 
-/* Does the line begin with this word?  Go past it if it does. */
+/* Does the line begin with this word?  If so, skip it. */
 static bool
 take_word(Reader *reader, const char *word)
 {
@@ -131,48 +126,26 @@ take_unsigned(Reader *reader, int base, uint64_t *number)
 	return *end == '\0';
 }
 
+/* All but peaks and events, in one line. */
 static bool
-read_value(Reader *reader, WalsizerMemory *memory)
+read_state(Reader *reader, WalsizerMemory *memory)
 {
 	return take_number(reader, 0, INT32_MAX, &memory->owner.original_mb) &&
 		take_flag(reader, &memory->owner.original_by_alter_system) &&
 		take_number(reader, 0, INT32_MAX, &memory->owner.own_mb) &&
 		take_number(reader, -1, INT32_MAX, &memory->owner.configured_mb) &&
 		take_number(reader, 0, INT32_MAX, &memory->owner.returning_mb) &&
-		*reader->field == '\0';
-}
-
-static bool
-read_files(Reader *reader, WalsizerMemory *memory)
-{
-	return take_number(reader, INT64_MIN, INT64_MAX, &memory->server_started) &&
+		take_number(reader, INT64_MIN, INT64_MAX, &memory->server_started) &&
 		take_number(reader, INT64_MIN, INT64_MAX, &memory->files_reloaded) &&
 		take_number(reader, 0, INT32_MAX, &memory->files_configured_mb) &&
 		take_flag(reader, &memory->files_valid) &&
-		*reader->field == '\0';
-}
-
-static bool
-read_boost(Reader *reader, WalsizerMemory *memory)
-{
-	return take_number(reader, 0, INT32_MAX, &memory->boost_mb) &&
+		take_number(reader, 0, INT32_MAX, &memory->boost_mb) &&
 		take_number(reader, INT64_MIN, INT64_MAX, &memory->boost_until) &&
 		take_number(reader, 0, INT32_MAX, &memory->boost_return_mb) &&
-		*reader->field == '\0';
-}
-
-static bool
-read_replay(Reader *reader, WalsizerMemory *memory)
-{
-	return take_number(reader, 0, INT64_C(1) << 60, &memory->replay_bytes) &&
+		take_number(reader, 0, INT64_C(1) << 60, &memory->replay_bytes) &&
 		take_number(reader, 0, INT64_C(1) << 40, &memory->replay_ms) &&
+		take_number(reader, 0, INT64_MAX - 1, &memory->last_event) &&
 		*reader->field == '\0';
-}
-
-static bool
-read_numbered(Reader *reader, WalsizerMemory *memory)
-{
-	return take_number(reader, 0, INT64_MAX - 1, &memory->last_event) && *reader->field == '\0';
 }
 
 static bool
@@ -195,17 +168,17 @@ read_kind(Reader *reader, WalsizerEvent *event)
 {
 	int64_t		action;
 	int64_t		reason;
-	int64_t		bound;
+	int64_t		limit;
 	int64_t		outcome;
 
 	if (!take_number(reader, 0, WALSIZER_REVERT, &action) ||
 		!take_number(reader, 0, WALSIZER_LAST_REASON, &reason) ||
-		!take_number(reader, 0, WALSIZER_LIMIT_RECOVERY, &bound) ||
+		!take_number(reader, 0, WALSIZER_LIMIT_RECOVERY, &limit) ||
 		!take_number(reader, 0, WALSIZER_LAST_OUTCOME, &outcome))
 		return false;
 	event->action = (WalsizerAction) action;
 	event->reason = (WalsizerReason) reason;
-	event->limited_by = (WalsizerLimit) bound;
+	event->limited_by = (WalsizerLimit) limit;
 	event->outcome = (WalsizerOutcome) outcome;
 	return true;
 }
@@ -245,7 +218,7 @@ read_event(Reader *reader, WalsizerMemory *memory)
 	return true;
 }
 
-/* The last line vouches for all before it. */
+/* The last line confirms all before it. */
 static bool
 read_end(Reader *reader, const char *text, size_t length)
 {
@@ -255,8 +228,7 @@ read_end(Reader *reader, const char *text, size_t length)
 	return take_number(reader, 0, WALSIZER_MEMORY_LINES, &lines) &&
 		lines == reader->line - 1 &&
 		take_unsigned(reader, 16, &sum) &&
-		sum == checksum(text, length) &&
-		reader->next == reader->end;
+		sum == checksum(text, length) && reader->next == reader->end;
 }
 
 static bool
@@ -281,23 +253,15 @@ read_heading(Reader *reader, WalsizerMemory *memory, WalsizerMemoryError *error)
 	if (!next_line(reader) || !take_word(reader, "system") ||
 		!take_unsigned(reader, 10, &memory->system_identifier))
 		return fail(error, reader, "no system identifier");
-	if (!next_line(reader) || !take_word(reader, "value") || !read_value(reader, memory))
+	if (!next_line(reader) || !take_word(reader, "state") || !read_state(reader, memory))
 		return fail(error, reader, "no valid line of values");
-	if (!next_line(reader) || !take_word(reader, "files") || !read_files(reader, memory))
-		return fail(error, reader, "no valid line on files");
-	if (!next_line(reader) || !take_word(reader, "boost") || !read_boost(reader, memory))
-		return fail(error, reader, "no valid line on planned loads");
-	if (!next_line(reader) || !take_word(reader, "replay") || !read_replay(reader, memory))
-		return fail(error, reader, "no valid line on crash recovery");
-	if (!next_line(reader) || !take_word(reader, "numbered") || !read_numbered(reader, memory))
-		return fail(error, reader, "no valid line on numbers");
 	return true;
 }
 
 /*
- * Read the whole text of a state file into memory.  Returns false, with the
- * line and the reason in *error, if anything in it is not as it was written;
- * *memory is then not to be used.
+ * Read the text of a state file into *memory.  Returns false, with line and
+ * reason in *error, if anything differs from what walsizer writes; *memory
+ * must not be used then.
  */
 bool
 walsizer_memory_parse(const char *text, size_t length, WalsizerMemory *memory,
@@ -363,35 +327,35 @@ append_event(Writer *writer, const WalsizerEvent *event)
 		   event->timeout_ms, (int) (event->completion_target * 1e6 + 0.5), event->standby,
 		   event->forced_after);
 
-	/* The server's messages may have several lines; ours is one. */
+	/* A message of the server may have several lines. */
 	for (const char *c = event->message; *c != '\0'; c++)
 		append(writer, "%c", (unsigned char) *c < ' ' ? ' ' : *c);
 	append(writer, "\n");
 }
 
 /*
- * Write memory as text.  Returns the length, or 0 if size is too small, which
- * WALSIZER_MEMORY_LINES * WALSIZER_LINE_SIZE never is.
+ * Write memory as text.  Returns the length, or 0 if size is too small:
+ * WALSIZER_MEMORY_LINES * WALSIZER_LINE_SIZE always suffices.
  */
 size_t
 walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
 {
 	const WalsizerOwner *owner = &memory->owner;
 	Writer		writer = {text, size, 0, false};
-	int			lines = 7 + memory->num_events;
+	int			lines = 3 + memory->num_events;
 
 	append(&writer, "walsizer %d\nsystem %" PRIu64 "\n",
 		   WALSIZER_MEMORY_VERSION, memory->system_identifier);
-	append(&writer, "value %" PRId64 " %d %" PRId64 " %" PRId64 " %" PRId64 "\n",
+	append(&writer, "state %" PRId64 " %d %" PRId64 " %" PRId64 " %" PRId64,
 		   owner->original_mb, owner->original_by_alter_system, owner->own_mb,
 		   owner->configured_mb, owner->returning_mb);
-	append(&writer, "files %" PRId64 " %" PRId64 " %" PRId64 " %d\n",
+	append(&writer, " %" PRId64 " %" PRId64 " %" PRId64 " %d",
 		   memory->server_started, memory->files_reloaded, memory->files_configured_mb,
 		   memory->files_valid);
-	append(&writer, "boost %" PRId64 " %" PRId64 " %" PRId64 "\n",
+	append(&writer, " %" PRId64 " %" PRId64 " %" PRId64,
 		   memory->boost_mb, memory->boost_until, memory->boost_return_mb);
-	append(&writer, "replay %" PRId64 " %" PRId64 "\n", memory->replay_bytes, memory->replay_ms);
-	append(&writer, "numbered %" PRId64 "\n", memory->last_event);
+	append(&writer, " %" PRId64 " %" PRId64 " %" PRId64 "\n",
+		   memory->replay_bytes, memory->replay_ms, memory->last_event);
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 	{
 		const WalsizerPeak *peak = &memory->peaks[i];
@@ -408,12 +372,7 @@ walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
 	return writer.full ? 0 : writer.length;
 }
 
-/*-------------------------------------------------------------------------
- * The note
- *-------------------------------------------------------------------------
- */
-
-/* Write it, into WALSIZER_NOTE_SIZE bytes. */
+/* Write a note as text, into WALSIZER_NOTE_SIZE bytes. */
 void
 walsizer_note_format(const WalsizerNote *note, char *text)
 {
@@ -422,7 +381,7 @@ walsizer_note_format(const WalsizerNote *note, char *text)
 			 note->original_by_alter_system ? " by ALTER SYSTEM" : "");
 }
 
-/* Read it.  A text that we would not have written is none. */
+/* Read a note.  A text that walsizer would not have written gives none. */
 WalsizerNote
 walsizer_note_parse(const char *text)
 {
@@ -430,7 +389,8 @@ walsizer_note_parse(const char *text)
 	const WalsizerNote none = {0};
 	char		again[WALSIZER_NOTE_SIZE];
 
-	if (sscanf(text, "%10" SCNd64 "MB instead of %10" SCNd64, &note.written_mb, &note.original_mb) != 2 ||
+	if (sscanf(text, "%10" SCNd64 "MB instead of %10" SCNd64,
+			   &note.written_mb, &note.original_mb) != 2 ||
 		note.written_mb <= 0 || note.written_mb > INT32_MAX ||
 		note.original_mb <= 0 || note.original_mb > INT32_MAX)
 		return none;

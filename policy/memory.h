@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * policy/memory.h
- *	  What walsizer keeps over restarts, and its form as text.
+ *	  What walsizer keeps across restarts, and its form as text.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -13,20 +13,14 @@
 #include "policy/policy.h"
 
 #define WALSIZER_MEMORY_VERSION		1
+#define WALSIZER_HISTORY_SLOTS		1024	/* adjustments kept */
+#define WALSIZER_MESSAGE_SIZE		256 /* with terminating zero */
 
-/* How many adjustments are remembered. */
-#define WALSIZER_HISTORY_SLOTS		1024
-
-/* Longest message kept of an adjustment, with its terminating zero. */
-#define WALSIZER_MESSAGE_SIZE		256
-
-/* No line of the file is longer, with its newline. */
+/* Longest line of the file, with its newline, and most lines it can have. */
 #define WALSIZER_LINE_SIZE			1024
+#define WALSIZER_MEMORY_LINES		(4 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
 
-/* Most lines that a file can have: heading, peaks, events, end. */
-#define WALSIZER_MEMORY_LINES		(8 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
-
-/* One adjustment; the figures are those of the decision. */
+/* One adjustment, with the figures of the decision. */
 typedef struct WalsizerEvent
 {
 	int64_t		number;			/* counts up from 1 */
@@ -46,7 +40,7 @@ typedef struct WalsizerEvent
 	int64_t		timeout_ms;
 	double		completion_target;
 	bool		standby;
-	int64_t		forced_after;	/* in the first timeout after; -1: not over yet */
+	int64_t		forced_after;	/* in the timeout after it; -1: not over yet */
 	char		message[WALSIZER_MESSAGE_SIZE];
 } WalsizerEvent;
 
@@ -55,7 +49,7 @@ typedef struct WalsizerMemory
 	uint64_t	system_identifier;
 	WalsizerOwner owner;
 
-	/* what the files said as of that reload; see WalsizerShared */
+	/* what the files said after that reload; see WalsizerShared */
 	int64_t		server_started; /* a TimestampTz, like the next */
 	int64_t		files_reloaded;
 	int64_t		files_configured_mb;
@@ -67,7 +61,7 @@ typedef struct WalsizerMemory
 	int64_t		replay_bytes;	/* WAL of the last crash recovery ... */
 	int64_t		replay_ms;		/* ... and its time; 0: there was none */
 	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];	/* hour 0: unused */
-	int64_t		last_event;		/* number of the newest that ever was */
+	int64_t		last_event;		/* number of the newest ever */
 	int			num_events;
 	WalsizerEvent events[WALSIZER_HISTORY_SLOTS];	/* oldest first */
 } WalsizerMemory;
@@ -79,14 +73,12 @@ typedef struct WalsizerMemoryError
 	const char *what;			/* static */
 } WalsizerMemoryError;
 
-extern bool walsizer_memory_parse(const char *text, size_t length,
-								  WalsizerMemory *memory,
+extern bool walsizer_memory_parse(const char *text, size_t length, WalsizerMemory *memory,
 								  WalsizerMemoryError *error);
 extern size_t walsizer_memory_format(const WalsizerMemory *memory,
 									 char *text, size_t size);
 
-/* The note beside a value of ours, as text; see WalsizerNote. */
-#define WALSIZER_NOTE_SIZE			96
+#define WALSIZER_NOTE_SIZE			96	/* with terminating zero */
 
 extern void walsizer_note_format(const WalsizerNote *note, char *text);
 extern WalsizerNote walsizer_note_parse(const char *text);

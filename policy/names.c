@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * policy/names.c
- *	  What actions, reasons, limits and outcomes are called, for people and
- *	  for programs.  The manual lists them; monitoring matches them.
+ *	  Names of actions, reasons, limits and outcomes, for people and
+ *	  programs.  The manual lists them; monitoring matches them.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -10,52 +10,35 @@
  */
 #include "policy/policy.h"
 
-/* An unknown value has a name, too: nothing here may fail. */
+/* An unknown value has a name as well: nothing here may fail. */
 #define NAME_OF(names, value) \
 	((size_t) (value) < sizeof(names) / sizeof((names)[0]) ? (names)[value] : "unknown")
 
-static const char *const reason_codes[] = {
-	[WALSIZER_BECAUSE_INVALID] = "invalid_sample",
-	[WALSIZER_BECAUSE_STARTED] = "started",
-	[WALSIZER_BECAUSE_SUFFICIENT] = "sufficient",
-	[WALSIZER_BECAUSE_FORCED] = "forced",
-	[WALSIZER_BECAUSE_PREDICTED] = "predicted",
-	[WALSIZER_BECAUSE_DEMAND_FELL] = "demand_fell",
-	[WALSIZER_BECAUSE_LIMIT_FELL] = "limit_fell",
-	[WALSIZER_BECAUSE_CHANGED] = "changed",
-	[WALSIZER_BECAUSE_RECENTLY_CHANGED] = "recently_changed",
-	[WALSIZER_BECAUSE_WAITING] = "waiting",
-	[WALSIZER_BECAUSE_EDIT_HIDDEN] = "edit_hidden",
-	[WALSIZER_BECAUSE_DISABLED] = "disabled",
-	[WALSIZER_BECAUSE_PRIMARY] = "primary",
-	[WALSIZER_BECAUSE_HURRIED] = "hurried",
-	[WALSIZER_BECAUSE_REVERT] = "revert",
-	[WALSIZER_BECAUSE_EDITED] = "edited",
-	[WALSIZER_BECAUSE_BOOST] = "boost",
-	[WALSIZER_BECAUSE_BOOST_OVER] = "boost_over",
-	[WALSIZER_BECAUSE_LATE] = "late",
-};
-
-static const char *const reason_texts[] = {
-	[WALSIZER_BECAUSE_INVALID] = "implausible sample ignored",
-	[WALSIZER_BECAUSE_STARTED] = "walsizer has just started",
-	[WALSIZER_BECAUSE_SUFFICIENT] = "the value in effect suffices",
-	[WALSIZER_BECAUSE_FORCED] = "WAL volume forced checkpoints",
-	[WALSIZER_BECAUSE_PREDICTED] = "WAL volume was about to force a checkpoint",
-	[WALSIZER_BECAUSE_DEMAND_FELL] = "the largest demand of the lookback needs less",
-	[WALSIZER_BECAUSE_LIMIT_FELL] = "a limit fell below the value in effect",
-	[WALSIZER_BECAUSE_CHANGED] = "an administrator changed the setting",
-	[WALSIZER_BECAUSE_RECENTLY_CHANGED] = "an administrator changed the setting less than one checkpoint_timeout ago",
-	[WALSIZER_BECAUSE_WAITING] = "the last change that was decided has not taken effect",
-	[WALSIZER_BECAUSE_EDIT_HIDDEN] = "walsizer.enable is off, and walsizer's value hides an edit of max_wal_size in the configuration file",
-	[WALSIZER_BECAUSE_DISABLED] = "walsizer.enable is off",
-	[WALSIZER_BECAUSE_PRIMARY] = "the primary writes more WAL between two checkpoints than the value in effect allows",
-	[WALSIZER_BECAUSE_HURRIED] = "full-page images made timed checkpoints run too fast",
-	[WALSIZER_BECAUSE_REVERT] = "walsizer_revert() was called",
-	[WALSIZER_BECAUSE_EDITED] = "max_wal_size was edited in the configuration file",
-	[WALSIZER_BECAUSE_BOOST] = "walsizer_boost() asked for a planned load",
-	[WALSIZER_BECAUSE_BOOST_OVER] = "the planned load is over",
-	[WALSIZER_BECAUSE_LATE] = "an earlier change took effect with a later reload",
+/* A short code, which never changes, and a sentence. */
+static const struct
+{
+	const char *code;
+	const char *text;
+}			reasons[] = {
+	[WALSIZER_BECAUSE_INVALID] = {"invalid_sample", "implausible sample ignored"},
+	[WALSIZER_BECAUSE_STARTED] = {"started", "walsizer has just started"},
+	[WALSIZER_BECAUSE_SUFFICIENT] = {"sufficient", "the value in effect suffices"},
+	[WALSIZER_BECAUSE_FORCED] = {"forced", "WAL volume forced checkpoints"},
+	[WALSIZER_BECAUSE_PREDICTED] = {"predicted", "WAL volume was about to force a checkpoint"},
+	[WALSIZER_BECAUSE_DEMAND_FELL] = {"demand_fell", "the largest demand of the lookback needs less"},
+	[WALSIZER_BECAUSE_LIMIT_FELL] = {"limit_fell", "a limit fell below the value in effect"},
+	[WALSIZER_BECAUSE_CHANGED] = {"changed", "an administrator changed the setting"},
+	[WALSIZER_BECAUSE_RECENTLY_CHANGED] = {"recently_changed", "an administrator changed the setting within the last checkpoint_timeout or five minutes"},
+	[WALSIZER_BECAUSE_WAITING] = {"waiting", "the last change that was decided has not taken effect"},
+	[WALSIZER_BECAUSE_EDIT_HIDDEN] = {"edit_hidden", "walsizer.enable is off, and walsizer's value hides an edit of max_wal_size in the configuration file"},
+	[WALSIZER_BECAUSE_DISABLED] = {"disabled", "walsizer.enable is off"},
+	[WALSIZER_BECAUSE_PRIMARY] = {"primary", "the primary writes more WAL between two checkpoints than the value in effect allows"},
+	[WALSIZER_BECAUSE_HURRIED] = {"hurried", "full-page images made timed checkpoints run too fast"},
+	[WALSIZER_BECAUSE_REVERT] = {"revert", "walsizer_revert() was called"},
+	[WALSIZER_BECAUSE_EDITED] = {"edited", "max_wal_size was edited in the configuration file"},
+	[WALSIZER_BECAUSE_BOOST] = {"boost", "walsizer_boost() asked for a planned load"},
+	[WALSIZER_BECAUSE_BOOST_OVER] = {"boost_over", "the planned load is over"},
+	[WALSIZER_BECAUSE_LATE] = {"late", "an earlier change took effect with a later reload"},
 };
 
 const char *
@@ -66,24 +49,23 @@ walsizer_action_name(WalsizerAction action)
 	return NAME_OF(names, action);
 }
 
-/* A short code, which does not change. */
 const char *
 walsizer_reason_code(WalsizerReason reason)
 {
-	return NAME_OF(reason_codes, reason);
+	return (unsigned int) reason <= WALSIZER_LAST_REASON ? reasons[reason].code : "unknown";
 }
 
-/* The same as a sentence, without a full stop. */
 const char *
 walsizer_reason_text(WalsizerReason reason)
 {
-	return NAME_OF(reason_texts, reason);
+	return (unsigned int) reason <= WALSIZER_LAST_REASON ? reasons[reason].text : "unknown";
 }
 
+/* Empty if there is no limit. */
 const char *
 walsizer_limit_name(WalsizerLimit limit)
 {
-	static const char *const names[] = {"none", "max", "disk", "recovery"};
+	static const char *const names[] = {"", "max", "disk", "recovery"};
 
 	return NAME_OF(names, limit);
 }

@@ -1,13 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * policy/observe.c
- *	  The physics behind the decision: the server's arithmetic, and what a
- *	  sequence of samples says about demand, rate, timer and checkpoints.
+ *	  What a sequence of samples says about rate, timer and checkpoints.
  *
  * Nothing here decides.  walsizer_observe() turns one sample into figures and
- * keeps what later samples need; the rules that use them are in
- * policy/step.c, the window and the memory of peaks in policy/demand.c.
- * This file includes no server header.
+ * keeps what later samples need.  The rules are in policy/rules.c, the window
+ * and the memory of peaks in policy/demand.c.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -15,27 +13,11 @@
  */
 #include "policy/internal.h"
 
-/* Times and counters beyond this are nonsense, and could overflow sums. */
-#define MOST_COUNT			(INT64_C(1) << 61)
-
-/* The server's timer counts whole seconds on both of its ends. */
-#define TIMER_SLACK			2000	/* ms */
-
-/*
- * After so many whole intervals in which nothing acted upon an old trigger_point,
- * nothing does any more.
- */
-#define STALE_INTERVALS		3
-
+#define MOST_COUNT			(INT64_C(1) << 61) /* more could overflow sums */
+#define TIMER_SLACK			2000	/* ms: both ends count whole seconds */
+#define QUIET_INTERVALS		3	/* see observe_old_value() */
 #define HOUR_MS				(INT64_C(3600) * 1000)
-
-/* What a checkpoint itself and an idle server log is less than this. */
-#define NOTHING_WRITTEN		65536	/* bytes */
-
-/*-------------------------------------------------------------------------
- * Is the input usable?
- *-------------------------------------------------------------------------
- */
+#define NOTHING_WRITTEN		65536	/* bytes: an idle server logs less */
 
 static bool
 settings_valid(const WalsizerSettings *settings)
@@ -50,9 +32,8 @@ settings_valid(const WalsizerSettings *settings)
 }
 
 /*
- * Does the sample continue what the state has seen?  Not if time or WAL ran
- * backwards (a restored clone, a broken clock): windows across such a step
- * mean nothing.
+ * Does the sample continue the state?  Not if time or WAL ran backwards (a
+ * restored clone, a broken clock): a window across such a step means nothing.
  */
 static bool
 sample_continues(const WalsizerState *state, const WalsizerSample *sample)
@@ -65,12 +46,7 @@ sample_continues(const WalsizerState *state, const WalsizerSample *sample)
 		sample->settings.segment_bytes == state->last.settings.segment_bytes;
 }
 
-/*-------------------------------------------------------------------------
- * Checkpoints: counters, causes, timer
- *-------------------------------------------------------------------------
- */
-
-/* How far a counter went; after a reset, or backwards, it began anew at 0. */
+/* How far a counter went; after a reset, or backwards, it began at 0. */
 static int64_t
 counter_progress(int64_t before, int64_t now, bool reset)
 {
@@ -78,10 +54,8 @@ counter_progress(int64_t before, int64_t now, bool reset)
 }
 
 /*
- * The clock on the wall was set: hours that have passed without us seeing them,
- * or more than the lookback of hours to come, may take all peaks out of it.
- * Nothing is taken back for that before there was time to learn anew, or to
- * correct the clock.
+ * When the system clock is set, peaks may leave the lookback at once.  Demand
+ * lowers nothing before there was time to learn anew, or to correct the clock.
  */
 static void
 observe_clock(WalsizerState *state, const WalsizerSample *sample)
@@ -94,19 +68,19 @@ observe_clock(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * The smallest trigger point that some process may have acted upon.  A statement
- * keeps the max_wal_size with which it began, so after a raise the smaller
- * trigger point lives on in it (server: PostgresMain rereads the configuration
- * between commands only).  A lowering has no such effect to explain.
+ * Keep the smallest trigger point that a process may still use.  A statement
+ * keeps the max_wal_size with which it began (PostgresMain rereads the
+ * configuration between commands only), so a raise leaves the smaller trigger
+ * point in it.  A lowering leaves a larger one, which explains nothing.
  */
 static void
 observe_settings(WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		before = walsizer_trigger_point(state->last.settings.max_wal_size_mb,
-										   &state->last.settings);
+												&state->last.settings);
 	int64_t		now = walsizer_trigger_point(sample->settings.max_wal_size_mb, &sample->settings);
 
-	/* What was measured with the old timeout is kept apart. */
+	/* Keep apart what was measured with the old timeout. */
 	if (sample->settings.timeout_ms != state->last.settings.timeout_ms && state->window.number > 0)
 		walsizer_add_mark(state, state->last.ms, state->window.lsn, state->last.hour);
 
@@ -121,11 +95,11 @@ observe_settings(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * What started the checkpoint that moved the redo pointer?  Forced by WAL if,
- * counted from the segment of the old redo pointer, the trigger point was used up:
- * that is the server's own test (XLogCheckpointNeeded in xlog.c), and it is
- * made before the redo pointer moves.  Where the trigger point has just changed,
- * the smaller one counts.
+ * What started the checkpoint that moved the redo pointer?  WAL forced it if
+ * the distance from the start of the old redo pointer's segment is at least
+ * the trigger point: that is the server's own test (XLogCheckpointNeeded in
+ * xlog.c), made before the redo pointer moves.  Just after a change the
+ * smaller trigger point counts.
  */
 static WalsizerCause
 checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
@@ -134,11 +108,12 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 	int64_t		moved = walsizer_distance(state->last.redo - state->last.redo % (uint64_t) segment,
 										  sample->redo_lsn);
 	int64_t		trigger_point = walsizer_trigger_point(sample->settings.max_wal_size_mb,
-											 &sample->settings);
+													   &sample->settings);
 	int64_t		before = walsizer_trigger_point(state->last.settings.max_wal_size_mb,
-										   &state->last.settings);
+												&state->last.settings);
 	int64_t		slack = TIMER_SLACK + sample->now - state->last.ms;
-	bool		due = sample->now - state->checkpoints.timer_start + slack >= sample->settings.timeout_ms;
+	bool		due = sample->now - state->checkpoints.timer_start + slack >=
+		sample->settings.timeout_ms;
 
 	if (moved >= walsizer_min(trigger_point, before))
 		return WALSIZER_CAUSE_FORCED;
@@ -150,9 +125,10 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * Does a statement still use the old trigger point?  A process tests it only when it
- * is the one that fills a segment, and others fill most of them, the WAL writer
- * first.  So one interval that ran to its end proves nothing, but several do.
+ * Does a statement still use the old trigger point?  A process tests it only
+ * when it fills a segment itself, and others fill most segments, the WAL
+ * writer first.  So one full interval without a sign of it proves nothing, but
+ * several do.
  */
 static void
 observe_old_value(WalsizerState *state, const WalsizerSample *sample, WalsizerCause cause)
@@ -160,14 +136,15 @@ observe_old_value(WalsizerState *state, const WalsizerSample *sample, WalsizerCa
 	if (cause == WALSIZER_CAUSE_OLD_VALUE)
 		state->checkpoints.quiet_intervals = 0;
 	else if (cause == WALSIZER_CAUSE_TIMED &&
-			 walsizer_distance(state->last.redo, sample->redo_lsn) >= state->checkpoints.old_trigger_point &&
-			 ++state->checkpoints.quiet_intervals >= STALE_INTERVALS)
+			 walsizer_distance(state->last.redo, sample->redo_lsn) >=
+			 state->checkpoints.old_trigger_point &&
+			 ++state->checkpoints.quiet_intervals >= QUIET_INTERVALS)
 		state->checkpoints.old_trigger_point = 0;
 }
 
 /*
- * When did the redo pointer move?  It moved as the log passed it, so between
- * the sample before and this one by proportion.
+ * When (ms) did the redo pointer move?  WAL passed it at that time, so
+ * interpolate between the sample before and this one.
  */
 static int64_t
 redo_moved(const WalsizerState *state, const WalsizerSample *sample)
@@ -185,9 +162,9 @@ redo_moved(const WalsizerState *state, const WalsizerSample *sample)
  * Follow the redo pointer and the counters.
  *
  * Each checkpoint resets the server's timer, and so does a timed one that is
- * skipped because nothing was written.  That one shows only in its counter,
- * which also counts those that are not skipped, and late: but then there is WAL
- * since the redo pointer, or too little for the timer to matter.
+ * skipped because nothing was written.  A skipped one shows only in the
+ * counter, which counts the others, too, and late: but then there is WAL since
+ * the redo pointer, or too little for the timer to matter.
  */
 static void
 observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
@@ -197,7 +174,8 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 	int64_t		timed = counter_progress(state->last.timed, sample->timed,
 										 sample->counters_reset);
 
-	state->checkpoints.requested = walsizer_min(state->checkpoints.requested + requested, MOST_COUNT);
+	state->checkpoints.requested = walsizer_min(state->checkpoints.requested + requested,
+												MOST_COUNT);
 	state->checkpoints.timed = walsizer_min(state->checkpoints.timed + timed, MOST_COUNT);
 
 	if (sample->redo_lsn != state->last.redo)
@@ -223,10 +201,10 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * Time until the timer starts a checkpoint, ms.  Past its time the checkpoint
- * is about to start; well past it, the server had nothing to write and the
- * timer went round without us seeing it.  While a checkpoint outlasts the
- * timeout the next one starts at its end, whenever that is: soon.
+ * Time until the timer starts a checkpoint, ms.  Just past its time the
+ * checkpoint is about to start.  Well past it, the server had nothing to write
+ * and the timer restarted unseen.  While a checkpoint outlasts the timeout,
+ * the next one starts at its end: soon.
  */
 static int64_t
 until_timed(const WalsizerState *state, const WalsizerSample *sample)
@@ -243,14 +221,14 @@ until_timed(const WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * How large a trigger point would let time, not WAL, pace the checkpoint that writes
- * since the redo pointer moved: the server compares WAL / trigger point with
- * time / checkpoint_timeout (IsCheckpointOnSchedule in checkpointer.c).  Page
- * images come right after the redo pointer, so this can be much more than W.
- * The first tenth is not worth its price.
+ * The trigger point (bytes) at which time, not WAL, paces a timed checkpoint:
+ * the server compares WAL / trigger point with time / checkpoint_timeout
+ * (IsCheckpointOnSchedule in checkpointer.c).  Full-page images come right
+ * after the redo pointer, so this can exceed demand by far.  The first tenth
+ * of the writing is ignored: the size that it asks for is not worth its price.
  *
- * The answer is the least of the last intervals: what happens in each of them
- * is the nature of the load, what happens in one may be chance.
+ * The result is the smallest of the last intervals: what happens in each of
+ * them is the nature of the load, what happens in one may be chance.
  */
 static int64_t
 observe_pace(WalsizerState *state, const WalsizerSample *sample)
@@ -261,31 +239,32 @@ observe_pace(WalsizerState *state, const WalsizerSample *sample)
 	int64_t		pace = WALSIZER_MOST_BYTES;
 
 	if (elapsed > 0 && elapsed >= 0.1 * writing && elapsed <= writing)
-		state->pace.running = walsizer_max(state->pace.running,
-								   walsizer_to_int64((double) walsizer_distance(sample->redo_lsn, sample->write_lsn) *
-													 (timeout / elapsed)));
+		state->pace.running =
+			walsizer_max(state->pace.running,
+						 walsizer_to_int64((double) walsizer_distance(sample->redo_lsn,
+																	  sample->write_lsn) *
+										   (timeout / elapsed)));
 	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
 		pace = walsizer_min(pace, state->pace.last[i]);
 	return pace;
 }
 
-/*-------------------------------------------------------------------------
- * What came of a change
- *-------------------------------------------------------------------------
- */
+static void
+drop_oldest_change(WalsizerChanges *changes)
+{
+	changes->number--;
+	for (int i = 0; i < changes->number; i++)
+		changes->list[i] = changes->list[i + 1];
+}
 
-/* This size (MB) has just (ms) been seen in effect for the first time. */
+/* A size (MB) was first seen in effect now (ms). */
 void
 walsizer_record_change(WalsizerState *state, int64_t now, int64_t in_effect_mb)
 {
 	WalsizerChange *change;
 
 	if (state->changes.number == WALSIZER_CHANGE_SLOTS)
-	{
-		for (int i = 1; i < state->changes.number; i++)
-			state->changes.list[i - 1] = state->changes.list[i];
-		state->changes.number--;
-	}
+		drop_oldest_change(&state->changes);
 	change = &state->changes.list[state->changes.number++];
 	change->ms = now;
 	change->size_mb = in_effect_mb;
@@ -304,17 +283,10 @@ walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
 	decision->followed = true;
 	decision->followed_mb = oldest->size_mb;
 	decision->followed_forced = walsizer_forced_total(state) - oldest->forced;
-	for (int i = 1; i < state->changes.number; i++)
-		state->changes.list[i - 1] = state->changes.list[i];
-	state->changes.number--;
+	drop_oldest_change(&state->changes);
 }
 
-/*-------------------------------------------------------------------------
- * One sample
- *-------------------------------------------------------------------------
- */
-
-/* Begin anew with this sample; what the state file keeps stays. */
+/* Start over with this sample; what the state file keeps stays. */
 static void
 prime(WalsizerState *state, const WalsizerSample *sample)
 {
@@ -326,35 +298,25 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->checkpoints.redo_moved = state->checkpoints.timer_start;
 	state->checkpoints.old_trigger_point = 0;
 	state->checkpoints.quiet_intervals = 0;
-	state->pace.running = 0;
-	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
-		state->pace.last[i] = 0;
-	state->changes.number = 0;
-	state->window.step_demand = 0;
-	state->window.first = 0;
-	state->rate.next = 0;
-	state->rate.number = 0;
-	state->cycle.start = sample->now;
-	state->cycle.over = false;
-	state->cycle.demand = state->cycle.forced = 0;
-	state->window.lsn = 0;
-	state->pacing.leave_alone_until = 0;
+	state->window = (WalsizerWindow) {0};
+	state->rate = (WalsizerRate) {0};
+	state->pace = (WalsizerPace) {0};
+	state->changes = (WalsizerChanges) {0};
 	state->boost.planned_until = 0;
-	state->pacing.tried_mb = 0;
-	state->pacing.edit_tried_mb = 0;
-	state->pacing.changed_at = sample->now;
-	state->pacing.raise_not_before = 0;
-	state->pacing.keep_until = sample->now + WALSIZER_KEEP_RAISE;
-	state->pacing.lower_due = false;
+	state->cycle = (WalsizerCycle) {.start = sample->now};
+	state->pacing = (WalsizerPacing) {
+		.changed_at = sample->now,
+		.keep_until = sample->now + WALSIZER_KEEP_RAISE,
+	};
 
-	/* The interval under way began with a known position at a known time. */
+	/* The current interval began at a known position and time. */
 	if (!sample->standby &&
 		state->checkpoints.timer_start < sample->now && sample->redo_lsn <= sample->write_lsn &&
 		sample->checkpoint_age < sample->settings.timeout_ms)
 		walsizer_add_mark(state, state->checkpoints.timer_start, sample->redo_lsn, sample->hour);
 }
 
-/* Is the sample one that arithmetic can be done with? */
+/* Is every figure in the range that the arithmetic can handle? */
 bool
 walsizer_sample_valid(const WalsizerSample *sample)
 {
@@ -366,8 +328,8 @@ walsizer_sample_valid(const WalsizerSample *sample)
 }
 
 /*
- * Take in one valid sample: bring the state up to date and fill the figures
- * that describe the server (not those that depend on walsizer's settings).
+ * Take in one valid sample: update the state, and fill the figures that do not
+ * depend on walsizer's settings.
  */
 void
 walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
@@ -397,7 +359,8 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 	figures->pace = observe_pace(state, sample);
 	figures->projected = walsizer_min(WALSIZER_MOST_BYTES, figures->used +
 									  walsizer_to_int64((double) figures->rate *
-														((double) figures->until_timed_ms / 1000.0)));
+														((double) figures->until_timed_ms /
+														 1000.0)));
 	figures->until_forced_ms = -1;
 	if (figures->rate > 0)
 		figures->until_forced_ms =

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * policy/owner.c
- *	  Whose value is it: the administrator's, or ours.
+ *	  Whose value is it: an administrator's, or ours.
  *
  * A value that an administrator has set is adopted and never lowered.
  *
@@ -11,7 +11,7 @@
  */
 #include "policy/internal.h"
 
-/* This value (MB) is in effect (ms) and not ours: there is none of ours. */
+/* The value in effect (MB) is not ours. */
 static void
 disown(WalsizerState *state, int64_t in_effect_mb)
 {
@@ -22,7 +22,7 @@ disown(WalsizerState *state, int64_t in_effect_mb)
 	state->boost.return_mb = 0;
 }
 
-/* Leave the value alone for a while from now on (ms). */
+/* Leave the value alone for walsizer_patience(), from now on (ms). */
 static void
 leave_alone(WalsizerState *state, int64_t now, int64_t timeout_ms)
 {
@@ -30,7 +30,7 @@ leave_alone(WalsizerState *state, int64_t now, int64_t timeout_ms)
 	state->pacing.changed_at = now;
 }
 
-/* Take the value in effect for the administrator's. */
+/* Adopt the value in effect as the original one. */
 static void
 adopt(WalsizerState *state, const WalsizerSample *sample)
 {
@@ -40,9 +40,9 @@ adopt(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * A value (MB) that we wrote is in effect now (ms).  To be called as soon as that
- * is known: a change by an administrator that comes before the next sample is to
- * be seen as one.
+ * A value (MB) that we wrote is in effect now (ms).  Call this as soon as that
+ * is known, so that an administrator's change before the next sample is seen
+ * as one.
  */
 void
 walsizer_took_effect(WalsizerState *state, int64_t now, int64_t in_effect_mb)
@@ -59,7 +59,7 @@ walsizer_took_effect(WalsizerState *state, int64_t now, int64_t in_effect_mb)
 	state->owner.returning_mb = 0;
 }
 
-/* The original value (MB) is back: we have restored it. */
+/* We have restored the original value (MB). */
 void
 walsizer_original_is_back(WalsizerState *state, int64_t in_effect_mb)
 {
@@ -69,10 +69,10 @@ walsizer_original_is_back(WalsizerState *state, int64_t in_effect_mb)
 }
 
 /*
- * The note says that the value in effect is ours, and what it replaced.  It was
- * written together with the value, so it is right where memory is not: in a
- * backup or after pg_rewind, which copy the two files at different moments, or
- * after a crash between writing the value and remembering it.
+ * The note says that the value in effect is ours, and what it replaced.  It
+ * was written together with the value, so it is right where memory may not be:
+ * in a backup or after pg_rewind, which copy the two files at different times,
+ * or after a crash between writing the value and remembering it.
  */
 static void
 recognize(WalsizerState *state, const WalsizerSample *sample)
@@ -85,11 +85,10 @@ recognize(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * Compare the value in effect with what we know.  Returns true if an administrator
- * changed it: then it is adopted and left alone for a while.
- *
- * An administrator may also set the very value that we wrote, to keep it: then
- * there is no note that speaks of it.
+ * Compare the value in effect with what we know.  If an administrator changed
+ * it, adopt it, leave it alone for a while and return true.  An administrator
+ * may also set the very value that we wrote, to keep it: then no note is about
+ * it.
  */
 bool
 walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
@@ -119,11 +118,10 @@ walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * Has an administrator edited the configuration file underneath our value, which
- * keeps the edit from taking effect?  So it remains until our value has given way.
- *
- * Not if there is an ALTER SYSTEM of the administrator's underneath: that would
- * hide the edit just as well.
+ * Has an administrator edited the configuration file while our value keeps the
+ * edit from taking effect?  True until our value is removed.  Not if the
+ * original value is an administrator's ALTER SYSTEM: that hides the edit just
+ * as well.
  */
 bool
 walsizer_observe_edit(WalsizerState *state, const WalsizerSample *sample)
@@ -138,7 +136,7 @@ walsizer_observe_edit(WalsizerState *state, const WalsizerSample *sample)
 	return false;
 }
 
-/* Our value stands alone: raised by us, and nobody touched it since. */
+/* Is the value in effect ours, and more than the original one? */
 bool
 walsizer_is_own_raise(const WalsizerState *state, int64_t in_effect_mb)
 {

@@ -1,10 +1,10 @@
 /*-------------------------------------------------------------------------
  *
  * policy/rules.c
- *	  The rules: what size each of them asks for, before the limits.
+ *	  The rules: the size (MB) that each asks for, before the limits.
  *
- * Which of them applies, and how far the limits let it go, is up to
- * policy/step.c.  Part of the policy: this file includes no server header.
+ * A rule that does not apply answers 0.  policy/step.c decides which rule comes
+ * first, and how far the limits let it go.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -12,41 +12,32 @@
  */
 #include "policy/internal.h"
 
-/* A prediction is acted upon when it is near, or this much of the trigger point used. */
-#define NEAR_CAPACITY		0.85
+/* A forced checkpoint is near once this part of the trigger point is used. */
+#define NEAR_TRIGGER_POINT		0.85
 
-/* A load that exceeds what was learned by no more than this is a known one. */
+/* A load of at most this many times the learned demand is a known one. */
 #define KNOWN_LOAD			1.05
 
-/*
- * Where page images would make WAL pace the checkpoints, a size may go up to
- * this many times what the demand alone needs.
- */
-#define PACED_AT_MOST		1.5
+#define PACED_AT_MOST		1.5 /* most for pace, times the size for demand */
+#define PACED_MARGIN		1.1 /* times the measured pace, lest it creep up */
+#define PACED_WORTH			1.06	/* least factor of a raise for pace */
 
-/*
- * It gets this much more than was measured, lest it creeps up step by step,
- * and must be worth a change.
- */
-#define PACED_MARGIN		1.1
-#define PACED_WORTH			1.06
-
-/* Lowering must be worth it: the new size is at most this part of the old. */
+/* Lowering is worth it if the new size is at most this part of the old. */
 #define LOWER_BELOW			0.8
 
 /*
- * Checkpoints were forced, and W says that this was no accident.
+ * Checkpoints were forced, and demand shows that the value is too small.
  *
- * Those forced by a statement that still runs with a smaller value count as
- * well: whether a raise helps is up to W alone, which says what the next
- * statement will need.
+ * Those forced by a statement that still runs with a smaller value count, too:
+ * only demand, which the next statement will have as well, tells whether a
+ * raise helps.
  *
- * Each checkpoint has pages logged as a whole once more, so a W with several
- * of them is more than the same load will write when none is forced (seen:
- * 1.3 to 1.6 times).  That is headroom enough.
+ * Each checkpoint causes full-page images, so demand with several of them
+ * exceeds what the same load writes when none is forced (1.3 to 1.6 times was
+ * seen).  That is headroom enough.
  *
- * A burst that continues over the end of a cycle may be too small at the end of both
- * of them; then the largest W of the cycle counts.
+ * A burst across the end of a cycle may be too small at both ends; then the
+ * largest demand of the cycle counts.
  */
 int64_t
 walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
@@ -71,11 +62,11 @@ walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
 /*
  * A checkpoint is about to be forced.
  *
- * "About to": the later one acts, the better the guess, so act only within a
- * lead of some ticks or when most of the trigger point is used.  A load that was
- * seen before is not taken for more than it was.  And since a guess may be
- * wrong, one step goes to at most twice the value in effect, unless the W
- * already measured asks for more or that would only last for another lead.
+ * The estimate improves with time, so act only within walsizer_lead() or when
+ * most of the trigger point is used.  A load that was seen before is not taken
+ * for more than it was.  The estimate may be wrong, so one raise goes to at
+ * most twice the value in effect, unless demand already asks for more, or twice
+ * would only last for another lead.
  */
 int64_t
 walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
@@ -88,14 +79,11 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
 	int64_t		soon;
 	int64_t		most;
 
-	/*
-	 * Without any load what was written stays written, and no raise is
-	 * urgent.
-	 */
+	/* Without any load, no raise is urgent. */
 	if (!config->predict || projected < figures->trigger_point || figures->rate == 0)
 		return 0;
 	if ((figures->until_forced_ms < 0 || figures->until_forced_ms > lead) &&
-		(double) figures->used < NEAR_CAPACITY * (double) figures->trigger_point)
+		(double) figures->used < NEAR_TRIGGER_POINT * (double) figures->trigger_point)
 		return 0;
 
 	known = walsizer_to_int64((double) figures->learned * KNOWN_LOAD);
@@ -113,10 +101,10 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
 }
 
 /*
- * A standby is to be as large as the primary must be, for the day on which it
- * becomes one.  Its own restartpoints are no guide: those that WAL forces come
- * from replaying quickly or find no checkpoint to use.  Nothing is urgent: what the
- * primary writes in the window is looked at once in a cycle, not followed up.
+ * A standby is sized for the primary, for the day on which it is promoted.
+ * Its own restartpoints are no guide: WAL forces them when replay is fast or
+ * finds no checkpoint to use.  Nothing is urgent: demand in the window counts
+ * only at the end of a cycle.
  */
 int64_t
 walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
@@ -130,10 +118,7 @@ walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
 	return walsizer_roomy_size(config, &sample->settings, demand);
 }
 
-/*
- * The largest size that smooth checkpoints may cost, given the WAL of the
- * largest window.
- */
+/* The largest size (MB) that pacing by time may cost, given that demand. */
 static int64_t
 most_for_pace(const WalsizerSettings *settings, int64_t wal_bytes)
 {
@@ -143,22 +128,23 @@ most_for_pace(const WalsizerSettings *settings, int64_t wal_bytes)
 }
 
 /*
- * No checkpoint is forced any more, but page images make WAL hurry the timed
- * ones.  Only where the value is our own already: nobody asked us to change
- * one that was never too small.  And only within the bounds: this is not what
- * to warn of.
+ * No checkpoint is forced any more, but full-page images make timed
+ * checkpoints run too fast.  Raise only what is our own already, because a
+ * value that was never too small needs no change, and only within the limits,
+ * without a warning.
  */
 int64_t
 walsizer_pace_rule(const WalsizerState *state, const WalsizerFigures *figures)
 {
-	if (!walsizer_is_own_raise(state, figures->in_effect_mb) || figures->pace <= figures->trigger_point ||
+	if (!walsizer_is_own_raise(state, figures->in_effect_mb) ||
+		figures->pace <= figures->trigger_point ||
 		(double) figures->wanted_mb < PACED_WORTH * (double) figures->in_effect_mb ||
 		!walsizer_worth_raising(figures, figures->wanted_mb))
 		return 0;
 	return figures->wanted_mb;
 }
 
-/* The largest W that is known: now, in the window, and remembered. */
+/* The largest demand known: now, in the window, and remembered. */
 static int64_t
 all_demand(const WalsizerState *state, const WalsizerFigures *figures)
 {
@@ -168,16 +154,16 @@ all_demand(const WalsizerState *state, const WalsizerFigures *figures)
 
 /*
  * The largest demand of the whole lookback needs much less than our own raise
- * provides: less even than we would give it for smooth checkpoints, or what
- * was raised for them by day would be lowered every night.
+ * provides, and less than pacing by time may cost: otherwise what was raised
+ * for pace by day would be lowered every night.
  *
- * Two whole windows must have passed since the last change; and an hour since
- * the last raise, lest a load that comes and goes within minutes and was
- * overrated at first has its size taken away between two of its bursts.
+ * Two whole windows must have passed since the last change, and an hour since
+ * the last raise: a load that comes and goes within minutes and was
+ * overestimated at first would lose its size between two bursts.
  *
- * The end of a cycle makes the lowering due; it comes with the first sample then
- * that has room for it.  Cycle and checkpoint timer have the same period and keep
- * their phase: at the end of a cycle there may never be room.
+ * The end of a cycle makes the lowering due, and the first sample with room
+ * for it carries it out.  Cycle and checkpoint timer have the same period and
+ * keep their phase, so at the end of a cycle itself there may never be room.
  */
 int64_t
 walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
@@ -196,7 +182,8 @@ walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 		return 0;
 	}
 	state->pacing.lower_due = state->pacing.lower_due || cycle;
-	return state->pacing.lower_due && walsizer_can_lower_to(figures, size, &sample->settings) ? size : 0;
+	return state->pacing.lower_due &&
+		walsizer_can_lower_to(figures, size, &sample->settings) ? size : 0;
 }
 
 /* Fill the figures that depend on walsizer's settings. */
@@ -211,7 +198,7 @@ walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const Walsize
 	figures->learned = walsizer_learned_now(state, sample, config->lookback_hours);
 	demand = all_demand(state, figures);
 	figures->wanted_mb = walsizer_max(walsizer_roomy_size(config, settings, demand),
-								   walsizer_min(walsizer_size_for(paced, settings),
-												most_for_pace(settings, demand)));
+									  walsizer_min(walsizer_size_for(paced, settings),
+												   most_for_pace(settings, demand)));
 	walsizer_find_limit(config, state, sample, figures);
 }

@@ -1,28 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * policy/step.c
- *	  The decision: what max_wal_size should be, and why.
+ *	  One step: walsizer_step() takes one sample and answers what to do.
  *
- * One call of walsizer_step() takes one observation of the server and answers
- * what to do.  The argument, in short:
+ * A checkpoint is forced when WAL fills CheckPointSegments segments, counted
+ * from the one that holds the redo pointer.  So the size follows from demand
+ * alone, the WAL written within checkpoint_timeout as a distance of LSNs.  The
+ * server's counter of requested checkpoints also counts CHECKPOINT, backups
+ * and DDL, lags behind and can be reset: it is reported, but no size is
+ * derived from it.
  *
- * A checkpoint is forced when WAL fills CheckPointSegments segments counted
- * from the one that holds the redo pointer, so the value that max_wal_size
- * must have follows from one number: W, the WAL written in checkpoint_timeout.
- * W is measured as a distance of LSNs, nothing else.  The server's counter of
- * requested checkpoints also counts CHECKPOINT, backups and DDL, lags behind
- * and can be reset; it is reported, but no size is derived from it.
- *
- * Too small a value shows itself in two ways: a checkpoint was forced (too
- * late, but certain), or the WAL since the redo pointer will reach the
- * trigger point before the timer fires (in time, but a guess).  The guess is acted
- * upon late in the interval, where it is good.  Too large a value shows itself
- * only in the largest W of the whole lookback, never in the absence of forced
- * checkpoints: that is what enough looks like.
- *
- * This file includes no server header and calls nothing but policy/rules.c,
- * policy/observe.c, policy/demand.c, policy/owner.c and policy/limits.c.  See
- * policy/policy.h for the units.
+ * A value is too small if a checkpoint was forced (late, but certain), or if
+ * the WAL since the redo pointer will reach the trigger point before the timer
+ * fires (in time, but an estimate, which improves with time).  Only the
+ * largest demand of the whole lookback shows that a value is too large.  The
+ * absence of forced checkpoints only shows that it suffices.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -30,10 +22,9 @@
  */
 #include "policy/internal.h"
 
-/* A lowering to save the disk that failed is tried again after this time. */
-#define SAFETY_RETRY		10000	/* ms */
+#define SAFETY_RETRY		10000	/* ms between two attempts */
 
-/* Has a timeout passed since the last cycle?  Late wakes shift nothing. */
+/* Has a timeout passed since the last cycle?  Late samples shift nothing. */
 static bool
 cycle_ends(WalsizerState *state, const WalsizerSample *sample)
 {
@@ -47,10 +38,9 @@ cycle_ends(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * Raise to this size, or as far as the limits let us.
- *
- * A planned load takes at once what the limits allow it in the long run: the
- * statement that it is for may begin soon, and would not see later steps.
+ * Raise to this size (MB), or as far as the limits allow.  A planned load gets
+ * at once what they allow in the long run: the statement that it is for may
+ * begin soon, and would not see later steps.
  */
 static void
 decide_raise(const WalsizerState *state, const WalsizerSample *sample,
@@ -88,11 +78,11 @@ decide_lower(WalsizerDecision *decision, WalsizerReason reason, int64_t size)
 }
 
 /*
- * A value that was decided and did not take effect is not decided again at once:
- * what cannot be applied now cannot be applied in a second either.  Another value is
- * another matter, but a prediction gives another one each time: only one that goes
- * four times as far.  What failed in one direction says nothing about the other, and a
- * lowering that is to save the disk waits for nothing but itself, and not for long.
+ * A value that was decided and did not take effect is not decided again for
+ * walsizer_patience(), because it would fail again.  A prediction gives another
+ * value each time, so only one four times as far is tried.  What failed in one
+ * direction says nothing about the other.  A lowering that saves the disk waits
+ * only for its own last attempt, for SAFETY_RETRY.
  */
 static bool
 must_wait(const WalsizerState *state, const WalsizerSample *sample,
@@ -107,12 +97,12 @@ must_wait(const WalsizerState *state, const WalsizerSample *sample,
 		return false;
 	if (decision->reason == WALSIZER_BECAUSE_LIMIT_FELL)
 		return elapsed < SAFETY_RETRY;
-	if (raise ? decision->target_mb / 4 > state->pacing.tried_mb : decision->target_mb < state->pacing.tried_mb / 4)
+	if (raise ? decision->target_mb / 4 > state->pacing.tried_mb :
+		decision->target_mb < state->pacing.tried_mb / 4)
 		return false;
 	return elapsed < walsizer_patience(sample->settings.timeout_ms);
 }
 
-/* Not now, see above. */
 static void
 decide_to_wait(WalsizerDecision *decision)
 {
@@ -124,13 +114,13 @@ decide_to_wait(WalsizerDecision *decision)
 }
 
 /*
- * Once we have followed the disk limit down nothing is raised for one timeout after
- * it was last found as low: free space that comes and goes is not followed up and
- * down, which would cost more checkpoints than it saves.
+ * Once we have followed the disk limit down, nothing is raised for one timeout
+ * after it was last found as low: following free space up and down would cost
+ * more checkpoints than it saves.
  */
 static void
 observe_low_disk(WalsizerState *state, const WalsizerSample *sample,
-			  const WalsizerDecision *decision)
+				 const WalsizerDecision *decision)
 {
 	const WalsizerFigures *figures = &decision->figures;
 	bool		followed = decision->reason == WALSIZER_BECAUSE_LIMIT_FELL &&
@@ -142,10 +132,7 @@ observe_low_disk(WalsizerState *state, const WalsizerSample *sample,
 		state->pacing.raise_not_before = sample->now + sample->settings.timeout_ms;
 }
 
-/*
- * Follow a limit that has come down below our own raise, unless the rules have
- * something to do already.
- */
+/* Follow a limit that fell below our own raise, unless a rule already acts. */
 static void
 follow_limit(WalsizerState *state, const WalsizerSample *sample, WalsizerDecision *decision)
 {
@@ -163,7 +150,7 @@ follow_limit(WalsizerState *state, const WalsizerSample *sample, WalsizerDecisio
 	observe_low_disk(state, sample, decision);
 }
 
-/* The rules, in order of urgency. */
+/* The rules, in order of urgency.  The first matching rule applies. */
 static void
 apply_rules(const WalsizerConfig *config, WalsizerState *state,
 			const WalsizerSample *sample, WalsizerDecision *decision)
@@ -195,7 +182,7 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 	follow_limit(state, sample, decision);
 }
 
-/* Making way for an edit that failed is not tried again at once; another edit is. */
+/* Have we just tried to make way for this edit?  Another edit is tried. */
 static bool
 edit_must_wait(const WalsizerState *state, const WalsizerSample *sample)
 {
@@ -203,13 +190,10 @@ edit_must_wait(const WalsizerState *state, const WalsizerSample *sample)
 		sample->now - state->pacing.edit_tried_at < walsizer_patience(sample->settings.timeout_ms);
 }
 
-/*
- * A change by an administrator is left alone for a while.  But a load that is
- * announced meanwhile gets what it asks for.
- */
+/* An administrator's change is left alone for now, but not a planned load. */
 static bool
 must_leave_alone(const WalsizerState *state, const WalsizerSample *sample,
-			const WalsizerFigures *figures)
+				 const WalsizerFigures *figures)
 {
 	return sample->now < state->pacing.leave_alone_until &&
 		walsizer_boost_rule(state, sample, figures) == 0 &&
@@ -217,8 +201,8 @@ must_leave_alone(const WalsizerState *state, const WalsizerSample *sample,
 }
 
 /*
- * Bring the state up to date with a sample.  The answer is the decision if there
- * is nothing to decide by rules, and the figures for them.
+ * Update the state with a sample.  Returns its figures, and the decision where
+ * no rule is needed for it.
  */
 static WalsizerDecision
 take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *sample)
@@ -257,7 +241,7 @@ take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample
 	return decision;
 }
 
-/* The same sample again, now with the disk figures? */
+/* Is this the sample taken in before, now with the disk figures? */
 static bool
 is_pending(const WalsizerState *state, const WalsizerSample *sample)
 {
@@ -266,12 +250,12 @@ is_pending(const WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * Take in one sample and decide.
+ * Take in one sample and decide.  Costs O(1).
  *
- * Any sample gives a defined answer; an implausible one changes nothing.  The disk
- * need not be looked at for each sample: if the answer is wants_disk, look
- * (sample->looked) and call again with the same sample.  The caller applies the
- * decision; the next sample shows what came of it.  Costs O(1).
+ * Any sample gives a defined answer; an implausible one changes nothing.  The
+ * disk need not be read for each sample: if the answer is wants_disk, read it
+ * (sample->looked) and call again with the same sample.  The caller applies
+ * the decision; the next sample shows the result.
  */
 WalsizerDecision
 walsizer_step(const WalsizerConfig *config, WalsizerState *state,
@@ -295,7 +279,7 @@ walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 	walsizer_observe_disk(state, sample);
 	walsizer_judge(config, state, sample, &decision.figures);
 
-	/* whatever an edit waits for, the disk does not */
+	/* an edit may wait, the disk may not */
 	if (decision.reason == WALSIZER_BECAUSE_WAITING)
 		follow_limit(state, sample, &decision);
 	else if (decision.reason != WALSIZER_BECAUSE_STARTED &&

@@ -1,11 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * policy/whatif.c
- *	  What if max_wal_size were another one?
+ *	  What if max_wal_size were another value?  For walsizer_advice.
  *
- * The figures behind walsizer_advice().  Part of the policy, which they must
- * agree with: this file includes no server header, and test/property holds what
- * it says against the simulator.
+ * test/property compares these figures with the simulator.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -19,9 +17,10 @@ static const int eighths[] = {4, 8, 12, 16, 24, 32, 48, 64};
 #define NUM_EIGHTHS		((int) (sizeof(eighths) / sizeof(eighths[0])))
 
 /*
- * Time between two checkpoints, ms, when so much WAL (bytes) is written in a
- * timeout: the timeout, or the time in which WAL fills the trigger point.  A forced
- * checkpoint begins where a segment does, so the next interval has all of it.
+ * Time between two checkpoints (ms) if this much WAL (bytes) is written per
+ * timeout: the timeout, or the time in which WAL fills the trigger point.  A
+ * forced checkpoint begins where a segment does, so the next interval has all
+ * of it.
  */
 static int64_t
 spacing(int64_t mb, int64_t demand, const WalsizerSettings *settings)
@@ -56,7 +55,7 @@ forced_share(const WalsizerState *state, int64_t hour, int64_t lookback, int64_t
 	return hours > 0 ? (double) forced / hours : 0;
 }
 
-/* Which bound forbids this size (MB)? */
+/* Which limit forbids this size (MB)? */
 static WalsizerLimit
 forbidding(const WalsizerFigures *figures, const WalsizerConfig *config, int64_t mb)
 {
@@ -70,8 +69,8 @@ forbidding(const WalsizerFigures *figures, const WalsizerConfig *config, int64_t
 }
 
 /*
- * What this size (MB) would mean, by the last sample, the figures of the last
- * decision, and a state whose window was settled into its memory.
+ * What this size (MB) would mean, given the last sample, the figures of the
+ * last decision, and a state after walsizer_remember_window().
  */
 WalsizerWhatIf
 walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
@@ -92,9 +91,9 @@ walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
 }
 
 /*
- * The sizes worth a look (MB), smallest first: parts and multiples of the value
- * in effect, in whole segments, and the wanted size.  Returns their number, at
- * most WALSIZER_CANDIDATES.
+ * The sizes worth comparing (MB), smallest first: parts and multiples of the
+ * value in effect, in whole segments, and the wanted size.  Returns their
+ * number, at most WALSIZER_CANDIDATES.
  */
 int
 walsizer_candidates(const WalsizerSettings *settings, int64_t wanted, int64_t *sizes)

@@ -1,15 +1,12 @@
 /*-------------------------------------------------------------------------
  *
  * server/act.c
- *	  Carrying out a decision: write, reload, compare, remember whose value it
- *	  is, record it.
+ *	  Carry out a decision: write, reload, compare, record.
  *
- * Whether a value in postgresql.auto.conf takes effect is seen after a reload
- * only: an error anywhere in the configuration refuses the reload as a whole, a
- * value on the command line outranks every file.
- *
- * For the worker only, which alone writes what it needs of shared memory and so
- * reads it without the lock.
+ * Only a reload shows whether a value in postgresql.auto.conf takes effect: an
+ * error anywhere in the configuration refuses the whole reload, and a value on
+ * the command line overrides every file.  Only the worker runs this, so it
+ * reads shared memory without the lock.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -27,26 +24,11 @@
 #include "server/compat.h"
 #include "server/walsizer.h"
 
-/* How long to wait for our own reload after asking for it. */
-#define RELOAD_WAIT_MS		10000
-
-/* A message that is cut ends before the character that was cut, in any encoding. */
-static void
-set_message(WalsizerApplied *applied, const char *message)
-{
-	size_t		length = strlcpy(applied->message, message, sizeof(applied->message));
-
-	if (length < sizeof(applied->message))
-		return;
-	length = sizeof(applied->message) - 1;
-	while (length > 0 && IS_HIGHBIT_SET(applied->message[length - 1]))
-		length--;
-	applied->message[length] = '\0';
-}
+#define RELOAD_WAIT_MS		10000	/* longest wait for our own reload */
 
 /*
- * Have the whole server reread its configuration, and wait until this process
- * was told to do so.  False if that did not happen in time.
+ * Make the server reread its configuration, and wait until this process has
+ * done so.  Returns false if that takes longer than RELOAD_WAIT_MS.
  */
 static bool
 reload(void)
@@ -74,18 +56,16 @@ reload(void)
 	}
 	walsizer_reread_configuration();
 
-	/* whatever else the latch was set for is still to be done */
+	/* the latch may also have been set for something else */
 	SetLatch(MyLatch);
 	return true;
 }
 
 /*
- * Give max_wal_size this value (MB, at least two segments) for the whole server,
- * with a note beside it that says whose it is.  Without a note (NULL) the value is
- * the administrator's; 0 MB removes the line.
- *
- * Waits up to 10 seconds, with interrupts.  Never raises an error for what can
- * go wrong with the setting: see applied->outcome and its message.
+ * Set max_wal_size to mb (at least two segments) for the whole server, with a
+ * note that says that it is ours.  Without a note (NULL) the value is the
+ * administrator's; 0 MB removes the line.  Waits up to RELOAD_WAIT_MS, with
+ * interrupts.  Reports failures in *applied and raises no error for them.
  */
 static void
 apply(int64 mb, const WalsizerNote *note, WalsizerApplied *applied)
@@ -93,42 +73,35 @@ apply(int64 mb, const WalsizerNote *note, WalsizerApplied *applied)
 	int64		reloads = walsizer_shared->reloads;
 	const char *message = walsizer_obstacle_now(&applied->outcome);
 
-	applied->message[0] = '\0';
-	applied->in_effect_mb = max_wal_size_mb;
 	if (message == NULL)
-	{
 		applied->outcome = walsizer_write_auto_conf(mb, note, &message);
-		if (applied->outcome == WALSIZER_APPLIED && !reload())
+	if (applied->outcome == WALSIZER_APPLIED)
+	{
+		if (!reload())
 		{
-			/* the value takes effect when the server gets to it */
+			/* the value takes effect when the server handles the signal */
 			applied->outcome = WALSIZER_REFUSED;
 			message = "the server has not reloaded its configuration";
 		}
+		else if (walsizer_shared->reloads == reloads)
+		{
+			applied->outcome = WALSIZER_REFUSED;
+			message = "an error in the configuration files keeps the reload from taking effect";
+		}
+		else if (mb > 0 && max_wal_size_mb != mb)
+		{
+			applied->outcome = WALSIZER_OVERRIDDEN;
+			message = "an administrator changed max_wal_size at the same moment";
+		}
 	}
-	if (message != NULL)
-	{
-		set_message(applied, message);
-		return;
-	}
-
 	applied->in_effect_mb = max_wal_size_mb;
-	if (walsizer_shared->reloads == reloads)
-	{
-		applied->outcome = WALSIZER_REFUSED;
-		set_message(applied, "an error in the configuration files keeps the reload from taking effect");
-	}
-	else if (mb > 0 && max_wal_size_mb != mb)
-	{
-		applied->outcome = WALSIZER_OVERRIDDEN;
-		set_message(applied, "an administrator changed max_wal_size at the same moment");
-	}
+	strlcpy(applied->message, message != NULL ? message : "", sizeof(applied->message));
 }
 
 /*
- * Try to give max_wal_size this value (MB; dry run: only say so).
- *
- * Whose value it is, and what it replaced, is on disk with the value itself: in
- * the note beside it.  So the state file can wait until the value is in effect.
+ * Try to set max_wal_size to mb, or only say so in a dry run.  The note is on
+ * disk together with the value and proves that it is ours, so the state file
+ * can wait until the value is in effect.
  */
 static void
 try_change(int64 mb, WalsizerApplied *applied)
@@ -142,10 +115,7 @@ try_change(int64 mb, WalsizerApplied *applied)
 		apply(mb, &note, applied);
 }
 
-/*
- * Another value is in effect than when the sample was taken: let the views show
- * it now, and not with the next sample.  The caller holds the lock.
- */
+/* Show the views the value now in effect.  The caller holds the lock. */
 static void
 publish_in_effect(int64 in_effect_mb)
 {
@@ -158,9 +128,8 @@ publish_in_effect(int64 in_effect_mb)
 }
 
 /*
- * Carry out a decision to raise or lower, and record what came of it, which goes
- * to *applied as well.  Waits as long as apply() does; takes the lock for an instant
- * only.
+ * Carry out a decision to raise or lower, and record the result, also in
+ * *applied.  Waits up to 10 seconds for the reload; takes the lock briefly.
  */
 void
 walsizer_change_setting(const WalsizerDecision *decision, const WalsizerSample *sample,
@@ -180,7 +149,7 @@ walsizer_change_setting(const WalsizerDecision *decision, const WalsizerSample *
 	walsizer_record_attempt(&event, applied, &decision->figures);
 }
 
-/* Remember what will be in effect when our line is gone, or 0, on disk too. */
+/* Remember what takes effect without our line (0: nothing), also on disk. */
 static void
 remember_return(int64 mb)
 {
@@ -191,14 +160,13 @@ remember_return(int64 mb)
 }
 
 /*
- * Remove our line, or put back the line that was there before it.  A value with
- * which the server would not start stays hidden: then a line with the original
- * value remains, or with two segments if that was less.
- *
- * What will be in effect is written to the state file before the line goes.  If
- * this process or the server dies in between, the next worker knows that it was us
- * who removed the line, and finishes what was begun.  Where the state file cannot be
- * written, which is logged, the line goes nevertheless: it was asked for.
+ * Remove our line, or restore the administrator's line that it replaced.  A
+ * value with which the server would not start stays hidden: then a line with
+ * the original value remains, at least two segments.  The state file tells
+ * what will be in effect before the line is removed.  If this process or the
+ * server dies in between, the next worker knows that it was us who removed it,
+ * and finishes.  If the state file cannot be written, which is logged, the
+ * line is removed nevertheless.
  */
 static void
 try_return(int64 target, WalsizerApplied *applied)
@@ -219,14 +187,14 @@ try_return(int64 target, WalsizerApplied *applied)
 }
 
 /*
- * Return to the administrator's value: because walsizer_revert() asks for it, to
- * make way for an edit, or to finish what an earlier worker began.  Where nothing
- * is ours, nothing is done, and there is no outcome.  A dry run makes way for no
- * edit.  Waits as long as apply() does; takes the lock for an instant only.
+ * Restore the administrator's value: for walsizer_revert(), to make way for an
+ * edit, or to finish what an earlier worker began.  Does nothing, without an
+ * outcome, if there is no value of ours.  A dry run makes way for no edit.
+ * Waits and locks as walsizer_change_setting() does.
  */
 void
 walsizer_restore_original(const WalsizerDecision *decision, const WalsizerSample *sample,
-				   WalsizerApplied *applied)
+						  WalsizerApplied *applied)
 {
 	WalsizerState *state = &walsizer_shared->state;
 	int64		in_effect_mb = walsizer_shared->sample.settings.max_wal_size_mb;

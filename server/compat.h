@@ -1,8 +1,8 @@
 /*-------------------------------------------------------------------------
  *
  * server/compat.h
- *	  All that differs between PostgreSQL 15 and 19, as typed functions.
- *	  PG_VERSION_NUM is tested here and nowhere else.
+ *	  Differences between PostgreSQL 15 and 19.  No other file tests the
+ *	  version.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -30,9 +30,8 @@
 #endif
 
 /*
- * The checkpointer's counters.  17 renamed the fields; before it, restart-
- * points were counted in the same ones, and the time of the last reset was
- * kept with the background writer's.
+ * The checkpointer's counters.  17 renamed them and separated restartpoints;
+ * before, the background writer had the time of the last reset.
  */
 typedef struct WalsizerCounters
 {
@@ -60,42 +59,7 @@ walsizer_fetch_counters(bool standby)
 	return counters;
 }
 
-/*
- * WAL since its statistics were reset.  18 put the counters into a struct of
- * their own, 19 counts the bytes of full-page images.
- */
-typedef struct WalsizerWalCounters
-{
-	int64		bytes;
-	int64		fpi;			/* full-page images */
-	int64		fpi_bytes;		/* -1: not counted */
-} WalsizerWalCounters;
-
-static inline WalsizerWalCounters
-walsizer_fetch_wal_counters(void)
-{
-	PgStat_WalStats *stats = pgstat_fetch_stat_wal();
-	WalsizerWalCounters counters;
-
-#if PG_VERSION_NUM >= 180000
-	counters.bytes = (int64) stats->wal_counters.wal_bytes;
-	counters.fpi = stats->wal_counters.wal_fpi;
-#else
-	counters.bytes = (int64) stats->wal_bytes;
-	counters.fpi = stats->wal_fpi;
-#endif
-#if PG_VERSION_NUM >= 190000
-	counters.fpi_bytes = (int64) stats->wal_counters.wal_fpi_bytes;
-#else
-	counters.fpi_bytes = -1;
-#endif
-	return counters;
-}
-
-/*
- * The record of one configuration parameter, NULL if there is none.  16
- * exported find_option() and turned the sorted array into a hash table.
- */
+/* The record of a setting, or NULL.  16 exported find_option(). */
 static inline const struct config_generic *
 walsizer_find_setting(const char *name)
 {

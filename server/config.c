@@ -1,19 +1,16 @@
 /*-------------------------------------------------------------------------
  *
  * server/config.c
- *	  What the configuration files say of max_wal_size, whose value that is, and
- *	  whether it awaits a reload.  The only reader of these files, and the only
- *	  writer of postgresql.auto.conf.
+ *	  The only reader of configuration files, and writer of
+ *	  postgresql.auto.conf.
  *
  * A value of ours is written together with a note on the next line, which says
- * whose it is and what it replaced.  ALTER SYSTEM changes one setting at a time
- * and takes its lock for each, so value and note could come apart, by a crash or
- * by an administrator's ALTER SYSTEM in between.  Here both are replaced under
- * that lock, in one durable write, which costs no more than one ALTER SYSTEM.
- *
- * ALTER SYSTEM appends what it sets at the end of the file.  So a value behind
- * the note was set by an administrator, even if it is the very value that we
- * wrote: the note does not speak of it.
+ * what we wrote and what it replaced.  ALTER SYSTEM sets one setting at a time
+ * and takes its lock for each, so a crash, or an administrator's ALTER SYSTEM
+ * in between, could separate value and note.  Here one durable write replaces
+ * both under that lock, at the cost of one ALTER SYSTEM.  ALTER SYSTEM appends
+ * what it sets at the end of the file.  So a value after the note is an
+ * administrator's, even if it equals ours.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -39,7 +36,7 @@
 #define SIZE				"max_wal_size"
 #define NOTE				"walsizer.last_written"
 
-/* The record of a setting whose value in effect comes from ALTER SYSTEM, or NULL. */
+/* The record of a setting whose value comes from ALTER SYSTEM, else NULL. */
 static const struct config_generic *
 from_auto_conf(const char *setting_name)
 {
@@ -54,8 +51,8 @@ from_auto_conf(const char *setting_name)
 }
 
 /*
- * What postgresql.auto.conf said when this process last read its configuration,
- * as far as it is in effect.  Reads no file.
+ * What postgresql.auto.conf said when this process last read its
+ * configuration, as far as it is in effect.  Reads no file.
  */
 WalsizerAutoConf
 walsizer_auto_conf_in_effect(void)
@@ -84,9 +81,9 @@ parse_size(const char *value)
 }
 
 /*
- * What a configuration file and those it includes say of max_wal_size, and the
- * note on it.  False if the file is not there or cannot be parsed.  *items, if
- * not NULL, receives all of its settings, to be freed by the caller.
+ * Read max_wal_size and its note from a configuration file and those it
+ * includes.  Returns false if the file does not exist or cannot be parsed.
+ * *items, if not NULL, receives all settings, to be freed by the caller.
  */
 static bool
 read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
@@ -96,7 +93,7 @@ read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
 	bool		parsed = ParseConfigFile(file, true, NULL, 0, 0, DEBUG2, &head, &tail);
 
 	memset(conf, 0, sizeof(*conf));
-	/* what cannot be parsed leaves items without a name */
+	/* items that could not be parsed have no name */
 	for (ConfigVariable *item = head; parsed && item != NULL; item = item->next)
 	{
 		if (pg_strcasecmp(item->name, SIZE) == 0)
@@ -117,9 +114,9 @@ read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
 }
 
 /*
- * The value that counts if postgresql.auto.conf has none (MB), and whether the
- * server could work with it; 0 if the files cannot be read.  Needs no shared
- * memory.
+ * The value (MB) that takes effect if postgresql.auto.conf sets none, or
+ * WALSIZER_BAD_LINE; 0 if the files cannot be read.  *valid: can the server
+ * start with it (ReadControlFile in xlog.c)?  Needs no shared memory.
  */
 int64
 walsizer_configured_value(bool *valid)
@@ -136,18 +133,15 @@ walsizer_configured_value(bool *valid)
 }
 
 /*
- * Read again what postgresql.conf and the files it includes say of max_wal_size,
- * underneath a value in postgresql.auto.conf.  An administrator who edits them
- * expects an effect, which our line would prevent.
+ * Read again what postgresql.conf and the files it includes set underneath our
+ * line, which would keep an administrator's edit from taking effect.
  *
- * An edit counts when it was reloaded.  So this is for the moment after a reload
- * that took effect, and for the start of a server, but not for a worker that takes
- * the place of another: after a crash of another process the server does not read
- * its files again.
+ * Call it after a reload that took effect and at the start of a server, but
+ * not for a worker that replaces another: an edit counts once it is reloaded,
+ * and after a crash of a process the server does not read its files again.
  *
- * The last answer stays where the value makes no sense, or is one with which the
- * server would not start: our line continues to hide it.  Takes the lock for an
- * instant.
+ * A value with which the server would not start does not replace the last
+ * valid one: our line continues to hide it.  Takes the lock briefly.
  */
 void
 walsizer_read_files(void)
@@ -165,7 +159,7 @@ walsizer_read_files(void)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/* This process was told to reread the configuration: do so. */
+/* Reread the configuration, as this process was told to. */
 void
 walsizer_reread_configuration(void)
 {
@@ -179,7 +173,7 @@ walsizer_reread_configuration(void)
 	walsizer_read_files();
 }
 
-/* What postgresql.auto.conf says; it need not be there. */
+/* Like read_file() for postgresql.auto.conf, which need not exist. */
 static bool
 read_auto_conf(WalsizerAutoConf *conf, ConfigVariable **items)
 {
@@ -192,9 +186,8 @@ read_auto_conf(WalsizerAutoConf *conf, ConfigVariable **items)
 }
 
 /*
- * Does this content of the file differ from what is in effect by an
- * administrator's doing?  Not if the value is one of ours that awaits a good
- * reload, nor if it is what we returned to.
+ * Did an administrator change the file to this without a reload?  Not if the
+ * value is ours and awaits a good reload, or is the one to which we return.
  */
 static bool
 is_pending(const WalsizerAutoConf *conf)
@@ -209,13 +202,13 @@ is_pending(const WalsizerAutoConf *conf)
 }
 
 /*
- * What stands in the way of changing the setting, NULL if nothing is seen.
- * The outcome that an attempt would have goes to *outcome.
+ * What prevents a change of the setting, as far as can be seen, or NULL.
+ * *outcome: what an attempt would lead to.
  */
 const char *
 walsizer_obstacle(WalsizerOutcome *outcome)
 {
-	const struct config_generic *setting = walsizer_find_setting("max_wal_size");
+	const struct config_generic *setting = walsizer_find_setting(SIZE);
 	struct stat st;
 
 	*outcome = WALSIZER_FORBIDDEN;
@@ -238,8 +231,8 @@ walsizer_obstacle(WalsizerOutcome *outcome)
 }
 
 /*
- * The same, for the worker that is about to write: an ALTER SYSTEM that was not
- * reloaded yet is not to be overwritten.  A file that cannot be parsed is no
+ * The same for the worker that is about to write, which must not overwrite an
+ * ALTER SYSTEM that awaits a reload.  A file that cannot be parsed is no
  * obstacle here: writing it fails.
  */
 const char *
@@ -254,7 +247,7 @@ walsizer_obstacle_now(WalsizerOutcome *outcome)
 	return WALSIZER_PENDING;
 }
 
-/* Is there a value of ours in the file that is not in effect yet? */
+/* Does the file contain a value of ours that is not in effect yet? */
 bool
 walsizer_own_line_waits(void)
 {
@@ -277,7 +270,7 @@ append_line(StringInfo text, const char *name, const char *value)
 	appendStringInfoString(text, "'\n");
 }
 
-/* The file with these settings, but our two lines as given, at its end. */
+/* The text of the file with these settings, and our two lines at its end. */
 static char *
 new_text(const ConfigVariable *items, int64 mb, const WalsizerNote *note)
 {
@@ -304,13 +297,11 @@ new_text(const ConfigVariable *items, int64 mb, const WalsizerNote *note)
 }
 
 /*
- * Write max_wal_size (MB; 0: remove the line) and the note on it (NULL: remove
- * that) to postgresql.auto.conf, in one step.
- *
- * Returns "applied"; "overridden" if an administrator's change awaits a reload
- * there, which is left as it is; or "failed".  *message says why.  Takes the
- * server's lock on the file for as long as ALTER SYSTEM does, unless there is no
- * shared memory yet, while the postmaster starts.
+ * Write max_wal_size (MB; 0: remove the line) and its note (NULL: remove it)
+ * to postgresql.auto.conf in one durable step.  Returns "applied";
+ * "overridden" if an administrator's change awaits a reload there, which is
+ * left as it is; or "failed".  *message says why.  Holds AutoFileLock as ALTER
+ * SYSTEM does, except in the postmaster, where no other process runs yet.
  */
 WalsizerOutcome
 walsizer_write_auto_conf(int64 mb, const WalsizerNote *note, const char **message)

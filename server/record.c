@@ -1,9 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * server/record.c
- *	  What the worker did and met: into the history, and into the log.
+ *	  Record what the worker did in the history and in the log.
  *
- * Each change is logged; each trouble once, however often it is met again.
+ * Each change is logged; a trouble is logged once, even if it is met again.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -15,7 +15,7 @@
 
 #include "server/walsizer.h"
 
-/* An event from a decision; what came of it is still to be filled in. */
+/* An event for a decision; the caller fills in what came of it. */
 WalsizerEvent
 walsizer_make_event(const WalsizerDecision *decision, const WalsizerSample *sample, int64 old_mb)
 {
@@ -41,7 +41,7 @@ walsizer_make_event(const WalsizerDecision *decision, const WalsizerSample *samp
 	return event;
 }
 
-/* Add to the history, on disk too. */
+/* Add to the history, on disk, too. */
 static void
 record(const WalsizerEvent *event)
 {
@@ -49,7 +49,7 @@ record(const WalsizerEvent *event)
 	walsizer_state_save();
 }
 
-/* The figures that led to a change, for the DETAIL of a message. */
+/* The figures that led to a change, for DETAIL. */
 static int
 detail_of(const WalsizerEvent *event, const WalsizerFigures *figures)
 {
@@ -94,43 +94,47 @@ log_change(const WalsizerEvent *event, const WalsizerFigures *figures)
 				 errhint("walsizer tries again every checkpoint_timeout, or every five minutes if that is less; this message is not repeated.")));
 }
 
+/* Publish this as the present trouble. */
+static void
+set_trouble(const WalsizerApplied *trouble)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->trouble = *trouble;
+	walsizer_shared->trouble_reloads = walsizer_shared->reloads;
+	LWLockRelease(walsizer_shared->lock);
+}
+
 /*
- * Is this outcome news?  An attempt that fails is repeated every timeout, but
- * recorded and logged only when it fails in another way than the last one
- * did; a dry run, when it comes to a size that differs by more than a quarter.
+ * Is the result of an attempt to set this size (MB) news?  An attempt that
+ * fails is repeated every timeout, but is news only if it fails in another way
+ * than the last one; a dry run, if its size differs by more than a quarter.
  */
 static bool
 is_news(const WalsizerApplied *applied, int64 mb)
 {
-	WalsizerShared *shared = walsizer_shared;
-	bool		news;
+	const WalsizerApplied *trouble = &walsizer_shared->trouble;
+	const WalsizerApplied none = {0};
+	int64		before = walsizer_shared->dry_run_mb;
 
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
 	if (applied->outcome == WALSIZER_APPLIED)
-		news = true;
+		set_trouble(&none);
 	else if (applied->outcome == WALSIZER_DRY_RUN)
-		news = (Max(mb, shared->dry_run_mb) - Min(mb, shared->dry_run_mb)) * 4 >
-			shared->dry_run_mb;
-	else
-		news = applied->outcome != shared->trouble.outcome ||
-			strcmp(applied->message, shared->trouble.message) != 0;
-
-	if (news && applied->outcome == WALSIZER_DRY_RUN)
-		shared->dry_run_mb = mb;
-	else if (applied->outcome == WALSIZER_APPLIED)
-		memset(&shared->trouble, 0, sizeof(shared->trouble));
-	else if (news && applied->outcome != WALSIZER_DRY_RUN)
 	{
-		shared->trouble = *applied;
-		shared->trouble_reloads = shared->reloads;
+		if ((Max(mb, before) - Min(mb, before)) * 4 <= before)
+			return false;
+		walsizer_shared->dry_run_mb = mb;
 	}
-	LWLockRelease(shared->lock);
-	return news;
+	else if (applied->outcome == trouble->outcome &&
+			 strcmp(applied->message, trouble->message) == 0)
+		return false;
+	else
+		set_trouble(applied);
+	return true;
 }
 
 /*
- * Record what an attempt to change the setting to event->new_mb came to, and
- * log it, if that is news.
+ * Record and log the result of an attempt to set event->new_mb, if it is news.
+ * Takes the lock briefly and writes the state file.
  */
 void
 walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
@@ -145,10 +149,9 @@ walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
 }
 
 /*
- * Is what kept the last attempt from succeeding no more?  An obstacle may have
- * been cleared away; files may have been mended, and reloaded; and what failed or
- * was forbidden is of no interest any more when there is nothing to do: a forbidden
- * raise, when memory does not ask for it either.
+ * Is what made the last attempt fail over?  An obstacle may be gone; files may
+ * be fixed and reloaded; and a failed or forbidden change does not matter when
+ * nothing is to be done (a forbidden raise: and memory does not ask for it).
  */
 static bool
 trouble_is_over(const WalsizerDecision *decision)
@@ -175,26 +178,23 @@ trouble_is_over(const WalsizerDecision *decision)
 }
 
 /*
- * Has the trouble gone by itself?  A refused value comes into force with the
- * first reload after the files were mended, whoever asks for it: that is our
- * change, only late.  old_mb is the value in effect (MB) before this sample.
+ * Clear the trouble if it is over.  A refused value takes effect with the
+ * first reload after the files were fixed, whoever asks for it: that is
+ * recorded as our change.  old_mb was in effect before.  Locks as above.
  */
 void
 walsizer_end_trouble(const WalsizerDecision *decision, const WalsizerSample *sample,
-							 int64 old_mb)
+					 int64 old_mb)
 {
-	WalsizerShared *shared = walsizer_shared;
+	const WalsizerApplied none = {0};
 	int64		in_effect_mb = sample->settings.max_wal_size_mb;
-	bool		late = shared->trouble.outcome == WALSIZER_REFUSED &&
+	bool		late = walsizer_shared->trouble.outcome == WALSIZER_REFUSED &&
 		decision->action != WALSIZER_EXTERNAL && in_effect_mb != old_mb;
 
 	if (!late && !trouble_is_over(decision))
 		return;
 
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	memset(&shared->trouble, 0, sizeof(shared->trouble));
-	LWLockRelease(shared->lock);
-
+	set_trouble(&none);
 	if (late)
 	{
 		WalsizerEvent event = walsizer_make_event(decision, sample, old_mb);
@@ -209,7 +209,7 @@ walsizer_end_trouble(const WalsizerDecision *decision, const WalsizerSample *sam
 	}
 }
 
-/* An administrator changed the setting, now or while we were not looking. */
+/* An administrator changed the setting, now or earlier.  As above. */
 void
 walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample *sample,
 						 int64 old_mb)
@@ -225,8 +225,8 @@ walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample 
 }
 
 /*
- * Has a limit moved so far that it is worth saying?  Free space is never still,
- * and a replay rate is measured anew at each crash.
+ * Has a limit moved far enough for a message?  Free space changes all the
+ * time, and each crash recovery measures another replay rate.
  */
 static bool
 limit_moved(int64 before, int64 now)
@@ -235,8 +235,8 @@ limit_moved(int64 before, int64 now)
 }
 
 /*
- * What a limit makes unavoidable.  It may be still to come: on a standby, where
- * forced restartpoints are harmless, and where it was predicted.
+ * What a limit leads to.  That may be still to come: on a standby, where
+ * forced restartpoints are harmless, and if it was predicted.
  */
 static int
 limit_message(const WalsizerDecision *decision, bool standby, const char *setting)
@@ -253,7 +253,7 @@ limit_message(const WalsizerDecision *decision, bool standby, const char *settin
 				  setting, in_effect);
 }
 
-/* What was measured, and nothing else. */
+/* Only what was measured. */
 static int
 limit_detail(const WalsizerFigures *figures, bool standby)
 {
@@ -270,9 +270,9 @@ limit_detail(const WalsizerFigures *figures, bool standby)
 }
 
 /*
- * More is needed than a limit allows, by what was measured: what a prediction asks
- * for may never come.  Said once for each limit; said again only after it was
- * enough for a while, or after the limit has moved far.
+ * Log that measured demand needs more than a limit allows; predicted demand
+ * may never come.  Once for each limit, and again only after the size was
+ * sufficient for a cycle or the limit has moved far.
  */
 void
 walsizer_report_limit(const WalsizerDecision *decision, bool standby)
@@ -281,7 +281,7 @@ walsizer_report_limit(const WalsizerDecision *decision, bool standby)
 		[WALSIZER_UNLIMITED] = "",
 		[WALSIZER_LIMIT_MAX] = "walsizer.max",
 		[WALSIZER_LIMIT_DISK] = "walsizer.max_disk_percent",
-		[WALSIZER_LIMIT_RECOVERY] = "walsizer.max_recovery_ms",
+		[WALSIZER_LIMIT_RECOVERY] = "walsizer.max_recovery_time",
 	};
 	const WalsizerFigures *figures = &decision->figures;
 	int64	   *reported = &walsizer_shared->reported_limit_mb[decision->limited_by];

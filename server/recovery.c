@@ -1,14 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * server/recovery.c
- *	  How fast does this server replay WAL?  Measured at each crash recovery.
+ *	  Measure how fast this server replays WAL, at each crash recovery.
  *
- * A larger max_wal_size means that more WAL may have to be replayed after a
- * crash.  How long that takes depends on the machine and the load, so it is
- * measured when it really happens: by the startup process itself, which logs
- * the beginning and the end of its replay.  That needs no worker, and it
- * includes the recovery after the crash of a single process.  A server that
- * does not log at level LOG is not measured.
+ * A larger max_wal_size means more WAL to replay after a crash.  How long that
+ * takes depends on machine and load.  The startup process measures it, as it
+ * logs the beginning and the end of its replay.  That needs no worker, and
+ * covers the crash of a single process.  A server that does not log at level
+ * LOG is not measured.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -23,22 +22,22 @@
 
 #include "server/walsizer.h"
 
-/* The function of the server, and what its two messages begin with. */
+/* The server's function, and how its two messages begin */
 #define REPLAY_FUNCTION		"PerformWalRecovery"
 #define REPLAY_BEGINS		"redo starts at "
 #define REPLAY_ENDS			"redo done at "
 
-/* Less than this says more about starting than about replaying. */
+/* A shorter recovery is mostly startup. */
 #define LEAST_BYTES			(16 * WALSIZER_MB)
 #define LEAST_MS			100
 
 static emit_log_hook_type prev_emit_log_hook = NULL;
 
-/* Where and when the replay began; no position: it did not. */
+/* Where and when replay began; invalid: it did not. */
 static XLogRecPtr begin_lsn = InvalidXLogRecPtr;
 static int64 begin_ms;
 
-/* Leave what was measured for the worker, which writes it to disk. */
+/* Leave the measurement to the worker, which writes it to disk. */
 static void
 publish(int64 bytes, int64 ms)
 {
@@ -50,7 +49,7 @@ publish(int64 bytes, int64 ms)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/* Does the untranslated message begin so? */
+/* Does the untranslated message begin like this? */
 static bool
 begins(const ErrorData *message, const char *with)
 {
@@ -59,9 +58,8 @@ begins(const ErrorData *message, const char *with)
 }
 
 /*
- * The startup process logs something.  The pace of a standby, or of a backup
- * that is restored, is that of its source of WAL, which says nothing about a
- * crash.
+ * The startup process logs something.  A standby, or a backup being restored,
+ * replays at the pace of its source of WAL, which says nothing about a crash.
  */
 static void
 watch_replay(const ErrorData *message)
@@ -80,9 +78,9 @@ watch_replay(const ErrorData *message)
 }
 
 /*
- * Called for each message to the log, in any process, also within critical
- * sections.  Neither of the two messages is logged in one, and no other message
- * leads to a lock.  Allocates nothing and raises no error.
+ * emit_log_hook, for each message to the log in any process, also in critical
+ * sections.  Allocates nothing and raises no error.  Only the two messages
+ * lead to a lock, and neither is logged in a critical section.
  */
 static void
 see_message(ErrorData *message)
@@ -93,7 +91,7 @@ see_message(ErrorData *message)
 		prev_emit_log_hook(message);
 }
 
-/* For _PG_init() */
+/* Called by _PG_init(). */
 void
 walsizer_recovery_install_hook(void)
 {

@@ -1,13 +1,13 @@
 /*-------------------------------------------------------------------------
  *
  * server/request.c
- *	  What SQL functions ask of the worker, and how it answers.
+ *	  Requests of SQL functions to the worker, and its answers.
  *
- * A session takes a free slot, puts its request there, wakes the worker and
- * sleeps.  The worker takes one request at a time, in the order of asking, and
- * puts the answer into the same slot, which the session frees.  So each request
- * has an answer of its own.  A session that stops waiting leaves its slot to the
- * worker.  Requests to a worker that has ended are not carried out.
+ * A session puts its request into a free slot, wakes the worker and sleeps.
+ * The worker takes requests one at a time, in the order of asking, and puts
+ * each answer into the slot of its request, which the session frees.  A
+ * session that stops waiting leaves its slot to the worker.  Requests to a
+ * worker that has ended are not carried out.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -23,18 +23,9 @@
 #include "server/walsizer.h"
 #include "server/compat.h"
 
-/* How long a function waits for the worker; a reload may take ten of them. */
-#define ANSWER_WAIT_MS		30000
+#define ANSWER_WAIT_MS		30000	/* the reload alone may take 10 s */
 
-/*-------------------------------------------------------------------------
- * The worker's side
- *-------------------------------------------------------------------------
- */
-
-/*
- * The worker leaves: nobody is to wait for it or wake it any more.  An error may
- * bring it here with locks held, ours among them.
- */
+/* The worker ends; after an error it may still hold locks, ours among them. */
 static void
 detach(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 {
@@ -46,7 +37,7 @@ detach(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 	ConditionVariableBroadcast(&walsizer_shared->answered);
 }
 
-/* This process is the worker, to which requests go until it ends. */
+/* Make this process the worker, until it ends.  Takes the lock briefly. */
 void
 walsizer_attach_worker(void)
 {
@@ -59,7 +50,7 @@ walsizer_attach_worker(void)
 	before_shmem_exit(detach, (Datum) 0);
 }
 
-/* The oldest request that was not taken yet, or NULL.  The caller holds the lock. */
+/* The oldest request not taken yet, or NULL.  The caller holds the lock. */
 static WalsizerRequest *
 next_request(void)
 {
@@ -77,8 +68,8 @@ next_request(void)
 }
 
 /*
- * For the worker: the oldest request, or NULL.  The worker must answer it with
- * walsizer_give_answer().  Takes the lock for an instant.
+ * For the worker: take the oldest request, or NULL.  It must be answered with
+ * walsizer_give_answer().  Both take the lock briefly.
  */
 WalsizerRequest *
 walsizer_take_request(void)
@@ -103,14 +94,9 @@ walsizer_give_answer(WalsizerRequest *request, const WalsizerAnswer *answer)
 	ConditionVariableBroadcast(&walsizer_shared->answered);
 }
 
-/*-------------------------------------------------------------------------
- * The session's side
- *-------------------------------------------------------------------------
- */
-
 /*
- * A slot for a request, NULL if none is free.  One that was abandoned by its
- * session and whose worker has ended is free.  The caller holds the lock.
+ * A free slot, or NULL.  A slot that its session has abandoned and whose
+ * worker has ended is free.  The caller holds the lock.
  */
 static WalsizerRequest *
 free_slot(void)
@@ -126,10 +112,7 @@ free_slot(void)
 	return NULL;
 }
 
-/*
- * Put a request.  NULL if there is no room at the moment; raises an error if
- * there is no worker.
- */
+/* Put a request; NULL if no slot is free, an error if there is no worker. */
 static WalsizerRequest *
 put_request(WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 {
@@ -160,7 +143,7 @@ put_request(WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 	return request;
 }
 
-/* Has the request been answered?  Then copy the answer. */
+/* Copy the answer if there is one; an error if its worker has ended. */
 static bool
 is_answered(const WalsizerRequest *request, WalsizerAnswer *answer)
 {
@@ -182,7 +165,7 @@ is_answered(const WalsizerRequest *request, WalsizerAnswer *answer)
 	return answered;
 }
 
-/* The session waits no longer, whatever the reason. */
+/* The session stops waiting: it has the answer, or an error occurred. */
 static void
 leave_slot(int code pg_attribute_unused(), Datum slot)
 {
@@ -198,7 +181,7 @@ leave_slot(int code pg_attribute_unused(), Datum slot)
 	ConditionVariableBroadcast(&walsizer_shared->answered); /* others want a slot */
 }
 
-/* Sleep until something was answered; an error when the deadline (ms) is over. */
+/* Sleep until something was answered; an error at the deadline (ms). */
 static void
 sleep_until(int64 deadline)
 {
@@ -214,7 +197,7 @@ sleep_until(int64 deadline)
 									   walsizer_wait_event());
 }
 
-/* Wait for the answer, and leave the slot free whatever happens. */
+/* Wait for the answer, and leave the slot whatever happens. */
 static WalsizerAnswer
 wait_for_answer(WalsizerRequest *request, int64 deadline)
 {
@@ -231,9 +214,10 @@ wait_for_answer(WalsizerRequest *request, int64 deadline)
 }
 
 /*
- * Ask the worker for something and wait for its answer, at most 30 seconds.
- * boost_mb and boost_ms count for a planned load only.  Raises an error if the
- * library was not preloaded, if there is no worker, or no answer in time; then what was asked for may still be done.
+ * Ask the worker, and wait for its answer, at most 30 seconds.  boost_mb and
+ * boost_ms are for a planned load.  Raises an error if the library was not
+ * preloaded, if there is no worker, or if no answer comes in time; then the
+ * request may still be carried out.
  */
 WalsizerAnswer
 walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost_ms)

@@ -1,17 +1,17 @@
 /*-------------------------------------------------------------------------
  *
  * server/restore.c
- *	  A server that starts with a value of ours that its disk has no room for.
+ *	  Restore the original value at the start of a server whose disk has no
+ *	  room for ours.
  *
  * A backup or a clone brings postgresql.auto.conf along, and with it the value
- * that the source needed.  No worker runs before a recovery is consistent, none
- * at all with hot_standby = off: on a smaller volume restartpoints would come too
- * late, pg_wal would fill, and the recovery would fail at each start.  The same
- * holds for a server whose disk was filled while it was down.
+ * that the source needed.  No worker runs before a recovery is consistent, and
+ * none at all with hot_standby = off: on a smaller file system restartpoints
+ * would come too late, pg_wal would fill, and recovery would fail at each
+ * start.  The same holds for a server whose disk was filled while it was down.
  *
- * So the postmaster looks, before it starts any process: if the note says that
- * the value in effect is ours, and the volume has no room for it, the original
- * value is restored.  Nothing is changed in any other case.
+ * So before the postmaster starts any process, it restores the original value
+ * if the note says that the one in effect is ours and there is no room for it.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -30,18 +30,15 @@
 #include "server/compat.h"
 
 /*
- * Percent of the space for WAL that a value may take up.  The rest is for what a
- * soft limit lets through.  More, if walsizer.max_disk_percent allows it.
+ * Percentage of the space for WAL that our value may claim, or more if
+ * walsizer.max_disk_percent is larger.  WAL may exceed max_wal_size.
  */
 #define MOST_PERCENT		90
 
-/*
- * What was done, for the worker: processes inherit it from the postmaster.
- * Nothing, if from_mb is 0.
- */
+/* What was done, for the worker, which inherits it from the postmaster. */
 typedef struct Restored
 {
-	int64		from_mb;
+	int64		from_mb;		/* 0: nothing was done */
 	int64		to_mb;
 	bool		in_file;		/* also in postgresql.auto.conf */
 } Restored;
@@ -58,7 +55,7 @@ has_room_for(const WalsizerSample *disk, int64 mb)
 	return mb <= (disk->disk_free + disk->disk_wal) / WALSIZER_MB * percent / 100;
 }
 
-/* Why the file is left as it is, NULL if it is not; the text may be palloc'd. */
+/* Change the file (MB; 0: remove the line).  NULL, or why not. */
 static const char *
 change_file(int64 mb)
 {
@@ -71,9 +68,9 @@ change_file(int64 mb)
 }
 
 /*
- * The same in this process, from which all others inherit it.  The source stays
- * "configuration file", which any reload may replace; but the file is known only
- * if it is postgresql.auto.conf as before.
+ * The same in this process, from which all others inherit it.  The source
+ * stays "configuration file", which any reload may replace, but the file is
+ * named only if postgresql.auto.conf still sets the value.
  */
 static void
 change_setting(bool in_auto_conf)
@@ -94,7 +91,7 @@ change_setting(bool in_auto_conf)
 		SetConfigOption("walsizer.last_written", "", PGC_POSTMASTER, PGC_S_FILE);
 }
 
-/* Say what was done, or would be; obstacle is why the file keeps the value. */
+/* Log what was done, or would be; obstacle: why the file keeps the value. */
 static void
 log_change(const WalsizerSample *disk, const char *obstacle, bool done)
 {
@@ -125,8 +122,8 @@ log_change(const WalsizerSample *disk, const char *obstacle, bool done)
 }
 
 /*
- * The value in effect is ours, and may be too large.  An edit of postgresql.conf
- * that our value hides counts as the original value.
+ * Restore the original value if there is no room for ours.  A value in
+ * postgresql.conf that ours hides counts as the original one.
  */
 static void
 restore_if_too_large(const WalsizerNote *note)
@@ -136,7 +133,7 @@ restore_if_too_large(const WalsizerNote *note)
 	int64		least = 2 * wal_segment_size / WALSIZER_MB;
 	int64		original = Max(note->original_mb, least);
 	const char *obstacle;
-	WalsizerSample disk = {0};
+	WalsizerSample disk = {0};	/* no positions: all WAL counts as ours */
 
 	uncover = uncover && !note->original_by_alter_system;
 	if (uncover)
@@ -161,9 +158,9 @@ restore_if_too_large(const WalsizerNote *note)
 }
 
 /*
- * At the start of the postmaster, which has its settings and its shared memory by
- * now, and nothing else.  Not when it starts its processes anew after a crash of
- * one: then a worker has seen to the value.
+ * shmem_startup_hook: the postmaster has its settings and shared memory, and
+ * no processes yet.  Does nothing when it restarts them after a crash of one:
+ * then a worker has already checked the value.
  */
 static void
 look_at_start(void)
@@ -183,10 +180,7 @@ look_at_start(void)
 	}
 }
 
-/*
- * For _PG_init().  The hook comes when it is certain that this is a start: after
- * "postgres -C" has printed what was asked for.
- */
+/* Called by _PG_init(), also for "postgres -C", which runs no such hook. */
 void
 walsizer_restore_install_hook(void)
 {
@@ -194,45 +188,39 @@ walsizer_restore_install_hook(void)
 	shmem_startup_hook = look_at_start;
 }
 
-static WalsizerEvent
-make_event(void)
-{
-	WalsizerEvent event = {0};
-
-	event.at = PgStartTime;
-	event.action = WALSIZER_LOWER;
-	event.reason = WALSIZER_BECAUSE_LIMIT_FELL;
-	event.limited_by = WALSIZER_LIMIT_DISK;
-	event.outcome = WALSIZER_APPLIED;
-	event.old_mb = event.wanted_mb = restored.from_mb;
-	event.new_mb = restored.to_mb;
-	event.timeout_ms = (int64) CheckPointTimeout * 1000;
-	event.completion_target = CheckPointCompletionTarget;
-	event.standby = RecoveryInProgress();
-	event.forced_after = -1;
-	strlcpy(event.message, "at the start of the server", sizeof(event.message));
-	return event;
-}
-
 /*
- * For a worker that begins, when memory was read: it may take the value for ours
- * that was given back at the start, and would take the original value for a change
- * by an administrator.  Not if memory knows already, or if the value has changed
- * since.  A value that is still in the file is ours when a reload brings it.
+ * Record what the postmaster restored: otherwise the first worker would take
+ * the original value for an administrator's change.  Called after it has read
+ * the state file.  Does nothing if that knows, or if the value changed since.
+ * A value still in the file is ours when a reload brings it.  Takes the lock.
  */
 void
 walsizer_adopt_restored(void)
 {
 	WalsizerState *state = &walsizer_shared->state;
-	int64		expected = state->owner.own_mb != 0 ? state->owner.own_mb : state->owner.original_mb;
+	int64		expected = state->owner.own_mb != 0 ?
+		state->owner.own_mb : state->owner.original_mb;
+	WalsizerSample sample;
+	WalsizerDecision decision = {
+		.action = WALSIZER_LOWER,
+		.reason = WALSIZER_BECAUSE_LIMIT_FELL,
+		.limited_by = WALSIZER_LIMIT_DISK,
+		.wanted_mb = restored.from_mb,
+		.target_mb = restored.to_mb,
+	};
 	WalsizerEvent event;
 
-	if (restored.from_mb == 0 || max_wal_size_mb != restored.to_mb || expected == restored.to_mb)
+	if (restored.from_mb == 0 || max_wal_size_mb != restored.to_mb ||
+		expected == restored.to_mb)
 		return;
-	event = make_event();
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_original_is_back(state, restored.to_mb);
 	LWLockRelease(walsizer_shared->lock);
+	walsizer_take_sample(&sample, false);
+	event = walsizer_make_event(&decision, &sample, restored.from_mb);
+	event.at = PgStartTime;
+	event.outcome = WALSIZER_APPLIED;
+	strlcpy(event.message, "at the start of the server", sizeof(event.message));
 	walsizer_add_event(&event);
 	walsizer_state_save();
 }

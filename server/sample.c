@@ -1,11 +1,9 @@
 /*-------------------------------------------------------------------------
  *
  * server/sample.c
- *	  One observation of the server.  The only reader of its state but for its
- *	  configuration files (server/config.c).
+ *	  The only reader of the server's state, but for its configuration files.
  *
- * The settings are this process's copies, which follow the configuration as
- * far as the caller has reread it.
+ * Settings are this process's copies, as of its last reload.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -41,18 +39,8 @@
 /* f_type of ZFS, for which the C library has no name */
 #define ZFS_MAGIC			0x2fc12fc1
 
-/* Another cluster on the volume has at least one segment of the smallest size. */
+/* Another cluster on the file system has at least one smallest segment. */
 #define LEAST_CLUSTER		WALSIZER_MB
-
-/* Milliseconds of a clock that nobody sets. */
-int64
-walsizer_monotonic_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static void
 read_settings(WalsizerSettings *settings)
@@ -64,10 +52,10 @@ read_settings(WalsizerSettings *settings)
 }
 
 /*
- * From where on is WAL needed for recovery, or was until the last checkpoint
- * (standby: restartpoint)?  A checkpoint is complete before it removes what is
- * older than its redo pointer, and thousands of segments take their time.  So what
- * lies between the last two is not held back before the next one is complete.
+ * The position from which WAL is needed for recovery, or was until the last
+ * checkpoint (standby: restartpoint).  A checkpoint completes before it
+ * removes the segments older than its redo pointer, and thousands take time.
+ * So those between the last two count as held back only after the next one.
  */
 static XLogRecPtr
 oldest_needed(XLogRecPtr completed)
@@ -84,10 +72,9 @@ oldest_needed(XLogRecPtr completed)
 }
 
 /*
- * Positions.  What has been written, not inserted, is what the server's own
- * trigger looks at.  The redo pointer is that of the last checkpoint that was
- * started (standby: restartpoint); when it is not the last completed one, a
- * checkpoint is under way.
+ * Positions.  The server's own trigger looks at what is written, not inserted
+ * (XLogWrite in xlog.c).  redo_lsn is that of the last checkpoint (standby:
+ * restartpoint) started; one is running if the last completed one has another.
  */
 static void
 read_positions(WalsizerSample *sample)
@@ -104,18 +91,13 @@ read_positions(WalsizerSample *sample)
 	sample->checkpoint_running = completed != sample->redo_lsn;
 }
 
-/*
- * Counters.  The snapshot is dropped first: by default a process that is never
- * in a transaction would see its first one for ever.
- */
+/* The server's counters as they are now; see walsizer_main() for why. */
 static void
 read_counters(WalsizerSample *sample, bool first)
 {
 	static TimestampTz last_reset = 0;
-	WalsizerCounters counters;
+	WalsizerCounters counters = walsizer_fetch_counters(sample->standby);
 
-	pgstat_clear_snapshot();
-	counters = walsizer_fetch_counters(sample->standby);
 	sample->requested = Max(counters.requested, 0);
 	sample->timed = Max(counters.timed, 0);
 	sample->counters_reset = !first && counters.reset_at != last_reset;
@@ -123,12 +105,10 @@ read_counters(WalsizerSample *sample, bool first)
 }
 
 /*
- * Milliseconds since the server's timer for checkpoints was set, by the clock
- * on the wall, or -1.  Reads the control file, so it is for the first sample.
- *
- * The last completed checkpoint set it when it started; but a checkpointer that
- * has not made one yet counts from its own start, which is that of the server
- * (CheckpointerMain in checkpointer.c).
+ * Milliseconds since the server's checkpoint timer was set, by the system
+ * clock, or -1.  Reads the control file, so it is for the first sample.  The
+ * last completed checkpoint set the timer when it started; before its first, a
+ * checkpointer counts from its start, the server's (CheckpointerMain).
  */
 static int64
 read_checkpoint_age(void)
@@ -145,10 +125,9 @@ read_checkpoint_age(void)
 }
 
 /*
- * How far the primary has written, as it said with the last of its messages; 0 if
- * that is not known.  The WAL receiver's memory of it outlives a connection, and
- * may be hours old in the next one: it counts when this receiver has got a message
- * since we first saw it.
+ * How far the primary has written, by its last message; 0: not known.  The WAL
+ * receiver's shared memory outlives a connection, and may be hours old in the
+ * next one: it counts once this receiver got a message since we first saw it.
  */
 static XLogRecPtr
 primary_position(void)
@@ -173,10 +152,7 @@ primary_position(void)
 	return pid != 0 && received_at != first_seen ? position : InvalidXLogRecPtr;
 }
 
-/*
- * The checkpoint of the primary that the last restartpoint used.  The control
- * file is read again when a restartpoint has completed.
- */
+/* The primary's checkpoint that the last restartpoint used (control file). */
 static void
 read_primary(WalsizerSample *sample)
 {
@@ -203,8 +179,8 @@ read_primary(WalsizerSample *sample)
 }
 
 /*
- * Bytes of a segment that is being made, under a name of its own until it is
- * complete (server: XLogFileInitInternal in xlog.c); 0 for any other file.
+ * Bytes of a segment being created, which has a temporary name until it is
+ * complete (XLogFileInitInternal in xlog.c); 0 for any other file.
  */
 static int64
 size_of_new_segment(const char *name)
@@ -219,10 +195,9 @@ size_of_new_segment(const char *name)
 }
 
 /*
- * Does this segment contain its own WAL?  A segment that was recycled for later
- * has a new name, and on its first page still the address of the WAL that it
- * contained before.  A segment that cannot be read counts as one with WAL: then
- * too little is taken for ours.
+ * Does this segment contain its own WAL?  A recycled segment has a new name,
+ * but its first page still has the address of the WAL it contained before.  If
+ * it cannot be read the answer is yes: then too little is taken for ours.
  */
 static bool
 contains_own_wal(const char *name, XLogSegNo segno)
@@ -245,15 +220,12 @@ contains_own_wal(const char *name, XLogSegNo segno)
 }
 
 /*
- * Standby: is this segment, which is beyond what was replayed, waiting for replay?
- *
- * Up to the position that the WAL receiver has flushed it is.  That position is
- * not known before the server has asked for streaming for the first time, which
- * it does when it has replayed what it found in pg_wal: with
- * recovery_min_apply_delay that may be hours after its start, and with an archive
- * alone never.  Until then the segment itself tells.  Segments with WAL come first
- * and recycled ones after them, so the answer for one segment is the answer for
- * many others, and few have to be read.
+ * Standby: does this segment, beyond the replay position, wait for replay?  It
+ * does up to the position that the WAL receiver has flushed.  That is not
+ * known before the server first asks for streaming, after it has replayed all
+ * WAL in pg_wal: with recovery_min_apply_delay that may be hours after its
+ * start, and with an archive alone never.  Until then the segment itself
+ * tells.  Recycled segments follow those with WAL, so few have to be read.
  */
 static bool
 awaits_replay(const char *name, XLogSegNo segno)
@@ -282,12 +254,11 @@ awaits_replay(const char *name, XLogSegNo segno)
 }
 
 /*
- * Bytes of pg_wal: those that max_wal_size accounts for, which are the segments
- * that recovery needs, those recycled for later and those being made; and older
- * ones.  These are held back by slots, wal_keep_size or a failing archiver; no
- * checkpoint would free them, and no value of max_wal_size includes them.  What a
- * standby has received and not yet replayed is neither.  False if the directory
- * cannot be read to its end.
+ * Bytes of pg_wal that max_wal_size covers: the segments that recovery needs,
+ * recycled ones and those being created.  *held: older ones, held back by
+ * slots, wal_keep_size or a failing archiver, which no checkpoint would free
+ * and no max_wal_size includes.  What a standby has received and not replayed
+ * is in neither.  False if the directory cannot be read to its end.
  */
 static bool
 read_wal_files(const WalsizerSample *sample, int64_t *covered, int64_t *held)
@@ -325,9 +296,8 @@ read_wal_files(const WalsizerSample *sample, int64_t *covered, int64_t *held)
 }
 
 /*
- * Bytes that are free for this user on the file system that really holds pg_wal:
- * symbolic links are followed; and those that are used there.  False if that
- * cannot be known.
+ * Bytes free for this user, and bytes used, on the file system that really
+ * holds pg_wal: statvfs() follows symbolic links.  False on an error.
  */
 static bool
 read_volume(int64 *free, int64 *used)
@@ -341,10 +311,7 @@ read_volume(int64 *free, int64 *used)
 	return true;
 }
 
-/*
- * Does this kind of file system share its free space with others, whose use of it
- * does not show?  That is so for the datasets of a pool of ZFS.
- */
+/* Can others use this free space unseen, as the datasets of a ZFS pool do? */
 static bool
 free_space_is_shared(void)
 {
@@ -358,8 +325,8 @@ free_space_is_shared(void)
 }
 
 /*
- * Add the figures of the file system of pg_wal.  If it cannot be read the sample
- * says so.  The call may hang for as long as the file system does.
+ * Add the figures of the file system of pg_wal; has_disk tells if it could be
+ * read.  May hang for as long as the file system does: call it without a lock.
  */
 void
 walsizer_take_disk(WalsizerSample *sample)
@@ -371,7 +338,7 @@ walsizer_take_disk(WalsizerSample *sample)
 		read_wal_files(sample, &sample->disk_wal, &sample->disk_held) &&
 		read_volume(&free_after, &used);
 
-	/* files that come or go meanwhile must not count twice, as WAL and as free */
+	/* files that come or go meanwhile must not count as both WAL and free */
 	sample->disk_free = Min(free_before, free_after);
 	sample->disk_alone = !free_space_is_shared() &&
 		used - sample->disk_wal - sample->disk_held < LEAST_CLUSTER;
@@ -380,12 +347,10 @@ walsizer_take_disk(WalsizerSample *sample)
 }
 
 /*
- * Observe the server.  "first" is the first sample of this process.
- *
- * Takes spinlocks of the server, and its lock on the control file, for which it
- * may wait as long as the checkpointer syncs that file.  May raise an error if the
- * control file cannot be read: the first time, and on a standby after each
- * restartpoint.
+ * Observe the server.  "first": the first sample of this process.  Takes
+ * spinlocks of the server, and ControlFileLock, for which it may wait while
+ * the checkpointer syncs the control file.  Raises an error if it cannot read
+ * that file, at first and on a standby after each restartpoint.
  */
 void
 walsizer_take_sample(WalsizerSample *sample, bool first)
@@ -404,5 +369,6 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 	conf = walsizer_auto_conf_in_effect();
 	sample->alter_system = conf.size_mb != WALSIZER_NO_LINE;
 	sample->note = conf.note;
-	sample->configured_mb = walsizer_shared->configured_mb > 0 ? walsizer_shared->configured_mb : -1;
+	sample->configured_mb = walsizer_shared->configured_mb > 0 ?
+		walsizer_shared->configured_mb : -1;
 }

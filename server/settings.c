@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * server/settings.c
- *	  The values of walsizer's settings; walsizer.c defines them.
+ *	  The variables of walsizer's settings, which walsizer.c defines.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -28,10 +28,7 @@ int			walsizer_replay_rate;
 double		walsizer_headroom;
 char	   *walsizer_last_written;
 
-/*
- * Bytes per second that the last crash recovery replayed, at least 1; 0: there was
- * none.
- */
+/* Bytes per second of the last crash recovery, at least 1; 0: none yet. */
 double
 walsizer_measured_replay_rate(const WalsizerShared *shared)
 {
@@ -41,9 +38,9 @@ walsizer_measured_replay_rate(const WalsizerShared *shared)
 }
 
 /*
- * The settings as the policy wants them, in its units.  The replay rate is the one
- * that was set, or else measured, or else assumed.  "shared" is a copy, or the
- * caller is the worker: nobody changes the measured rate while there is one.
+ * The settings in the policy's units.  The replay rate is the one set, else
+ * the one measured, else assumed.  "shared" is a copy, or the caller is the
+ * worker: nothing else changes the measured rate while there is one.
  */
 WalsizerConfig
 walsizer_config(const WalsizerShared *shared)

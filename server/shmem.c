@@ -49,7 +49,7 @@ start_shared_memory(void)
 	LWLockRelease(AddinShmemInitLock);
 }
 
-/* To be called while shared_preload_libraries is processed. */
+/* Called by _PG_init(). */
 void
 walsizer_shmem_install_hooks(void)
 {
@@ -59,7 +59,7 @@ walsizer_shmem_install_hooks(void)
 	shmem_startup_hook = start_shared_memory;
 }
 
-/* Raise an error if the library was not preloaded: then there is no worker. */
+/* Raise an error unless the library was preloaded. */
 void
 walsizer_check_preloaded(void)
 {
@@ -70,12 +70,10 @@ walsizer_check_preloaded(void)
 				 errhint("Add walsizer to \"shared_preload_libraries\" in the server's configuration and restart the server. If it is there already, it names another file than \"$libdir/walsizer\", which the SQL functions use.")));
 }
 
-/*-------------------------------------------------------------------------
- * History; the caller holds the lock, unless a function says otherwise
- *-------------------------------------------------------------------------
+/*
+ * Number of the oldest event kept, last_event + 1 if there is none; and an
+ * event by its number.  The caller holds the lock.
  */
-
-/* Number of the oldest event that is kept; last_event + 1 if there is none. */
 int64
 walsizer_first_event(const WalsizerShared *shared)
 {
@@ -88,7 +86,7 @@ walsizer_event(WalsizerShared *shared, int64 number)
 	return &shared->events[(number - 1) % WALSIZER_HISTORY_SLOTS];
 }
 
-/* Add an event and number it.  Takes the lock itself. */
+/* Add an event and number it.  Takes the lock. */
 void
 walsizer_add_event(const WalsizerEvent *event)
 {
@@ -103,11 +101,11 @@ walsizer_add_event(const WalsizerEvent *event)
 }
 
 /*
- * Note what came of the newest change to that size (MB): so many checkpoints
- * were forced in the timeout after it.  Takes the lock itself.
+ * Record that so many checkpoints were forced in the timeout after the newest
+ * change to this size (MB).  Takes the lock.
  */
 void
-walsizer_event_followed(int64 size, int64 forced)
+walsizer_event_followed(int64 size_mb, int64 forced)
 {
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	for (int64 number = walsizer_shared->last_event;
@@ -115,7 +113,7 @@ walsizer_event_followed(int64 size, int64 forced)
 	{
 		WalsizerEvent *event = walsizer_event(walsizer_shared, number);
 
-		if (event->new_mb == size && event->forced_after < 0 &&
+		if (event->new_mb == size_mb && event->forced_after < 0 &&
 			(event->outcome == WALSIZER_APPLIED || event->outcome == WALSIZER_NO_OUTCOME))
 		{
 			event->forced_after = forced;

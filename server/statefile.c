@@ -3,12 +3,12 @@
  * server/statefile.c
  *	  The file in which walsizer's memory outlives the server.
  *
- * It is written after each adjustment and crash recovery, before walsizer
- * removes its line from postgresql.auto.conf, for a planned load and
- * walsizer_forget(), each hour and at the end, and while a value of ours is in
- * effect, at the start and after each reload.  It is kept while the server runs:
- * unlike statistics it must survive a crash.  Trouble with the file is logged and
- * costs memory at worst, never the worker.
+ * Written after each change and crash recovery, before our line leaves
+ * postgresql.auto.conf, for a planned load and walsizer_forget(), each hour
+ * and at the end; while a value of ours is in effect, also at the start and
+ * after each reload.  Unlike statistics it is kept while the server runs: it
+ * must survive a crash.  Trouble with it is logged and costs memory at worst,
+ * never the worker.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -30,13 +30,9 @@
 
 #define STATE_FILE			"pg_stat/walsizer.state"
 #define STATE_FILE_BAD		STATE_FILE ".bad"
-
 #define STATE_FILE_MOST		((size_t) WALSIZER_MEMORY_LINES * WALSIZER_LINE_SIZE)
 
-/*
- * What is to be remembered, copied out of shared memory, with the demand of the
- * window under way.
- */
+/* Copy what is to be remembered, with the demand of the window under way. */
 static WalsizerMemory *
 copy_memory(void)
 {
@@ -69,9 +65,8 @@ copy_memory(void)
 }
 
 /*
- * How long the planned load still lasts, ms: by the clock on the wall, which is
- * all that is known after a start of the machine.  Nobody could have asked for
- * more than the longest duration.
+ * Milliseconds that the planned load still lasts by the system clock, the only
+ * one that survives a restart of the machine; 0 if implausible.
  */
 static int64
 boost_left(const WalsizerMemory *memory)
@@ -120,9 +115,8 @@ put_memory(const WalsizerMemory *memory)
 }
 
 /*
- * Replace a file, durably, by way of a temporary one beside it.  Returns NULL, or
- * what went wrong, allocated in the current context.  A pipe of that name must not
- * keep anybody waiting, hence O_NONBLOCK.
+ * Replace a file durably, by way of a temporary one beside it.  NULL, or what
+ * went wrong, palloc'd.  O_NONBLOCK: a pipe of that name must not block.
  */
 char *
 walsizer_replace_file(const char *file, const char *text, size_t length)
@@ -151,8 +145,8 @@ walsizer_replace_file(const char *file, const char *text, size_t length)
 }
 
 /*
- * Write the state file.  A failure is logged, once until it works again, and
- * otherwise ignored: the next write tries anew.
+ * Write the state file.  Logs a failure, once until it works again; the next
+ * write tries anew.  Takes the lock briefly.
  */
 void
 walsizer_state_save(void)
@@ -171,12 +165,9 @@ walsizer_state_save(void)
 	pfree(memory);
 }
 
-/*
- * The whole file as a palloc'd string, or NULL; *reason says why if logged.
- * A pipe of that name must not keep anybody waiting, hence O_NONBLOCK.
- */
+/* The file as a palloc'd string, or NULL; *reason says why if logged. */
 static char *
-read_file(size_t *length, const char **reason)
+read_state_file(size_t *length, const char **reason)
 {
 	int			fd = OpenTransientFile(STATE_FILE, O_RDONLY | O_NONBLOCK | PG_BINARY);
 	struct stat st;
@@ -208,7 +199,7 @@ read_file(size_t *length, const char **reason)
 	return text;
 }
 
-/* Move a file that cannot be used out of the way, for a person to look at. */
+/* Move an unusable file out of the way, for an administrator to look at. */
 static void
 set_aside(const char *reason, int line)
 {
@@ -222,8 +213,8 @@ set_aside(const char *reason, int line)
 }
 
 /*
- * Read the state file into shared memory, once in the life of the server.
- * Whatever is wrong with the file, walsizer starts, with empty memory then.
+ * Read the state file into shared memory, unless that was done.  If it cannot
+ * be used walsizer starts with an empty memory.  Takes the lock briefly.
  */
 void
 walsizer_state_load(void)
@@ -238,7 +229,7 @@ walsizer_state_load(void)
 		return;
 
 	unlink(STATE_FILE ".tmp");
-	text = read_file(&length, &reason);
+	text = read_state_file(&length, &reason);
 	memory = palloc(sizeof(WalsizerMemory));
 	if (text == NULL)
 	{

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
- * walsizer.h
- *	  Types that the server side of walsizer shares, and its prototypes,
- *	  grouped by the file that owns them.
+ * server/walsizer.h
+ *	  Types and prototypes of this room, grouped by the file that owns them.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -10,6 +9,8 @@
  */
 #ifndef WALSIZER_H
 #define WALSIZER_H
+
+#include <time.h>
 
 #include "datatype/timestamp.h"
 #include "storage/condition_variable.h"
@@ -19,7 +20,17 @@
 #include "policy/memory.h"
 #include "policy/policy.h"
 
-/* What SQL functions may ask of the worker. */
+/* Milliseconds of a clock that cannot be set. */
+static inline int64
+walsizer_monotonic_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* What SQL functions can ask of the worker. */
 typedef enum WalsizerAsk
 {
 	WALSIZER_ASK_ADJUST,
@@ -29,15 +40,15 @@ typedef enum WalsizerAsk
 	WALSIZER_ASK_RESET_STATS,
 } WalsizerAsk;
 
-/* What an attempt to change the setting led to. */
+/* The result of an attempt to change max_wal_size. */
 typedef struct WalsizerApplied
 {
 	WalsizerOutcome outcome;
 	int64		in_effect_mb;	/* afterwards */
-	char		message[WALSIZER_MESSAGE_SIZE]; /* empty if all is well */
+	char		message[WALSIZER_MESSAGE_SIZE]; /* why not; else empty */
 } WalsizerApplied;
 
-/* What the worker decided and what came of it. */
+/* The worker's answer: its decision, and the result of that. */
 typedef struct WalsizerAnswer
 {
 	WalsizerDecision decision;
@@ -45,54 +56,48 @@ typedef struct WalsizerAnswer
 	WalsizerApplied applied;
 } WalsizerAnswer;
 
-/* A request, and the answer to it: see server/request.c. */
+/* A request and its answer: see server/request.c. */
 typedef enum WalsizerSlotState
 {
 	WALSIZER_SLOT_FREE = 0,
 	WALSIZER_SLOT_ASKED,
-	WALSIZER_SLOT_TAKEN,		/* the worker is at it */
+	WALSIZER_SLOT_TAKEN,		/* the worker carries it out */
 	WALSIZER_SLOT_ANSWERED,
 } WalsizerSlotState;
 
 typedef struct WalsizerRequest
 {
 	WalsizerSlotState state;
-	uint64		ticket;			/* counts up, in the order of asking */
-	int			worker_pid;		/* who is to answer */
-	bool		abandoned;		/* nobody waits for the answer */
+	uint64		ticket;			/* in the order of asking */
+	int			worker_pid;		/* of the worker asked */
+	bool		abandoned;		/* the session no longer waits */
 	WalsizerAsk what;
 	int64		boost_mb;		/* 0: end the planned load */
-	int64		boost_ms;		/* how long it lasts */
+	int64		boost_ms;		/* its duration */
 	WalsizerAnswer answer;
 } WalsizerRequest;
 
-/* postgresql.auto.conf does not set max_wal_size; or to nothing that makes sense. */
-#define WALSIZER_NO_LINE			0
-#define WALSIZER_BAD_LINE			(-1)
-
-/* What is found in postgresql.auto.conf; a note only if it speaks of the size. */
+/* Contents of postgresql.auto.conf. */
+#define WALSIZER_NO_LINE			0		/* size_mb: not set */
+#define WALSIZER_BAD_LINE			(-1)	/* size_mb: set to an invalid value */
 typedef struct WalsizerAutoConf
 {
-	int64		size_mb;		/* or one of the two above */
-	WalsizerNote note;
+	int64		size_mb;		/* or one of the above */
+	WalsizerNote note;			/* zero unless it is about size_mb */
 } WalsizerAutoConf;
 
-/* Why an administrator's line is not overwritten. */
+/* Why an administrator's change is not overwritten. */
 #define WALSIZER_PENDING \
 	"a change of max_wal_size in \"postgresql.auto.conf\" awaits a reload"
 
-/* How many sessions can wait for an answer at the same time. */
-#define WALSIZER_REQUEST_SLOTS		16
-
-/* Nobody plans a load for longer. */
-#define WALSIZER_BOOST_MOST_DAYS	31
+#define WALSIZER_REQUEST_SLOTS		16	/* sessions that can wait at a time */
+#define WALSIZER_BOOST_MOST_DAYS	31	/* longest planned load */
 
 /*
- * Shared memory.  "lock" protects all of it except the condition variable,
- * which protects itself.  Only the worker writes, so that it reads without the
- * lock; apart from the requests, and from "replay", which the startup process
- * writes before there is a worker.  Others copy out under the shared lock.  It is
- * never held over I/O.
+ * Shared memory.  "lock" protects all of it except "answered", and is never
+ * held over I/O.  Only the worker writes, so it reads without the lock; but
+ * sessions write requests, and the startup process writes replay_bytes and
+ * replay_ms before there is a worker.  Others copy out under the shared lock.
  */
 typedef struct WalsizerShared
 {
@@ -109,38 +114,31 @@ typedef struct WalsizerShared
 	WalsizerDecision decision;	/* of the last pass */
 	TimestampTz sampled_at;		/* 0: never */
 
-	/* what walsizer_stats counts from: totals in state at that time */
+	/* walsizer_stats counts from here: totals in state at that time */
 	TimestampTz stats_reset;
 	int64		checkpoints_at_reset[WALSIZER_CAUSES];
 
-	/*
-	 * What the configuration files without postgresql.auto.conf say of
-	 * max_wal_size (0: not known yet), as of which reload, and whether that could
-	 * be put into effect.
-	 */
-	int64		configured_mb;
-	bool		configured_valid;
-	TimestampTz files_reloaded;
+	/* max_wal_size in the files other than postgresql.auto.conf */
+	int64		configured_mb;	/* the last valid value; 0: not known */
+	bool		configured_valid;	/* is the present one valid? */
+	TimestampTz files_reloaded; /* the reload when it was read */
 	int64		reloads;		/* that took effect */
 
-	/*
-	 * The planned load: its size (0: none), and when it ends, in ms of the
-	 * monotonic clock; boost_until is for people.
-	 */
-	int64		boost_mb;
-	int64		boost_end;
-	TimestampTz boost_until;
+	/* the planned load */
+	int64		boost_mb;		/* 0: none */
+	int64		boost_end;		/* ms of the monotonic clock */
+	TimestampTz boost_until;	/* the same, for display and the state file */
 
 	/* the last crash recovery: WAL replayed, and in which time; 0: none yet */
 	int64		replay_bytes;
 	int64		replay_ms;
 
-	/* the last attempt that did not succeed, if there is an outcome */
+	/* the last attempt that did not succeed; no outcome: none */
 	WalsizerApplied trouble;
-	int64		trouble_reloads;	/* as many there had been */
+	int64		trouble_reloads;	/* the value of reloads then */
 
-	/* what has been said already, so that it is not said again; 0: nothing */
-	int64		dry_run_mb;		/* what the last dry run came to */
+	/* logged already, so not logged again; 0: nothing */
+	int64		dry_run_mb;		/* size of the last dry run */
 	int64		reported_limit_mb[WALSIZER_LIMITS];
 
 	/* requests and answers */
@@ -196,7 +194,6 @@ extern void walsizer_report_limit(const WalsizerDecision *decision, bool standby
 /* server/sample.c */
 extern void walsizer_take_sample(WalsizerSample *sample, bool first);
 extern void walsizer_take_disk(WalsizerSample *sample);
-extern int64 walsizer_monotonic_ms(void);
 
 /* server/config.c */
 extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);

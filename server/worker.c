@@ -3,10 +3,9 @@
  * server/worker.c
  *	  The background worker: wake, observe, decide, apply, record, sleep.
  *
- * All that the worker learned is in shared memory; what it keeps for itself are
- * deadlines and what it can read again.  So after an error it simply exits, is
- * started again by the postmaster and resumes.  Status 1 asks for that; with
- * status 0 it would be gone for good.
+ * What the worker learned is in shared memory; its own variables are deadlines
+ * and what it can read again.  So after an error it exits with status 1, and
+ * the postmaster starts it again to resume; after status 0 it would not.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -31,9 +30,7 @@
 #include "server/compat.h"
 
 #define RESTART_SECONDS		10
-
-/* How often the state file is written, whatever happens. */
-#define SAVE_MS				(3600 * 1000)
+#define SAVE_MS				(3600 * 1000)	/* between writes of the state file */
 
 /* Deadlines, all on the monotonic clock. */
 typedef struct Clockwork
@@ -43,11 +40,6 @@ typedef struct Clockwork
 	bool		first;			/* no sample taken by this process yet */
 } Clockwork;
 
-/*-------------------------------------------------------------------------
- * Registration, start and end
- *-------------------------------------------------------------------------
- */
-
 /*
  * Has this copy of the library registered the worker?  Static, because another
  * copy may see the global variables of this one.
@@ -55,11 +47,11 @@ typedef struct Clockwork
 static bool registered = false;
 
 /*
- * The name by which the worker is to find its library.  It has to run in the copy
- * that was preloaded, which alone has settings and shared memory.  The server
- * does not load a library again that is in its list already, by path: so the path
- * from which this copy was loaded finds it, wherever "walsizer" leads by then,
- * and even if a package upgrade has replaced or removed the file.
+ * The library that the worker loads.  It has to run in the copy that was
+ * preloaded, which alone has settings and shared memory.  The server does not
+ * load a path again that it has loaded: so the path of this copy finds it,
+ * wherever "walsizer" leads by then, and even if a package upgrade has
+ * replaced or removed the file.
  */
 static void
 set_library_name(char *name, size_t size)
@@ -71,7 +63,7 @@ set_library_name(char *name, size_t size)
 		strlcpy(name, "walsizer", size);
 }
 
-/* For _PG_init(): the worker runs from the moment when hot standbys answer. */
+/* Called by _PG_init().  The worker runs on a hot standby, too. */
 void
 walsizer_register_worker(void)
 {
@@ -88,10 +80,7 @@ walsizer_register_worker(void)
 	registered = true;
 }
 
-/*
- * This is another copy of the library: end for good.  Status 0 keeps the
- * postmaster from starting the worker again, which would lead to the same copy.
- */
+/* In another copy of the library.  Status 0: a restart would load it again. */
 static void
 end_in_other_copy(void)
 {
@@ -102,12 +91,7 @@ end_in_other_copy(void)
 	proc_exit(0);
 }
 
-/*-------------------------------------------------------------------------
- * One pass
- *-------------------------------------------------------------------------
- */
-
-/* What walsizer_revert() asks for, in the form of a decision. */
+/* walsizer_revert() as a decision. */
 static WalsizerDecision
 reverting(const WalsizerDecision *decision)
 {
@@ -120,7 +104,7 @@ reverting(const WalsizerDecision *decision)
 	return revert;
 }
 
-/* walsizer_forget(): forget demand and history, not whose value it is. */
+/* walsizer_forget(): clear demand and history, but not whose value it is. */
 static void
 forget(void)
 {
@@ -142,7 +126,7 @@ reset_stats(void)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/* Take over a new planned load, or the end of one, and keep it over a crash. */
+/* Set the planned load (0: none), in the state file, too. */
 static void
 set_boost(int64 mb, int64 ms)
 {
@@ -154,7 +138,6 @@ set_boost(int64 mb, int64 ms)
 	walsizer_state_save();
 }
 
-/* So much for plans, over a crash, too. */
 static void
 end_boost(void)
 {
@@ -163,9 +146,8 @@ end_boost(void)
 }
 
 /*
- * The size for the planned load under way, MB; 0 if there is none.  It lasts as
- * long as was asked for, whatever becomes of the clock on the wall; when that was
- * set, the end is shown by the new time.
+ * The size for the planned load under way, MB; 0: none.  It lasts as long as
+ * was asked for, even if the system clock is set; boost_until follows that.
  */
 static int64
 boost_now(void)
@@ -187,10 +169,7 @@ boost_now(void)
 	return walsizer_shared->boost_mb;
 }
 
-/*
- * Let the policy see the sample, with the disk figures if it wants them, and show
- * both to the SQL functions.  The disk is looked at without the lock.
- */
+/* Decide, and publish sample and decision.  Reads the disk without a lock. */
 static WalsizerDecision
 decide(WalsizerSample *sample)
 {
@@ -215,10 +194,7 @@ decide(WalsizerSample *sample)
 	return decision;
 }
 
-/*
- * Take a sample.  What was asked for (WalsizerAsk; request is NULL if nothing
- * was) counts for it already.
- */
+/* Take a sample, for which the request (NULL: none) counts already. */
 static void
 observe(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample *sample)
 {
@@ -239,7 +215,7 @@ observe(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample *sa
 	sample->boost_mb = boost_now();
 }
 
-/* Record and apply what was decided.  "old_mb" is what we took for in effect. */
+/* Record and apply a decision.  "old_mb" is what we took for in effect. */
 static void
 carry_out(const WalsizerDecision *decision, const WalsizerSample *sample,
 		  int64 old_mb, WalsizerApplied *applied)
@@ -272,9 +248,8 @@ revert(const WalsizerSample *sample, WalsizerAnswer *answer)
 }
 
 /*
- * Finish what a worker before this one began, and did not live to see: it was
- * about to remove our line, or had removed it, and the old value is still in
- * effect.
+ * Finish what an earlier worker began: it was about to remove our line, or had
+ * removed it, and our value is still in effect.
  */
 static void
 finish_return(const WalsizerDecision *decision, const WalsizerSample *sample)
@@ -287,9 +262,9 @@ finish_return(const WalsizerDecision *decision, const WalsizerSample *sample)
 }
 
 /*
- * Observe, decide, and carry that out.  request is NULL, or what is asked for;
- * what came of it goes to *answer.  False if a change by an administrator had to be
- * dealt with first: then a planned load is for another pass.
+ * Observe, decide and carry out, for a request or NULL; the result is in
+ * *answer.  False if an administrator's change had to be handled first: then a
+ * planned load needs another pass.
  */
 static bool
 pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answer)
@@ -312,8 +287,8 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 	superseded = decision->action == WALSIZER_EXTERNAL || decision->action == WALSIZER_REVERT;
 
 	/*
-	 * The administrator has changed his mind about the size.  Not each time
-	 * that it is tried again to give way to the same edit.
+	 * An administrator's change ends a planned load, but only once, however
+	 * often we try to make way for it.
 	 */
 	if (superseded && !boost_asked &&
 		(decision->action == WALSIZER_EXTERNAL || sample.configured_mb != edit_before))
@@ -327,7 +302,7 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 	return !superseded || answer->applied.outcome > WALSIZER_APPLIED;
 }
 
-/* Do what SQL functions ask for, one after the other.  False if that is nothing. */
+/* Serve all requests, in the order of asking.  False if there was none. */
 static bool
 serve(Clockwork *clockwork)
 {
@@ -345,15 +320,10 @@ serve(Clockwork *clockwork)
 	return served;
 }
 
-/*-------------------------------------------------------------------------
- * The loop
- *-------------------------------------------------------------------------
- */
-
 /*
- * The next deadline, counted from the last one and not from the end of the
- * work, so that ticks do not drift; those that were missed are left out.  A server
- * without load is sampled as often as any: a burst is over in seconds.
+ * Count from the last deadline, not from the end of the work, so that ticks do
+ * not drift; skip missed ones.  An idle server is sampled as often as any: a
+ * burst is over in seconds.
  */
 static void
 set_next_tick(Clockwork *clockwork)
@@ -366,9 +336,9 @@ set_next_tick(Clockwork *clockwork)
 }
 
 /*
- * Keep what the files said at the start and at the last reload: after a crash of
- * a process it still counts, whatever they say then.  It matters only where a
- * value of ours could hide an edit.
+ * Keep what the files said at the start and at the last reload: it still
+ * counts after a crash of a process, whatever they say then.  It matters only
+ * where a value of ours could hide an edit.
  */
 static void
 save_what_files_say(void)
@@ -377,7 +347,7 @@ save_what_files_say(void)
 		walsizer_state_save();
 }
 
-/* Do what is due.  A latch set early finds nothing due and changes nothing. */
+/* Do what is due; nothing, if the latch was set early. */
 static void
 work(Clockwork *clockwork)
 {
@@ -407,8 +377,8 @@ static void
 handle_interrupts(Clockwork *clockwork)
 {
 	/*
-	 * Asked to end: keep the last minutes, then ask to be started again in
-	 * case it was not the whole server that ends.  Quietly: this is no error.
+	 * Save the last minutes.  Status 1, because maybe only this process is to
+	 * end; proc_exit(), because FATAL would be logged.
 	 */
 	if (ProcDiePending)
 	{
@@ -420,7 +390,7 @@ handle_interrupts(Clockwork *clockwork)
 	{
 		walsizer_reread_configuration();
 		save_what_files_say();
-		/* walsizer.sample_interval_ms may be shorter now */
+		/* walsizer.sample_interval may be shorter now */
 		clockwork->next_tick = Min(clockwork->next_tick,
 								   walsizer_monotonic_ms() + walsizer_interval);
 	}
@@ -448,19 +418,16 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	pqsignal(SIGINT, ignore_cancel);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
-	/* each sample clears what it read: no copy of all statistics for that */
+	/* a process that is never in a transaction would see its first snapshot forever */
 	SetConfigOption("stats_fetch_consistency", "none", PGC_USERSET, PGC_S_OVERRIDE);
 
 	walsizer_attach_worker();
-	/* a crash recovery before this first worker is not on disk yet */
+	/* a crash recovery before the first worker is not on disk yet */
 	measured = !walsizer_shared->loaded && walsizer_shared->replay_ms != 0;
 	walsizer_state_load();
 	walsizer_adopt_restored();
 
-	/*
-	 * Not if this worker takes the place of another, and nothing was reloaded
-	 * since.
-	 */
+	/* not if this worker replaces another and nothing was reloaded since */
 	if (PgReloadTime > walsizer_shared->files_reloaded)
 		walsizer_read_files();
 	pgstat_report_activity(STATE_IDLE, "watching max_wal_size");

@@ -21,8 +21,7 @@ SELECT classid, objid
 SELECT classid::regclass::text AS kind, count(*) FROM members GROUP BY 1 ORDER BY 1;
 
 -- functions
-SELECT p.proname AS function, pg_get_function_identity_arguments(p.oid) AS arguments,
-       l.lanname AS language, p.prosrc AS symbol,
+SELECT p.proname AS function, l.lanname AS language, p.prosrc AS symbol,
        p.proretset AS set, p.proisstrict AS strict, p.provolatile AS volatile,
        p.proparallel AS parallel, p.prosecdef AS secdef
   FROM members JOIN pg_proc p ON objid = p.oid AND classid = 'pg_proc'::regclass
@@ -41,12 +40,8 @@ SELECT p.proname AS function, obj_description(p.oid, 'pg_proc') AS comment
 SELECT c.relname AS view, obj_description(c.oid, 'pg_class') AS comment
   FROM members JOIN pg_class c ON objid = c.oid AND classid = 'pg_class'::regclass
  ORDER BY c.relname COLLATE "C";
-SELECT c.relname AS view, a.attname AS column, format_type(a.atttypid, a.atttypmod) AS type
-  FROM members JOIN pg_class c ON objid = c.oid AND classid = 'pg_class'::regclass
-  JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
- ORDER BY c.relname COLLATE "C", a.attnum;
-SELECT a.attrelid::regclass AS view, a.attname AS column,
-       col_description(a.attrelid, a.attnum) AS comment
+SELECT c.relname AS view, a.attname AS column, format_type(a.atttypid, a.atttypmod) AS type,
+       col_description(c.oid, a.attnum) AS comment
   FROM members JOIN pg_class c ON objid = c.oid AND classid = 'pg_class'::regclass
   JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
  ORDER BY c.relname COLLATE "C", a.attnum;
@@ -148,8 +143,8 @@ SELECT count(*) FROM walsizer_history;
 
 -- What acts has nothing to do.
 SELECT action, pg_size_pretty(old_size) AS old_size, pg_size_pretty(new_size) AS new_size,
-       limited_by, outcome, message = explanation AS explained
-  FROM walsizer_adjust(), walsizer_status;
+       limited_by, outcome, message
+  FROM walsizer_adjust();
 SELECT * FROM walsizer_revert();
 SELECT action, old_size = new_size AS same, outcome FROM walsizer_boost('64MB', '1 hour');
 SELECT pg_size_pretty(boost_size) AS boost_size, boost_until > now() AS boost_until FROM walsizer_status;

@@ -71,7 +71,7 @@ act(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 	walsizer_put_text(&row, walsizer_action_name(decision->action));
 	walsizer_put_size(&row, answer.old_mb);
 	walsizer_put_size(&row, new_mb);
-	walsizer_put_limit(&row, limit);
+	walsizer_put_text(&row, walsizer_limit_name(limit));
 	walsizer_put_text(&row, walsizer_outcome_name(answer.applied.outcome));
 	walsizer_put_text(&row, message_of(what, &answer, limit));
 	return walsizer_return_row(fcinfo, &row);

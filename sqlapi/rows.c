@@ -42,22 +42,20 @@ walsizer_put_size(WalsizerRow *row, int64 mb)
 }
 
 /*
- * Text; NULL or empty is none.  The worker has no database and so no encoding: of
- * a message that it kept and that is not valid in this one's, a translation
- * perhaps, the letters beyond ASCII are not shown.
+ * Text; NULL or empty is none.  The worker has no database and so no encoding: a
+ * message that it kept, and that is not valid in this one's, is shown without
+ * its letters beyond ASCII.
  */
 void
 walsizer_put_text(WalsizerRow *row, const char *text)
 {
 	char	   *copy = pstrdup(text != NULL ? text : "");
+	bool		valid = pg_verifymbstr(copy, (int) strlen(copy), true);
 
-	if (!pg_verifymbstr(copy, (int) strlen(copy), true))
+	for (char *c = copy; *c != '\0'; c++)
 	{
-		for (char *c = copy; *c != '\0'; c++)
-		{
-			if (IS_HIGHBIT_SET(*c))
-				*c = '?';
-		}
+		if (!valid && IS_HIGHBIT_SET(*c))
+			*c = '?';
 	}
 	walsizer_put(row, CStringGetTextDatum(copy), copy[0] == '\0');
 }
@@ -79,18 +77,19 @@ walsizer_put_interval(WalsizerRow *row, int64 ms)
 	walsizer_put(row, IntervalPGetDatum(interval), ms < 0);
 }
 
-/* The name of a limit; unlimited is none. */
-void
-walsizer_put_limit(WalsizerRow *row, WalsizerLimit limit)
+/*
+ * Only a mistake in the declaration of a function brings an error here.  Of
+ * another version than the library, SQL objects find no C function at all: its
+ * name carries the version that its columns belong to.
+ */
+static void
+check_columns(const WalsizerRow *row, TupleDesc desc)
 {
-	walsizer_put_text(row, limit == WALSIZER_UNLIMITED ? NULL : walsizer_limit_name(limit));
+	if (row->next != desc->natts)
+		elog(ERROR, "function returns %d columns, but is declared with %d", row->next, desc->natts);
 }
 
-/*
- * Return the one row of a function.  The name of each C function carries the
- * version that its columns belong to, so SQL objects of another version cannot
- * call it: the server says that it cannot find the function in the library.
- */
+/* Return the one row of a function. */
 Datum
 walsizer_return_row(FunctionCallInfo fcinfo, WalsizerRow *row)
 {
@@ -98,7 +97,7 @@ walsizer_return_row(FunctionCallInfo fcinfo, WalsizerRow *row)
 
 	if (get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	Assert(row->next == desc->natts);
+	check_columns(row, desc);
 	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), row->values, row->nulls));
 }
 
@@ -108,7 +107,7 @@ walsizer_store_row(FunctionCallInfo fcinfo, WalsizerRow *row)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
-	Assert(row->next == result->setDesc->natts);
+	check_columns(row, result->setDesc);
 	tuplestore_putvalues(result->setResult, result->setDesc, row->values, row->nulls);
 }
 

@@ -29,7 +29,6 @@ extern void walsizer_put_size(WalsizerRow *row, int64 mb);
 extern void walsizer_put_text(WalsizerRow *row, const char *text);
 extern void walsizer_put_time(WalsizerRow *row, TimestampTz time);
 extern void walsizer_put_interval(WalsizerRow *row, int64 ms);
-extern void walsizer_put_limit(WalsizerRow *row, WalsizerLimit limit);
 extern Datum walsizer_return_row(FunctionCallInfo fcinfo, WalsizerRow *row);
 extern void walsizer_store_row(FunctionCallInfo fcinfo, WalsizerRow *row);
 extern WalsizerShared *walsizer_copy_shared(void);

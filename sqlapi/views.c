@@ -32,11 +32,15 @@ limited_by(const WalsizerFigures *figures)
 		figures->limit_kind : WALSIZER_UNLIMITED;
 }
 
-/* What walsizer is doing: the first that applies. */
+/*
+ * What walsizer is doing: the first that applies.  Where nothing was attempted yet
+ * that would fail, the trouble of this copy becomes what an attempt would come to.
+ */
 static const char *
-state_name(const WalsizerShared *shared)
+state_name(WalsizerShared *shared)
 {
-	WalsizerOutcome obstacle;
+	WalsizerApplied *trouble = &shared->trouble;
+	const char *obstacle;
 
 	if (shared->worker_pid == 0)
 		return "not running";
@@ -44,7 +48,10 @@ state_name(const WalsizerShared *shared)
 		return "disabled";
 	if (walsizer_dry_run)
 		return "dry run";
-	if (shared->trouble.outcome != WALSIZER_NO_OUTCOME || walsizer_obstacle(&obstacle) != NULL)
+	if (trouble->outcome == WALSIZER_NO_OUTCOME &&
+		(obstacle = walsizer_obstacle(&trouble->outcome)) != NULL)
+		strlcpy(trouble->message, obstacle, sizeof(trouble->message));
+	if (trouble->outcome != WALSIZER_NO_OUTCOME)
 		return "blocked";
 	return limited_by(&shared->decision.figures) != WALSIZER_UNLIMITED ? "limited" : "active";
 }
@@ -90,7 +97,7 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 	walsizer_put_size(&row, shared->state.owner.original_mb);
 	walsizer_put_size(&row, shared->state.owner.own_mb);
 	walsizer_put_size(&row, decision->figures.wanted_mb);
-	walsizer_put_limit(&row, limited_by(&decision->figures));
+	walsizer_put_text(&row, walsizer_limit_name(limited_by(&decision->figures)));
 	walsizer_put_text(&row, sampled ? walsizer_action_name(decision->action) : NULL);
 	walsizer_put_text(&row, sampled ? walsizer_reason_code(decision->reason) : NULL);
 	walsizer_put_text(&row, sampled ? explanation : NULL);
@@ -104,31 +111,18 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 }
 
 /*
- * Recovery: at worst about max_wal_size of WAL is replayed (see
- * walsizer_find_limit()), and now what was written since the last completed
- * checkpoint began.
+ * What was measured; all null before the first sample.  A recovery replays at
+ * worst about max_wal_size of WAL (see walsizer_find_limit()), and now what was
+ * written since the last completed checkpoint began.
  */
-static void
-put_recovery(WalsizerRow *row, const WalsizerShared *shared)
-{
-	WalsizerConfig config = walsizer_config(shared);
-	const WalsizerSample *sample = &shared->sample;
-	int64		now = Max((int64) (sample->write_lsn - sample->completed_lsn), 0);
-
-	walsizer_put_interval(row, walsizer_recovery_time(&config, sample->settings.max_wal_size_mb));
-	walsizer_put_interval(row, (int64) ((double) now * 1000.0 / config.replay_rate));
-	walsizer_put_int64(row, (int64) config.replay_rate);
-	walsizer_put_text(row, walsizer_replay_rate > 0 ? "configured" :
-					  walsizer_measured_replay_rate(shared) > 0 ? "measured" : "assumed");
-}
-
-/* What was measured; all null before the first sample. */
 Datum
 walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 {
 	WalsizerShared *shared = walsizer_copy_shared();
 	const WalsizerFigures *figures = &shared->decision.figures;
 	const WalsizerSample *sample = &shared->sample;
+	WalsizerConfig config = walsizer_config(shared);
+	double		unsaved = (double) Max((int64) (sample->write_lsn - sample->completed_lsn), 0);
 	WalsizerRow row = {0};
 
 	if (shared->sampled_at == 0)
@@ -148,7 +142,11 @@ walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 	walsizer_put_size(&row, figures->limit_mb);
 	walsizer_put_size(&row, figures->disk_limit_mb);
 	walsizer_put_size(&row, figures->recovery_limit_mb);
-	put_recovery(&row, shared);
+	walsizer_put_interval(&row, walsizer_recovery_time(&config, sample->settings.max_wal_size_mb));
+	walsizer_put_interval(&row, (int64) (unsaved * 1000.0 / config.replay_rate));
+	walsizer_put_int64(&row, (int64) config.replay_rate);
+	walsizer_put_text(&row, walsizer_replay_rate > 0 ? "configured" :
+					  walsizer_measured_replay_rate(shared) > 0 ? "measured" : "assumed");
 	walsizer_put(&row, Int64GetDatum(shared->state.disk.held), !shared->state.disk.known);
 	for (int cause = 0; cause < WALSIZER_CAUSES; cause++)
 		walsizer_put_int64(&row, shared->state.checkpoints.total[cause] -
@@ -157,31 +155,6 @@ walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 	walsizer_put_int64(&row, sample->timed);
 	walsizer_put_time(&row, shared->stats_reset);
 	return walsizer_return_row(fcinfo, &row);
-}
-
-static void
-put_event(WalsizerRow *row, const WalsizerEvent *event)
-{
-	walsizer_put_int64(row, event->number);
-	walsizer_put_time(row, event->at);
-	walsizer_put_text(row, walsizer_action_name(event->action));
-	walsizer_put_text(row, walsizer_reason_code(event->reason));
-	walsizer_put_text(row, walsizer_reason_text(event->reason));
-	walsizer_put_size(row, event->old_mb);
-	walsizer_put_size(row, event->wanted_mb);
-	walsizer_put_size(row, event->new_mb);
-	walsizer_put_limit(row, event->limited_by);
-	walsizer_put_text(row, walsizer_outcome_name(event->outcome));
-	walsizer_put_text(row, event->message);
-	walsizer_put_int64(row, event->demand);
-	walsizer_put_int64(row, event->rate);
-	walsizer_put_int64(row, event->forced);
-	walsizer_put_int64(row, event->requested);
-	walsizer_put_int64(row, event->timed);
-	walsizer_put_interval(row, event->timeout_ms);
-	walsizer_put(row, Float8GetDatum(event->completion_target), false);
-	walsizer_put_text(row, event->standby ? "standby" : "primary");
-	walsizer_put(row, Int64GetDatum(event->forced_after), event->forced_after < 0);
 }
 
 /* The changes that are remembered, oldest first. */
@@ -201,9 +174,29 @@ walsizer_get_history_1_0(PG_FUNCTION_ARGS)
 
 	for (int i = 0; i < number; i++)
 	{
+		const WalsizerEvent *event = &events[i];
 		WalsizerRow row = {0};
 
-		put_event(&row, &events[i]);
+		walsizer_put_int64(&row, event->number);
+		walsizer_put_time(&row, event->at);
+		walsizer_put_text(&row, walsizer_action_name(event->action));
+		walsizer_put_text(&row, walsizer_reason_code(event->reason));
+		walsizer_put_text(&row, walsizer_reason_text(event->reason));
+		walsizer_put_size(&row, event->old_mb);
+		walsizer_put_size(&row, event->wanted_mb);
+		walsizer_put_size(&row, event->new_mb);
+		walsizer_put_text(&row, walsizer_limit_name(event->limited_by));
+		walsizer_put_text(&row, walsizer_outcome_name(event->outcome));
+		walsizer_put_text(&row, event->message);
+		walsizer_put_int64(&row, event->demand);
+		walsizer_put_int64(&row, event->rate);
+		walsizer_put_int64(&row, event->forced);
+		walsizer_put_int64(&row, event->requested);
+		walsizer_put_int64(&row, event->timed);
+		walsizer_put_interval(&row, event->timeout_ms);
+		walsizer_put(&row, Float8GetDatum(event->completion_target), false);
+		walsizer_put_text(&row, event->standby ? "standby" : "primary");
+		walsizer_put(&row, Int64GetDatum(event->forced_after), event->forced_after < 0);
 		walsizer_store_row(fcinfo, &row);
 	}
 	return (Datum) 0;
@@ -275,7 +268,7 @@ walsizer_get_advice_1_0(PG_FUNCTION_ARGS)
 		walsizer_put_interval(&row, what.spacing_peak_ms);
 		walsizer_put(&row, Float8GetDatum(what.forced_fraction), false);
 		walsizer_put_interval(&row, what.recovery_ms);
-		walsizer_put_limit(&row, what.limited_by);
+		walsizer_put_text(&row, walsizer_limit_name(what.limited_by));
 		walsizer_store_row(fcinfo, &row);
 	}
 	return (Datum) 0;

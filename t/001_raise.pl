@@ -30,21 +30,24 @@ $node = make_node('classic', conf => "walsizer.predict = off\ncheckpoint_timeout
 force_one_checkpoint($node);
 $status = status($node);
 is($status->{checkpoints_forced}, 1, 'one checkpoint was forced');
-my $answer = evaluate($node);
-like($answer, qr/^raise: checkpoints were forced by WAL volume \((\d+) MB, applied\)$/,
+my $answer = adjust($node);
+like($answer, qr/^raise to (\d+) MB: applied$/,
 	'and that is one too many');
 
 $event = last_event($node);
-is($event->{number}, 1, 'history: number');
+is($event->{id}, 1, 'history: id');
 is($event->{action}, 'raise', 'history: action');
-is($event->{reason}, 'checkpoints were forced by WAL volume', 'history: reason');
+is($event->{reason}, 'forced', 'history: reason');
+is($event->{explanation}, 'WAL volume forced checkpoints', 'history: explanation');
 is($event->{outcome}, 'applied', 'history: outcome');
 is($event->{message}, undef, 'history: nothing to explain');
 is($event->{old_mb}, 4, 'history: old size');
-is($event->{new_mb}, ($answer =~ /\((\d+) MB/)[0], 'history: new size');
+is($event->{new_mb}, ($answer =~ /(\d+) MB/)[0], 'history: new size');
 is($event->{wanted_size}, $event->{new_size}, 'history: as wanted');
-is($event->{bound}, undef, 'history: no bound');
-is($event->{forced}, 1, 'history: forced checkpoints');
+is($event->{limited_by}, undef, 'history: no limit');
+is($event->{checkpoints_forced}, 1, 'history: forced checkpoints');
+cmp_ok($event->{num_requested}, '>=', 1, 'history: which the server counts as requested');
+is($event->{num_timed}, 0, 'history: none was timed');
 cmp_ok($event->{demand}, '>=', 2 * MB, 'history: demand is at least what was written');
 cmp_ok($event->{demand}, '<', 6 * MB, 'history: and not much more');
 is($event->{new_mb}, classic_size_mb($event, 1),
@@ -56,25 +59,25 @@ cmp_ok(abs($event->{epoch} - time), '<', 60, 'history: time');
 
 wait_for($node, 'own_size IS NOT NULL');
 $status = status($node);
-is($status->{max_wal_size}, $event->{new_size}, 'status: value in force');
-is($status->{found_size}, 4 * MB, 'status: value found');
+is($status->{max_wal_size}, $event->{new_size}, 'status: value in effect');
+is($status->{original_size}, 4 * MB, 'status: original value');
 is($status->{own_size}, $event->{new_size}, 'status: own value');
-is($status->{capacity}, MB * capacity_mb($event->{new_mb}, 1, 0.9), 'status: capacity');
+is($status->{trigger_point}, MB * trigger_point_mb($event->{new_mb}, 1, 0.9), 'stats: trigger point');
 # Half of what is free for this user; what is kept for root is not.  Others may
 # write meanwhile.
 my ($df) = run_command([ 'df', '--block-size=1', '--output=avail', $node->data_dir ]);
 my ($free) = $df =~ /(\d+)\s*\z/;
 cmp_ok(abs(2 * $status->{disk_limit} - $free), '<', 0.05 * $free + 200 * MB,
-	'status: bound by the disk');
+	'stats: limit of the disk');
 is(setting_mb($node), $event->{new_mb}, 'the server knows it');
 like(auto_conf($node), qr/^max_wal_size = '$event->{new_mb}MB'$/m,
 	'and it will after a restart');
 like(auto_conf($node), qr/^walsizer.last_written = '$event->{new_mb}MB instead of 4MB'$/m,
-	'with a note on whose value that is');
+	'with a note that says whose value that is');
 is($node->safe_psql('postgres',
 		"SELECT sourcefile ~ 'postgresql.auto.conf' FROM pg_settings WHERE name = 'max_wal_size'"),
 	't', 'as if ALTER SYSTEM had been used');
-like(evaluate($node), qr/^none: the value in force suffices$/, 'which is enough');
+is(adjust($node), 'none: the value in effect suffices', 'which is enough');
 $node->stop;
 
 # ---- walsizer.threshold
@@ -82,9 +85,9 @@ $node->stop;
 $node = make_node('threshold',
 	conf => "walsizer.predict = off\nwalsizer.threshold = 2\ncheckpoint_timeout = 5min\n");
 force_one_checkpoint($node);
-like(evaluate($node), qr/^none: /, 'walsizer.threshold tolerates one');
+like(adjust($node), qr/^none: /, 'walsizer.threshold tolerates one');
 force_one_checkpoint($node);
-like(evaluate($node), qr/^raise: .*applied\)$/, 'but not two');
+like(adjust($node), qr/^raise .*: applied$/, 'but not two');
 $node->stop;
 
 # ---- prediction: before the first one is forced
@@ -98,12 +101,11 @@ do
 	write_wal($node, 1);
 	wait_for_sample($node);
 	$status = status($node);
-} while ($status->{wal_since_redo} < 30 * MB && $status->{checkpoints_forced} == 0);
+} while ($status->{wal_since_checkpoint} < 30 * MB && $status->{checkpoints_forced} == 0);
 cmp_ok($status->{own_size}, '>', 40 * MB, 'raised');
 is(count_forced_in_log($node, $offset), 0, 'raised before a checkpoint was forced');
-is((history($node))[0]{reason}, 'a checkpoint was about to be forced by WAL volume',
-	'history: the reason');
-is((history($node))[0]{forced}, 0, 'history: none was forced');
+is((history($node))[0]{reason}, 'predicted', 'history: the reason');
+is((history($node))[0]{checkpoints_forced}, 0, 'history: none was forced');
 $node->stop;
 
 # ---- pgbench
@@ -123,14 +125,14 @@ $node->safe_psql('postgres', 'CHECKPOINT');
 $node->append_conf('postgresql.conf', 'walsizer.enable = on');
 $node->restart;
 wait_for_worker($node);
-$node->safe_psql('postgres', 'SELECT walsizer_reset()');
+$node->safe_psql('postgres', 'SELECT walsizer_forget()');
 
 # What is asked of the server, by ourselves and once before the load, so that no
 # window of walsizer's begins earlier than ours.
 my $query = <<'END';
 SELECT extract(epoch FROM clock_timestamp())::float8 AS t, pg_current_wal_lsn() - '0/0' AS lsn,
-  checkpoints_timed, checkpoints_forced, checkpoints_stale, max_wal_size, own_size
-FROM walsizer_status
+  checkpoints_timed, checkpoints_forced, checkpoints_forced_old_value, max_wal_size, own_size
+FROM walsizer_status, walsizer_stats
 END
 my ($most, $least, $quiet, $intervals) = (0, 0, 0, 0);
 my @samples = WalsizerTest::rows($node, $query);
@@ -145,8 +147,8 @@ my $load = IPC::Run::start(
 	],
 	'<', \undef, '>', '/dev/null', '2>', '/dev/null');
 
-# From the raise on, let the load run until the clock alone has ended two
-# intervals in a row, by walsizer's counts and by the server's log.
+# From the raise on, let the load run until two intervals in a row have ended with
+# a timed checkpoint, by walsizer's counts and by the server's log.
 my $give_up = time + 15 * 30;
 while ($quiet < 2 && $intervals < 12 && time < $give_up)
 {
@@ -168,13 +170,13 @@ while ($quiet < 2 && $intervals < 12 && time < $give_up)
 	my $seconds = $now->{t} - $last->{t};
 	$least = ($now->{lsn} - $last->{lsn}) * ($seconds > 30 ? 30 / $seconds : 1);
 	my $forced = count_forced_in_log($node, $last->{offset})
-	  || grep { $now->{$_} != $last->{$_} } qw(checkpoints_forced checkpoints_stale max_wal_size);
+	  || grep { $now->{$_} != $last->{$_} } qw(checkpoints_forced checkpoints_forced_old_value max_wal_size);
 	$quiet = $forced ? 0 : $quiet + 1;
 	$intervals++;
 	$last = $now;
 }
 stop_load($load);
-is($quiet, 2, 'in the end the clock alone starts checkpoints');
+is($quiet, 2, 'in the end all checkpoints are timed');
 cmp_ok(log_count($node, qr/checkpoint starting: time/, $offset), '>=', 2,
 	'by the log of the server, too');
 
@@ -190,9 +192,9 @@ cmp_ok($needed, '>', 64, 'the load needs more than was there');
 cmp_ok(scalar(@raises), '>=', 1, 'walsizer raised');
 cmp_ok(scalar(@raises), '<=', 4, 'in a few steps');
 is(scalar(@events), scalar(@raises), 'and did nothing else');
-# The size for a demand has a segment more than its capacity: for a redo pointer
-# at the end of its own, which need not have been met.
-cmp_ok(capacity_mb($final, 16, 0.9) * MB, '>=', $least, 'to what the load needs');
+# The size for a demand has a trigger point of a segment more than the demand: for a
+# redo pointer at the end of its segment, which need not have been met.
+cmp_ok(trigger_point_mb($final, 16, 0.9) * MB, '>=', $least, 'to what the load needs');
 cmp_ok($final, '<=', 1.6 * $needed, 'and not much more');
 is(scalar(grep { $_->{outcome} ne 'applied' } @events), 0, 'all was applied');
 $node->stop;

@@ -21,12 +21,12 @@ use PostgreSQL::Test::Utils;
 use Test::More;
 use WalsizerTest;
 
-# With these, only evaluations that are asked for raise, so that each attempt is
+# With these, only walsizer_adjust() raises, so that each attempt is
 # one that the test knows of; for as long as the interval lasts.
 my $classic = "walsizer.predict = off\n";
 my $asked   = $classic . "checkpoint_timeout = 5min\n";
 my $reload  = qr/received SIGHUP, reloading configuration files/;
-my $could   = qr/WARNING:  walsizer could not change max_wal_size/;
+my $could   = qr/LOG:  walsizer could not change max_wal_size/;
 my (@cases, $node, $offset, $pid);
 
 # ---- applied, with default_transaction_read_only, and no history on disk
@@ -36,21 +36,21 @@ $node->start;
 $node->safe_psql('postgres',
 	'SET default_transaction_read_only = off; CREATE EXTENSION walsizer');
 wait_for_worker($node);
-$pid = worker_pid($node);
+$pid = pid($node);
 
 # a directory where the state file is written first: it cannot be saved
 mkdir $node->data_dir . '/pg_stat/walsizer.state.tmp' or die $!;
 $offset = log_offset($node);
 force_checkpoints($node, 8);
-like(evaluate($node), qr/^raise: .*applied\)$/,
+like(adjust($node), qr/^raise .*: applied$/,
 	'default_transaction_read_only does not keep walsizer from raising, nor does trouble with its file');
-cmp_ok(setting_mb($node), '>', 4, 'the new value is in force');
+cmp_ok(setting_mb($node), '>', 4, 'the new value is in effect');
 is(log_count($node, qr/could not write walsizer's state file/, $offset),
 	1, 'trouble with the state file is logged once, however often it is written');
 is(last_event($node)->{outcome}, 'applied', 'and the raise is in the history');
 is(log_count($node, qr/LOG:  walsizer changed max_wal_size from 4 MB to \d+ MB/, $offset),
 	1, 'a raise is logged');
-is(worker_pid($node), $pid, 'by a worker that lives on');
+is(pid($node), $pid, 'by a worker that lives on');
 rmdir $node->data_dir . '/pg_stat/walsizer.state.tmp' or die $!;
 $node->restart;
 wait_for_worker($node);
@@ -63,19 +63,19 @@ $node->stop;
 $node = make_node('dry_run', conf => $asked . "walsizer.dry_run = on\n");
 $offset = log_offset($node);
 force_checkpoints($node, 8);
-like(evaluate($node), qr/^raise: .*dry run\)$/, 'dry run: decided');
+like(adjust($node), qr/^raise .*: dry run\b/, 'dry run: decided');
 is(status($node)->{state}, 'dry run', 'dry run: state');
-is(status($node)->{trouble}, undef, 'dry run is no trouble');
+is(status($node)->{outcome}, undef, 'dry run is no trouble');
 is(setting_mb($node), 4, 'dry run: nothing is changed');
 unlike(auto_conf($node), qr/max_wal_size/, 'dry run: nothing is written');
 is(log_count($node, $reload, $offset), 0, 'dry run: nothing is reloaded');
-evaluate($node) for 1 .. 3;
+adjust($node) for 1 .. 3;
 is(log_count($node, qr/LOG:  walsizer would change max_wal_size/, $offset),
 	1, 'dry run: logged once');
 is(scalar(grep { $_->{outcome} eq 'dry run' } history($node)), 1,
 	'dry run: recorded once');
 set_conf($node, 'walsizer.dry_run = off');
-like(evaluate($node), qr/^raise: .*applied\)$/, 'dry run: the next is no dry run');
+like(adjust($node), qr/^raise .*: applied$/, 'dry run: the next is no dry run');
 is(last_event($node)->{old_mb}, 4, 'dry run: which starts where it really is');
 $node->stop;
 
@@ -87,13 +87,13 @@ sub instructions_fit
 {
 	my ($node, $name) = @_;
 	my ($line) = split /\n/, $node->safe_psql('postgres',
-		"SELECT instruction FROM walsizer_instructions() WHERE place = 'postgresql.conf'");
+		"SELECT instruction FROM walsizer_instructions WHERE place = 'postgresql.conf'");
 	my ($mb) = $line =~ /^max_wal_size = '(\d+)MB'$/;
 
 	cmp_ok($mb, '>', 4, "$name: instructions: more than there is");
 	cmp_ok($mb, '<=', status($node)->{wanted_size} / MB, "$name: instructions: as much as is wanted");
 	is( $node->safe_psql('postgres',
-			"SELECT string_agg(replace(instruction, substring(instruction from '\\d+'), 'N'), '|' ORDER BY place COLLATE \"C\") FROM walsizer_instructions()"
+			"SELECT string_agg(replace(instruction, substring(instruction from '\\d+'), 'N'), '|' ORDER BY place COLLATE \"C\") FROM walsizer_instructions"
 		),
 		join('|',
 			qq(spec:\n  postgresql:\n    parameters:\n      max_wal_size: "NMB"),
@@ -142,12 +142,12 @@ push @cases,
 	outcome => 'failed',
 	message => qr/could not parse contents of file "postgresql.auto.conf"/,
 	make => sub { write_file(auto_conf_file($_[0]), "max_wal_size = = =\n") },
-	end     => sub { write_file(auto_conf_file($_[0]), "# mended\n") },
+	end     => sub { write_file(auto_conf_file($_[0]), "# fixed\n") },
   },
   {
 	name    => 'overridden',
 	outcome => 'overridden',
-	message => qr/command line/,
+	message => qr/.*command line/,
 	options => '-c max_wal_size=4MB',
   },
   {
@@ -178,24 +178,24 @@ foreach my $case (@cases)
 	$node->append_conf('postgresql.conf', 'walsizer.predict = on');
 	$case->{options} ? start_with_options($node, $case->{options}) : $node->start;
 	wait_for_worker($node);
-	$case->{pid} = worker_pid($node);
+	$case->{pid} = pid($node);
 	$case->{make}->($node) if $case->{make};
 
 	$case->{offset} = $offset = log_offset($node);
 	$case->{since}  = time;
 	$case->{load}   = start_load($node, 2);
-	wait_for($node, "trouble IS NOT NULL");
+	wait_for($node, "outcome IS NOT NULL");
 
 	my $status = status($node);
-	is($status->{trouble}, $case->{outcome}, "$name: the status shows the outcome");
-	like($status->{trouble_message}, $case->{message}, "$name: and the message");
-	is($status->{state}, 'advising', "$name: walsizer only advises");
-	is($status->{max_wal_size}, 4 * MB, "$name: the old value is in force");
+	is($status->{outcome}, $case->{outcome}, "$name: the status shows the outcome");
+	like($status->{message}, $case->{message}, "$name: and the message");
+	is($status->{state}, 'blocked', "$name: walsizer is blocked");
+	is($status->{max_wal_size}, 4 * MB, "$name: the old value is in effect");
 	is($status->{own_size}, undef, "$name: and not walsizer's");
 
 	# However often it is tried, nothing more is said or recorded.
 	wait_for($node, "checkpoints_forced > 0 AND demand > 4 * 1048576");
-	like(evaluate($node), qr/^raise: .*\Q$case->{outcome})\E$/, "$name: tried again")
+	like(adjust($node), qr/^raise to \d+ MB.*: $case->{outcome}: $case->{message}/, "$name: tried again")
 	  for 1 .. 3;
 	instructions_fit($node, $name);
 	my @events = history($node);
@@ -207,17 +207,17 @@ foreach my $case (@cases)
 }
 
 # Meanwhile, one case of its own: a refused value takes effect with whatever
-# reload comes after the files were mended.
+# reload comes after the files were fixed.
 {
 	$node = make_node('refused_then_reload', conf => $asked);
-	$pid  = worker_pid($node);
+	$pid  = pid($node);
 	$node->append_conf('postgresql.conf', "max_connections = = 5");
 	$offset = log_offset($node);
 	force_checkpoints($node, 8);
-	like(evaluate($node), qr/^raise: .*refused\)$/, 'refused: a syntax error');
+	like(adjust($node), qr/^raise .*: refused\b/, 'refused: a syntax error');
 	$node->adjust_conf('postgresql.conf', 'max_connections', '20');
 	$node->reload;
-	wait_for($node, "trouble IS NULL AND own_size > 4 * 1048576");
+	wait_for($node, "outcome IS NULL AND own_size > 4 * 1048576");
 	my $event = last_event($node);
 	is($event->{outcome}, 'applied', 'refused: applied with a later reload');
 	is($event->{message}, 'took effect with a later reload', 'refused: which is said');
@@ -226,15 +226,15 @@ foreach my $case (@cases)
 	is($event->{new_mb}, setting_mb($node), 'refused: and the new one');
 	is(log_count($node, qr/walsizer changed max_wal_size from 4 MB/, $offset),
 		1, 'refused: logged once');
-	is(worker_pid($node), $pid, 'refused: the worker lives on');
+	is(pid($node), $pid, 'refused: the worker lives on');
 	$node->stop;
 }
 
 # The server does not get to the reload in time: here the postmaster sleeps, which
-# lets those go on who are connected already.
+# does not keep connected sessions from working.
 {
 	$node = make_node('late', conf => "walsizer.enable = off\ncheckpoint_timeout = 5min\n");
-	$pid  = worker_pid($node);
+	$pid  = pid($node);
 	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)$/m;
 	my $load = start_load($node, 2);
 	$node->poll_query_until('postgres',
@@ -247,12 +247,12 @@ foreach my $case (@cases)
 	kill 'CONT', $postmaster or die $!;
 	like(slurp_file($node->logfile, $offset), qr/: the server has not reloaded its configuration$/m,
 		'late: waited for in vain');
-	wait_for($node, "trouble IS NULL AND own_size > 4 * 1048576");
+	wait_for($node, "outcome IS NULL AND own_size > 4 * 1048576");
 	stop_load($load);
 	ok((grep { $_->{message} eq 'took effect with a later reload' } history($node)),
-		'late: in force when the server gets to it');
-	is(log_count($node, qr/but not by walsizer/, $offset), 0, 'late: and taken for its own');
-	is(worker_pid($node), $pid, 'late: the worker lives on');
+		'late: in effect when the server gets to it');
+	is(log_count($node, qr/an administrator changed max_wal_size/, $offset), 0, 'late: and taken for its own');
+	is(pid($node), $pid, 'late: the worker lives on');
 	$node->stop;
 }
 
@@ -266,7 +266,7 @@ foreach my $case (@cases)
 	$offset = $case->{offset};
 	is(log_count($node, $could, $offset), 1, "$name: still logged once");
 	is(log_count($node, qr/(ERROR|FATAL|PANIC):/, $offset), 0, "$name: no error");
-	is(worker_pid($node), $case->{pid}, "$name: the worker lives on");
+	is(pid($node), $case->{pid}, "$name: the worker lives on");
 
 	# Where trouble shows only after the reload, that is tried again, but not
 	# at each sample: once by itself, three times as asked, and then once in
@@ -283,7 +283,7 @@ foreach my $case (@cases)
 		$node->stop;
 		$node->start;
 		wait_for_worker($node);
-		$case->{pid}  = worker_pid($node);
+		$case->{pid}  = pid($node);
 		$case->{load} = start_load($node, 2);
 	}
 	$case->{end}->($node) if $case->{end};
@@ -295,13 +295,13 @@ foreach my $case (@cases)
 
 	# Nobody asks for anything now.
 	$node = $case->{node};
-	wait_for($node, "trouble IS NULL AND own_size > 4 * 1048576");
+	wait_for($node, "outcome IS NULL AND own_size > 4 * 1048576");
 	stop_load($case->{load});
 	is(last_event($node)->{outcome}, 'applied', "$name: then the raise is applied");
-	is(status($node)->{state}, 'watching', "$name: and walsizer watches again");
+	is(status($node)->{state}, 'active', "$name: and walsizer is active again");
 	wait_for($node, "own_size = pg_size_bytes(current_setting('max_wal_size'))");
-	pass("$name: its value is in force");
-	is(worker_pid($node), $case->{pid}, "$name: by the same worker");
+	pass("$name: its value is in effect");
+	is(pid($node), $case->{pid}, "$name: by the same worker");
 	$node->stop;
 }
 

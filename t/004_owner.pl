@@ -1,6 +1,6 @@
 
-# Whose value is it: what somebody else sets is theirs, what walsizer set it
-# gives back.
+# Whose value is it: walsizer leaves alone what an administrator sets, and restores
+# the original value of what it set itself.
 #
 # Failures of other tuners that this file covers: 12, a value that the
 # administrator chose is lowered; 17 in part, ownership outlives a reset.
@@ -16,27 +16,28 @@ use Test::More;
 use Time::HiRes qw(time);
 use WalsizerTest;
 
-# Cycles of five minutes: nothing happens but what is asked for, and a foreign
-# change is left alone until the server is restarted.
+# Cycles of five minutes: nothing happens but what is asked for, and an
+# administrator's change is left alone until the server is restarted.
 my $conf = "walsizer.predict = off\ncheckpoint_timeout = 5min\nrestart_after_crash = on\n";
 my $node = make_node('node', conf => $conf);
-my ($raised, $event, $offset, $stderr);
+my $again = 'walsizer raises max_wal_size again when demand exceeds it; turn off "walsizer.enable" to keep the value';
+my ($raised, $event, $offset);
 
-# Have walsizer raise, from what is in force; returns the new value in MB.
+# Have walsizer raise, from what is in effect; returns the new value in MB.
 sub raise
 {
 	my ($what) = @_;
 	my $old = setting_mb($node);
 
-	force_checkpoints($node, 3 * capacity_mb($old, 1, 0.9));
-	like(evaluate($node), qr/^raise: .*applied\)$/, "$what: raised");
+	force_checkpoints($node, 3 * trigger_point_mb($old, 1, 0.9));
+	like(adjust($node), qr/^raise .*: applied$/, "$what: raised");
 	my $new = setting_mb($node);
 	cmp_ok($new, '>', $old, "$what: from $old MB to $new MB");
 	wait_for($node, "own_size = $new * 1048576");
 	return $new;
 }
 
-# Somebody changed the value: it is noticed, adopted, and left alone.
+# An administrator changed the value: it is noticed, adopted, and left alone.
 sub is_external
 {
 	my ($what, $old, $new) = @_;
@@ -46,9 +47,10 @@ sub is_external
 	is($event->{action}, 'external', "$what: noticed");
 	is($event->{old_mb}, $old, "$what: old value");
 	is($event->{new_mb}, $new, "$what: new value");
-	is($event->{outcome}, 'noted', "$what: nothing was done");
-	is(status($node)->{found_size}, $new * MB, "$what: adopted as the administrator's");
-	is(setting_mb($node), $new, "$what: in force");
+	is($event->{reason}, 'changed', "$what: reason");
+	is($event->{outcome}, 'none', "$what: nothing was to be done");
+	is(status($node)->{original_size}, $new * MB, "$what: adopted as the administrator's");
+	is(setting_mb($node), $new, "$what: in effect");
 	return;
 }
 
@@ -58,15 +60,15 @@ sub is_left_alone
 	my $events = history($node);
 	my $value  = setting_mb($node);
 
-	force_checkpoints($node, 2 * capacity_mb($value, 1, 0.9));
-	like(evaluate($node), qr/^none: a change by somebody else is left alone/,
+	force_checkpoints($node, 2 * trigger_point_mb($value, 1, 0.9));
+	is(adjust($node), 'none: an administrator changed the setting within the last checkpoint_timeout or five minutes',
 		"$what: left alone under load");
 	is(setting_mb($node), $value, "$what: the value stays");
 	is(scalar(history($node)), $events, "$what: nothing else happens");
 	return;
 }
 
-# ---- somebody else's changes
+# ---- changes by an administrator
 
 $raised = raise('first');
 $offset = log_offset($node);
@@ -75,7 +77,7 @@ $node->reload;
 is_external('ALTER SYSTEM, up', $raised, 60);
 is_left_alone('ALTER SYSTEM, up');
 is(log_count($node,
-		qr/LOG:  max_wal_size was changed from $raised MB to 60 MB, but not by walsizer/, $offset),
+		qr/LOG:  an administrator changed max_wal_size from $raised MB to 60 MB/, $offset),
 	1, 'ALTER SYSTEM, up: logged once');
 
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '10MB'");
@@ -94,7 +96,7 @@ is_external('edited', 10, 12);
 $node->restart;
 wait_for_worker($node);
 $raised = raise('after a restart');
-is(status($node)->{found_size}, 12 * MB, 'the edited value is the one found');
+is(status($node)->{original_size}, 12 * MB, 'the edited value is the original value');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
 $node->reload;
 is_external('RESET', $raised, 4);
@@ -105,50 +107,49 @@ $node->append_conf('postgresql.conf', 'max_wal_size = 8MB');
 $node->reload;
 is_external('postgresql.conf', 4, 8);
 
-# A change back to the value found, of walsizer's own value, is one as well.
+# A change of walsizer's own value back to the original value is one as well.
 $node->restart;
 wait_for_worker($node);
 $raised = raise('8MB');
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '8MB'");
 $node->reload;
-is_external('the value found', $raised, 8);
+is_external('the original value', $raised, 8);
 
-# ---- somebody else's change that was not reloaded yet
+# ---- a change by an administrator that was not reloaded yet
 
 $node->restart;
 wait_for_worker($node);
 $raised = raise('pending');
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '70MB'");
-force_checkpoints($node, 3 * capacity_mb($raised, 1, 0.9));
-like(evaluate($node), qr/^raise: .*overridden\)$/, 'pending: walsizer would raise');
-is(status($node)->{trouble_message}, 'a change of max_wal_size in "postgresql.auto.conf" awaits a reload',
+force_checkpoints($node, 3 * trigger_point_mb($raised, 1, 0.9));
+like(adjust($node), qr/^raise .*: overridden\b/, 'pending: walsizer would raise');
+is(status($node)->{message}, 'a change of max_wal_size in "postgresql.auto.conf" awaits a reload',
 	'pending: but does not');
-like(auto_conf($node), qr/^max_wal_size = '70MB'$/m, 'pending: what somebody wrote stays');
-(undef, undef, $stderr) = $node->psql('postgres', 'SELECT walsizer_revert()');
-like($stderr, qr/ERROR:  could not revert max_wal_size: a change of max_wal_size/, 'pending: nor is it taken away');
+like(auto_conf($node), qr/^max_wal_size = '70MB'$/m, 'pending: what was written stays');
+like(revert($node), qr/^revert to \d+ MB: overridden: a change of max_wal_size/, 'pending: nor is it taken away');
 is(setting_mb($node), $raised, 'pending: nothing has changed');
 
 # The server does not read its files again after a crash, not even good ones.
 my $crash = sub {
-	my $pid = worker_pid($node);
+	my $pid = pid($node);
 	kill 'KILL', $node->safe_psql('postgres',
 		"SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
 	wait_for_worker($node, $pid);
 };
 my $files = slurp_file($node->data_dir . '/postgresql.conf');
 $crash->();
-force_checkpoints($node, 3 * capacity_mb($raised, 1, 0.9));
-like(evaluate($node), qr/^raise: .*overridden\)$/, 'pending: after a crash it still would raise');
+force_checkpoints($node, 3 * trigger_point_mb($raised, 1, 0.9));
+like(adjust($node), qr/^raise .*: overridden\b/, 'pending: after a crash it still would raise');
 $node->append_conf('postgresql.conf', 'max_connections = = 3');
 $crash->();
 pass('a crash with unreadable files: the worker comes back');
 write_file($node->data_dir . '/postgresql.conf', $files);
-like(auto_conf($node), qr/^max_wal_size = '70MB'$/m, 'pending: what somebody wrote is still there');
+like(auto_conf($node), qr/^max_wal_size = '70MB'$/m, 'pending: what was written is still there');
 $node->reload;
 is_external('pending', $raised, 70);
-wait_for($node, 'trouble IS NULL');
+wait_for($node, 'outcome IS NULL');
 
-# Also where the value in force is not walsizer's; taken back, it is none.
+# Also where the value in effect is not walsizer's; taken back, it is none.
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '8MB'");
 $node->reload;
 is_external('pending again', 70, 8);
@@ -156,13 +157,13 @@ $node->restart;
 wait_for_worker($node);
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
 force_checkpoints($node, 24);
-like(evaluate($node), qr/^raise: .*overridden\)$/, 'pending RESET: walsizer would raise');
+like(adjust($node), qr/^raise .*: overridden\b/, 'pending RESET: walsizer would raise');
 unlike(auto_conf($node), qr/max_wal_size/, 'pending RESET: but does not');
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '8MB'");
-wait_for($node, 'trouble IS NULL');
-like(evaluate($node), qr/^raise: .*applied\)$/, 'pending RESET, taken back: it does');
-$node->safe_psql('postgres', 'SELECT walsizer_revert()');
-is(setting_mb($node), 8, 'pending RESET, taken back: and reverts');
+wait_for($node, 'outcome IS NULL');
+like(adjust($node), qr/^raise .*: applied$/, 'pending RESET, taken back: it does');
+is(revert($node), "revert to 8 MB: applied: $again", 'pending RESET, taken back: and reverts');
+is(setting_mb($node), 8, 'pending RESET, taken back: to what was there');
 
 # ---- walsizer_revert()
 
@@ -174,12 +175,20 @@ is_external('while the server was down', 8, 9);
 $node->restart;
 wait_for_worker($node);
 $raised = raise('revert');
-$node->psql('postgres', 'SELECT walsizer_revert() / 1048576',
-	stdout => \my $reverted, stderr => \$stderr);
-is($reverted, 9, 'revert: answers with the value in force then');
-like($stderr, qr/NOTICE:  walsizer will raise max_wal_size again/,
-	'revert: says that this is not for good');
-is(setting_mb($node), 9, 'revert: it is in force');
+is_deeply(
+	act_row($node, 'walsizer_revert()'),
+	{
+		action     => 'revert',
+		old_size   => $raised * MB,
+		new_size   => 9 * MB,
+		limited_by => undef,
+		outcome    => 'applied',
+		message    => $again,
+		old_mb     => $raised,
+		new_mb     => 9,
+	},
+	'revert: answers with what was done, and that this is not for good');
+is(setting_mb($node), 9, 'revert: it is in effect');
 unlike(auto_conf($node), qr/max_wal_size/, 'revert: the line is gone');
 unlike(auto_conf($node), qr/walsizer\.last_written/, 'revert: so is the note beside it');
 $event = last_event($node);
@@ -190,14 +199,22 @@ is($event->{outcome}, 'applied', 'revert: outcome');
 is(status($node)->{own_size}, undef, 'revert: nothing is walsizer\'s');
 is_left_alone('revert');
 
-$node->psql('postgres', 'SELECT walsizer_revert() / 1048576',
-	stdout => \$reverted, stderr => \$stderr);
-is($reverted, 9, 'revert again: the value in force');
-like($stderr, qr/NOTICE:  max_wal_size was not set by walsizer/,
+is_deeply(
+	act_row($node, 'walsizer_revert()'),
+	{
+		action     => 'none',
+		old_size   => 9 * MB,
+		new_size   => 9 * MB,
+		limited_by => undef,
+		outcome    => 'none',
+		message    => 'max_wal_size was not set by walsizer',
+		old_mb     => 9,
+		new_mb     => 9,
+	},
 	'revert again: nothing to revert');
-is(last_event($node)->{number}, $event->{number}, 'revert again: nothing happens');
+is(last_event($node)->{id}, $event->{id}, 'revert again: nothing happens');
 
-# The value found stood in postgresql.auto.conf: it goes back there.
+# The original value stood in postgresql.auto.conf: it is written there again.
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '6MB'");
 $node->restart;
 wait_for_worker($node);
@@ -207,47 +224,41 @@ wait_for_worker($node);
 $raised = raise('revert to ALTER SYSTEM');
 like(auto_conf($node), qr/^walsizer.last_written = '${raised}MB instead of 6MB by ALTER SYSTEM'$/m,
 	'revert: the note says what to');
-is($node->safe_psql('postgres', 'SELECT walsizer_revert() / 1048576'),
-	6, 'revert: to the value of ALTER SYSTEM');
+is(revert($node), "revert to 6 MB: applied: $again", 'revert: to the value of ALTER SYSTEM');
 like(auto_conf($node), qr/^max_wal_size = '6MB'$/m, 'revert: which stands where it stood');
 
-# With enable = off there is nothing to warn of; and trouble is an error.
+# An attempt that fails says why; with enable = off there is nothing to say.
 $node->restart;
 wait_for_worker($node);
 $raised = raise('revert with trouble');
 mkdir $node->data_dir . '/postgresql.auto.conf.tmp' or die $!;
-$node->psql('postgres', 'SELECT walsizer_revert()', stderr => \$stderr);
-like($stderr, qr/ERROR:  could not revert max_wal_size: could not open file/,
-	'revert: trouble is an error');
+like(revert($node), qr/^revert to 6 MB: failed: could not open file/, 'revert: trouble is an outcome');
 is(setting_mb($node), $raised, 'revert: then nothing has changed');
 is(status($node)->{own_size}, $raised * MB, 'revert: nor whose it is');
 rmdir $node->data_dir . '/postgresql.auto.conf.tmp' or die $!;
 set_conf($node, 'walsizer.enable = off');
-$node->psql('postgres', 'SELECT walsizer_revert() / 1048576',
-	stdout => \$reverted, stderr => \$stderr);
-is($reverted, 6, 'revert: works while walsizer is disabled');
-is($stderr, '', 'revert: and there is nothing to say');
+is(revert($node), 'revert to 6 MB: applied', 'revert: works while walsizer is disabled, with nothing to say');
 
 # ---- walsizer.enable = off
 
 $node->restart;
 wait_for_worker($node);
 is(status($node)->{state}, 'disabled', 'disabled: state');
-force_checkpoints($node, 3 * capacity_mb(6, 1, 0.9));
-is(evaluate($node), 'none: walsizer.enable is off', 'disabled: nothing is done');
+force_checkpoints($node, 3 * trigger_point_mb(6, 1, 0.9));
+is(adjust($node), 'none: walsizer.enable is off', 'disabled: nothing is done');
 is(setting_mb($node), 6, 'disabled: the value stays');
 cmp_ok(status($node)->{checkpoints_forced}, '>', 0, 'disabled: but is being watched');
 set_conf($node, 'walsizer.enable = on');
-like(evaluate($node), qr/^raise: .*applied\)$/, 'enabled again: raised for what was seen');
+like(adjust($node), qr/^raise .*: applied$/, 'enabled again: raised for what was seen');
 $raised = setting_mb($node);
 
 # Switched off, it leaves its value where it is.
 set_conf($node, 'walsizer.enable = off');
-evaluate($node);
+adjust($node);
 is(setting_mb($node), $raised, 'disabled: the raise stays');
 is(status($node)->{own_size}, $raised * MB, 'disabled: and is still known as such');
 
-# ---- a foreign change is left alone for one checkpoint_timeout, not longer
+# ---- an administrator's change is left alone for one checkpoint_timeout, not longer
 
 set_conf($node, 'checkpoint_timeout = 30s');
 set_conf($node, 'walsizer.predict = on');
@@ -262,14 +273,14 @@ wait_for($node, 'own_size > 5 * 1048576');
 stop_load($load);
 my @events = history($node);
 my ($last) = grep { $events[$_]{action} eq 'external' } reverse 0 .. $#events;
-my $again  = $events[ $last + 1 ];
+my $next   = $events[ $last + 1 ];
 is($events[$last]{new_mb}, 5, 'at last: adopted');
-is($again->{action}, 'raise', 'at last: and raised again under load');
-is($again->{old_mb}, 5, 'at last: from the new value');
-cmp_ok($again->{epoch} - $changed, '>=', 30, 'at last: a checkpoint_timeout later');
+is($next->{action}, 'raise', 'at last: and raised again under load');
+is($next->{old_mb}, 5, 'at last: from the new value');
+cmp_ok($next->{epoch} - $changed, '>=', 30, 'at last: a checkpoint_timeout later');
 my $due = $events[$last]{epoch} + 30;
 $due = $loaded if $loaded > $due;
-cmp_ok($again->{epoch}, '<', $due + 30, 'at last: but not two');
+cmp_ok($next->{epoch}, '<', $due + 30, 'at last: but not two');
 $node->stop;
 
 done_testing();

@@ -28,30 +28,30 @@ sub memory
 {
 	my ($node) = @_;
 	return $node->safe_psql('postgres',
-		'SELECT * FROM walsizer_history ORDER BY number;'
-		  . 'SELECT found_size, own_size FROM walsizer_status');
+		'SELECT * FROM walsizer_history ORDER BY id;'
+		  . 'SELECT original_size, own_size FROM walsizer_status');
 }
 
 force_checkpoints($node, 8);
-like(evaluate($node), qr/^raise: .*applied\)$/, 'raised');
+like(adjust($node), qr/^raise .*: applied$/, 'raised');
 $raised = setting_mb($node);
 wait_for($node, "own_size = $raised * 1048576");
 
 # ---- the worker
 
 # It has no query to cancel.
-$pid    = worker_pid($node);
+$pid    = pid($node);
 $offset = log_offset($node);
 is($node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)"), 't', 'the worker is canceled');
 wait_for_sample($node);
-is(worker_pid($node), $pid, 'which is nothing to it');
+is(pid($node), $pid, 'which it ignores');
 is(log_count($node, qr/(FATAL|ERROR):/, $offset), 0, 'nor to the log');
 
-# Its memory goes on, with what was learned up to that moment.
+# The next one has its memory, with what was learned up to that moment.
 # (Demand becomes memory within a fraction of checkpoint_timeout.)
 wait_for($node, '(SELECT max(demand) FROM walsizer_demand) >= 8 * 1048576');
 $before = memory($node);
-$pid    = worker_pid($node);
+$pid    = pid($node);
 $offset = log_offset($node);
 $status = status($node);
 is($node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)"),
@@ -63,14 +63,14 @@ cmp_ok(status($node)->{checkpoints_forced}, '>=', $status->{checkpoints_forced},
 cmp_ok($node->safe_psql('postgres', 'SELECT max(demand) FROM walsizer_demand'),
 	'>=', 8 * MB, 'and with the demand that it saw');
 is(log_count($node, qr/(FATAL|ERROR):/, $offset), 0, 'that is no error');
-like(evaluate($node), qr/^none: /, 'and it answers');
+like(adjust($node), qr/^none: /, 'and it answers');
 
 # Nobody waits for ever for a worker that ends.
-$pid = worker_pid($node);
+$pid = pid($node);
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid, 10000)");
-my ($result, $stdout, $stderr) = $node->psql('postgres', 'SELECT walsizer_evaluate()');
-like($stderr . $stdout, qr/ERROR:  the walsizer worker (is not running|ended before it answered).*HINT:|^none: /s,
-	'a question to nobody is an error with a hint');
+my ($result, $stdout, $stderr) = $node->psql('postgres', 'SELECT action FROM walsizer_adjust()');
+like($stderr . $stdout, qr/ERROR:  the walsizer worker (is not running|ended before it answered).*HINT:|^none$/s,
+	'a request without a worker is an error with a hint');
 wait_for_worker($node, $pid);
 
 # ---- the extension
@@ -100,65 +100,46 @@ is(memory($node), $before, 'an immediate shutdown keeps the memory');
 # kill -9 of the postmaster under load, right after a raise.
 my $load = start_load($node, 5);
 force_checkpoints($node, 30);
-like(evaluate($node), qr/^raise: .*applied\)$/, 'raised again');
-$before = $node->safe_psql('postgres', 'SELECT * FROM walsizer_history ORDER BY number');
+like(adjust($node), qr/^raise .*: applied$/, 'raised again');
+$before = $node->safe_psql('postgres', 'SELECT * FROM walsizer_history ORDER BY id');
 $raised = setting_mb($node);
 $node->kill9;
 stop_load($load);
 start_after_kill($node);
 wait_for_worker($node);
-is($node->safe_psql('postgres', 'SELECT * FROM walsizer_history ORDER BY number'),
+is($node->safe_psql('postgres', 'SELECT * FROM walsizer_history ORDER BY id'),
 	$before, 'kill -9: the history is intact');
 $status = status($node);
 is($status->{own_size}, $raised * MB, 'kill -9: the value is known as walsizer\'s');
-is($status->{found_size}, 4 * MB, 'kill -9: so is the one that it found');
+is($status->{original_size}, 4 * MB, 'kill -9: so is the original value');
 is(scalar(grep { $_->{action} eq 'external' } history($node)),
-	0, 'kill -9: nobody else is suspected');
-is($node->safe_psql('postgres', 'SELECT walsizer_revert() / 1048576'),
-	4, 'kill -9: so it can be given back');
+	0, 'kill -9: no administrator is suspected');
+like(revert($node), qr/^revert to 4 MB: applied/, 'kill -9: so it can be restored');
 
-# ---- walsizer_reset()
+# ---- walsizer_forget()
 
-my $numbered = last_event($node)->{number};
-$node->safe_psql('postgres', 'SELECT walsizer_reset()');
-is(scalar(history($node)), 0, 'reset: no history');
+my $last_id = last_event($node)->{id};
+$node->safe_psql('postgres', 'SELECT walsizer_forget()');
+is(scalar(history($node)), 0, 'forget: no history');
 cmp_ok($node->safe_psql('postgres', 'SELECT coalesce(max(demand), 0) FROM walsizer_demand'),
-	'<', MB, 'reset: no demand but of what was written since');
+	'<', MB, 'forget: no demand but of what was written since');
 $node->restart;
 wait_for_worker($node);
-is(scalar(history($node)), 0, 'reset: none after a restart either');
+is(scalar(history($node)), 0, 'forget: none after a restart either');
 force_checkpoints($node, 8);
-like(evaluate($node), qr/^raise: .*applied\)$/, 'reset: new demand raises');
-my $number = last_event($node)->{number};
-cmp_ok($number, '>', $numbered, 'reset: numbers go on after a restart');
-$node->safe_psql('postgres', 'SELECT walsizer_reset()');
-force_checkpoints($node, 3 * capacity_mb(setting_mb($node), 1, 0.9));
-like(evaluate($node), qr/^raise: .*applied\)$/, 'reset: and raises again');
-is(last_event($node)->{number}, $number + 1, 'reset: numbers go on');
-is(scalar(history($node)), 1, 'reset: after what is gone');
-$node->safe_psql('postgres', 'SELECT walsizer_reset()');
+like(adjust($node), qr/^raise .*: applied$/, 'forget: new demand raises');
+my $id = last_event($node)->{id};
+cmp_ok($id, '>', $last_id, 'forget: ids continue after a restart');
+$node->safe_psql('postgres', 'SELECT walsizer_forget()');
+force_checkpoints($node, 3 * trigger_point_mb(setting_mb($node), 1, 0.9));
+like(adjust($node), qr/^raise .*: applied$/, 'forget: and raises again');
+is(last_event($node)->{id}, $id + 1, 'forget: ids continue');
+is(scalar(history($node)), 1, 'forget: after what is gone');
+$node->safe_psql('postgres', 'SELECT walsizer_forget()');
 wait_for($node, "own_size > 4 * 1048576");
-is(status($node)->{found_size}, 4 * MB, 'reset: ownership stays');
+is(status($node)->{original_size}, 4 * MB, 'forget: ownership stays');
 
 # ---- the state file
-
-# A file with a valid last line, from the lines before it.
-sub state_file
-{
-	my ($text) = @_;
-	my $lines = () = $text =~ /\n/g;
-	my $sum;
-	{
-		use integer;
-		$sum = -3750763034362895579;
-		foreach my $byte (unpack 'C*', $text)
-		{
-			$sum ^= $byte;
-			$sum *= 1099511627776 + 435;
-		}
-	}
-	return $text . sprintf("end %d %x\n", $lines, $sum);
-}
 
 # Starts with this, and is as good as new except for what it has forgotten.
 sub starts_with
@@ -174,10 +155,10 @@ sub starts_with
 	is(log_count($node, $reason, $offset), 1, "$what: with the reason");
 	is(log_count($node, qr/(FATAL|ERROR|PANIC):/, $offset), 0, "$what: no error");
 	ok(-e "$file.bad", "$what: the file is set aside");
-	is(evaluate($node), 'none: the value in force suffices', "$what: at work");
+	is(adjust($node), 'none: the value in effect suffices', "$what: at work");
 	$status = status($node);
 	is($status->{own_size}, $status->{max_wal_size}, "$what: the value is known as walsizer's");
-	is($status->{found_size}, 4 * MB, "$what: so is the one that it found");
+	is($status->{original_size}, 4 * MB, "$what: so is the original value");
 	$node->stop;
 	ok(-f $file, "$what: a new file is written");
 	return;
@@ -190,14 +171,15 @@ is(state_file($good), slurp_file($file), 'this test knows the format');
 
 # Files that were written elsewhere are believed if they fit.
 my $time = 800000000 * 1000000;
-my ($last) = $good =~ /^numbered (\d+)$/m;
+my ($last) = $good =~ /^state .* (\d+)$/m;
 my $event =
-  "event $last $time 1 3 0 1 4 20 20 12000000 1000000 3 4 30000 900000 0 -1 with a message\n";
+  "event $last $time 1 3 0 1 4 20 20 12000000 1000000 3 4 5 30000 900000 0 -1 with a message\n";
 write_file($file, state_file($good . $event));
 $node->start;
 wait_for_worker($node);
 is(scalar(history($node)), 1, 'a good file is read');
 is(last_event($node)->{message}, 'with a message', 'to its end');
+is(join(' ', @{ last_event($node) }{qw(checkpoints_forced num_requested num_timed)}), '3 4 5', 'with its counts');
 $node->stop;
 
 my ($newer, $foreign) = ($good, $good);
@@ -259,10 +241,10 @@ mkdir $file or die $!;
 $offset = log_offset($node);
 $node->start;
 wait_for_worker($node);
-force_checkpoints($node, 3 * capacity_mb(setting_mb($node), 1, 0.9));
-like(evaluate($node), qr/^raise: .*applied\)$/, 'immovable: walsizer works without a file');
+force_checkpoints($node, 3 * trigger_point_mb(setting_mb($node), 1, 0.9));
+like(adjust($node), qr/^raise .*: applied$/, 'immovable: walsizer works without a file');
 is(log_count($node, qr/(FATAL|ERROR|PANIC):/, $offset), 0, 'immovable: no error');
-evaluate($node);
+adjust($node);
 $node->stop;
 rmdir $file or die $!;
 $node->start;

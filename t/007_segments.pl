@@ -25,18 +25,18 @@ foreach my $segsize (1, 64)
 
 	is($node->safe_psql('postgres', 'SHOW wal_segment_size'),
 		"${segsize}MB", "segments of $segsize MB");
-	is(status($node)->{capacity}, $segsize * MB, 'one segment forces a checkpoint');
+	is(status($node)->{trigger_point}, $segsize * MB, 'one segment forces a checkpoint');
 
 	force_checkpoints($node, 3 * $segsize + 1);
-	like(evaluate($node), qr/^raise: .*applied\)$/, 'raised');
+	like(adjust($node), qr/^raise .*: applied$/, 'raised');
 	my $event = last_event($node);
 	is($event->{new_mb}, classic_size_mb($event, $segsize),
 		"to $event->{new_mb} MB, the size for the demand");
 	is($event->{new_mb} % $segsize, 0, 'in whole segments');
-	is(setting_mb($node), $event->{new_mb}, 'it is in force');
+	is(setting_mb($node), $event->{new_mb}, 'it is in effect');
 	wait_for($node, 'own_size IS NOT NULL');
-	is(status($node)->{capacity}, MB * capacity_mb($event->{new_mb}, $segsize, 0.9),
-		'the capacity is known');
+	is(status($node)->{trigger_point}, MB * trigger_point_mb($event->{new_mb}, $segsize, 0.9),
+		'the trigger point is known');
 
 	$node->restart;
 	wait_for_worker($node);
@@ -44,19 +44,20 @@ foreach my $segsize (1, 64)
 	$node->stop;
 }
 
-# A ceiling that is no whole number of segments, and one below two of them.
+# A walsizer.max that is no whole number of segments, and one below two of them.
 my $node = make_node(
-	'ceiling',
+	'max',
 	segsize => 64,
 	conf    => $conf . "max_wal_size = 128MB\nmin_wal_size = 128MB\nwalsizer.max = 300MB\n");
 force_checkpoints($node, 200);
-like(evaluate($node), qr/^raise: .*\(256 MB, applied\)$/,
-	'the ceiling is rounded down to whole segments');
-my $stderr;
-$node->psql('postgres', "SELECT walsizer_boost('300MB', '1 hour')", stderr => \$stderr);
-is($stderr, '', 'nobody is warned that there are whole segments only');
-$node->psql('postgres', "SELECT walsizer_boost('320MB', '1 hour')", stderr => \$stderr);
-like($stderr, qr/WARNING:  the size asked for exceeds the limit of 256 MB \(max\)/, 'but of a limit');
+is(adjust($node), 'raise to 256 MB, limited by max: applied',
+	'walsizer.max is rounded down to whole segments');
+revert($node);
+$node->safe_psql('postgres', 'SELECT walsizer_forget()');
+is(act($node, "walsizer_boost('300MB', '1 hour')"), 'raise to 256 MB: applied',
+	'that there are only whole segments is no limit');
+is(act($node, "walsizer_boost('320MB', '1 hour')"), 'none, limited by max: the limit is 256 MB',
+	'but walsizer.max is one');
 $node->safe_psql('postgres', 'SELECT walsizer_boost_end()');
 set_conf($node, 'walsizer.max = 2MB');
 wait_for($node, 'size_limit < 256 * 1048576');
@@ -64,13 +65,12 @@ is(status($node)->{size_limit}, 128 * MB,
 	'and never below two of them, or the server would not start again');
 $node->stop;
 
-# A value that a reload accepts, and with which no server starts, is not given back.
+# A value that a reload accepts, and with which no server starts, is not restored.
 $node = make_node('one', segsize => 16, conf => $conf . "max_wal_size = 32MB\nmin_wal_size = 32MB\n");
 set_conf($node, 'max_wal_size = 16MB');
-wait_for($node, 'found_size = 16 * 1048576');
-like($node->safe_psql('postgres', "SELECT walsizer_boost('64MB', '1 hour')"),
-	qr/^raise: .*\(64 MB, applied\)$/, 'raised from one segment');
-is($node->safe_psql('postgres', 'SELECT walsizer_revert() / 1048576'), 32, 'reverted to two');
+wait_for($node, 'original_size = 16 * 1048576');
+is(act($node, "walsizer_boost('64MB', '1 hour')"), 'raise to 64 MB: applied', 'raised from one segment');
+like(revert($node), qr/^revert to 32 MB: applied/, 'reverted to two');
 $node->restart;
 is(setting_mb($node), 32, 'with which the server starts');
 $node->stop;
@@ -82,14 +82,14 @@ walsizer.max = 2147483647MB
 walsizer.headroom = 4.0
 walsizer.threshold = 1000
 END
-my $pid = worker_pid($node);
+my $pid = pid($node);
 write_wal($node, 20);
-like(evaluate($node), qr/^none: the value in force suffices/, 'the largest max_wal_size');
-is(status($node)->{capacity}, MB * capacity_mb(2147483647, 1, 0.9), 'has its capacity');
+like(adjust($node), qr/^none: the value in effect suffices$/, 'the largest max_wal_size');
+is(status($node)->{trigger_point}, MB * trigger_point_mb(2147483647, 1, 0.9), 'has its trigger point');
 is(status($node)->{max_wal_size}, MB * 2147483647, 'in bytes');
 set_conf($node, 'checkpoint_timeout = 1d');
-like(evaluate($node), qr/^none: /, 'with the largest checkpoint_timeout');
-is(worker_pid($node), $pid, 'the worker lives on');
+like(adjust($node), qr/^none: /, 'with the largest checkpoint_timeout');
+is(pid($node), $pid, 'the worker lives on');
 is(log_count($node, qr/(ERROR|FATAL|PANIC):/), 0, 'and no error was met');
 $node->stop;
 

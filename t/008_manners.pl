@@ -3,8 +3,8 @@
 # server from starting, says things once, and lowers nothing.
 #
 # Failures of other tuners that this file covers: 7, a statistics reset makes
-# it blind under load; 9, there is no worker on a standby; 10, a warning at
-# the ceiling in each interval; 12, a ceiling below the value in force lowers
+# it blind under load; 9, there is no worker on a standby; 10, a message at
+# the ceiling in each interval; 12, a ceiling below the value in effect lowers
 # it; 15, DROP DATABASE ... WITH (FORCE) ends the worker for good; 20, the
 # worker's session blocks commands on its database; 21, without preloading
 # CREATE EXTENSION or LOAD kills the session.
@@ -26,7 +26,7 @@ my ($node, $pid, $offset, $stdout, $stderr, $result);
 # ---- the worker among the others
 
 $node   = make_node('guest', conf => $classic);
-$pid    = worker_pid($node);
+$pid    = pid($node);
 $offset = log_offset($node);
 
 is($node->safe_psql('postgres',
@@ -65,26 +65,27 @@ is($result, 0, 'even the database postgres may go') or diag($stderr);
 wait_for_nobody_in($node, 'template1', 'four');
 $node->safe_psql('four', 'CREATE DATABASE postgres');
 $node->safe_psql('postgres', 'CREATE EXTENSION IF NOT EXISTS walsizer');
-is(worker_pid($node), $pid, 'the worker lives on');
+is(pid($node), $pid, 'the worker lives on');
 is(log_count($node, qr/(ERROR|FATAL|PANIC|WARNING):/, $offset), 0, 'nobody complains');
 
-# ---- the ceiling
+# ---- walsizer.max
 
 set_conf($node, 'walsizer.max = 8MB');
 $offset = log_offset($node);
 force_checkpoints($node, 30);
-like(evaluate($node), qr/^raise: .*\(8 MB, applied\)$/, 'raised to the ceiling');
-is(last_event($node)->{bound}, 'max', 'history: which is what bounds it');
+is(adjust($node), 'raise to 8 MB, limited by max: applied', 'raised to walsizer.max');
+is(last_event($node)->{limited_by}, 'max', 'history: which is what limits it');
 cmp_ok(last_event($node)->{wanted_mb}, '>', 8, 'history: more is wanted');
-my $warning = qr/WARNING:  checkpoints are forced by WAL volume, and walsizer\.max keeps/;
+my $limited = qr/LOG:  WAL volume forces checkpoints, and "walsizer\.max" keeps/;
 for (1 .. 3)
 {
 	force_checkpoints($node, 30);
-	like(evaluate($node), qr/^none: .*forced by WAL volume \(limited by max\)$/, 'the ceiling holds');
+	is(adjust($node), 'none, limited by max: WAL volume forced checkpoints', 'walsizer.max holds');
 }
-is(log_count($node, $warning, $offset), 1, 'one warning at the ceiling');
-is(status($node)->{limited_by}, 'max', 'status: which bound binds');
-is(status($node)->{trouble}, undef, 'status: that is no trouble');
+is(log_count($node, $limited, $offset), 1, 'one message on the limit');
+is(status($node)->{limited_by}, 'max', 'status: which limit applies');
+is(status($node)->{state}, 'limited', 'status: and that there is one');
+is(status($node)->{outcome}, undef, 'status: that is no trouble');
 is(scalar(history($node)), 1, 'history: nothing more happens');
 
 # Lowered below what the administrator has set, it lowers nothing.
@@ -97,15 +98,15 @@ $node->restart;
 wait_for_worker($node);
 $offset = log_offset($node);
 my $events = history($node);
-is(evaluate($node), 'none: the value in force suffices', 'a ceiling below: idle');
+is(adjust($node), 'none: the value in effect suffices', 'walsizer.max below: idle');
 for (1 .. 3)
 {
 	force_checkpoints($node, 50);
-	like(evaluate($node), qr/^none: .*forced by WAL volume \(limited by max\)$/, 'a ceiling below: load');
+	is(adjust($node), 'none, limited by max: WAL volume forced checkpoints', 'walsizer.max below: load');
 }
-is(setting_mb($node), 20, 'a ceiling below the value in force lowers nothing');
+is(setting_mb($node), 20, 'walsizer.max below the value in effect lowers nothing');
 is(scalar(history($node)), $events, 'and nothing has happened');
-is(log_count($node, $warning, $offset), 1, 'but one warning is given');
+is(log_count($node, $limited, $offset), 1, 'but one message is logged');
 $node->stop;
 
 # ---- statistics are reset all the time
@@ -122,10 +123,10 @@ my $resets = IPC::Run::start(
 	'<', \undef, '>', '/dev/null', '2>', '/dev/null');
 my $load = start_load($node, 4);
 wait_for($node, 'checkpoints_forced >= 3');
-like(evaluate($node), qr/^raise: .*applied\)$/, 'statistics resets do not keep it from raising');
+like(adjust($node), qr/^raise .*: applied$/, 'statistics resets do not keep it from raising');
 stop_load($resets);
 stop_load($load);
-cmp_ok(last_event($node)->{forced}, '>=', 3, 'and all forced checkpoints are counted');
+cmp_ok(last_event($node)->{checkpoints_forced}, '>=', 3, 'and all forced checkpoints are counted');
 is(last_event($node)->{new_mb}, classic_size_mb(last_event($node), 1),
 	'the size is as without');
 $node->stop;
@@ -144,9 +145,9 @@ $node->append_conf('postgresql.conf',
 	"walsizer.enable = on\nmax_wal_size = 4MB\ncheckpoint_timeout = 1h\n");
 $node->start;
 wait_for_worker($node);
-$pid = worker_pid($node);
+$pid = pid($node);
 is(status($node)->{role},  'standby',  'a worker runs on the standby');
-is(status($node)->{state}, 'watching', 'and watches');
+is(status($node)->{state}, 'active', 'and is active');
 
 $node->stop;
 for (1 .. 3)
@@ -158,15 +159,23 @@ $primary->safe_psql('postgres', 'CHECKPOINT');
 $offset = log_offset($node);
 $node->start;
 wait_for_worker($node);
-$pid = worker_pid($node);
+$pid = pid($node);
 $primary->wait_for_catchup($node, 'replay', $primary->lsn('write'));
 wait_for_log_line($node, qr/restartpoint starting:.* wal\b/, $offset);
 wait_for_sample($node);
-like(evaluate($node), qr/^none: /, 'forced restartpoints are no reason to do anything');
+like(adjust($node), qr/^none: /, 'forced restartpoints are no reason to do anything');
+my ($requested, $timed) = $node->pg_version < 17
+  ? ('checkpoints_req FROM pg_stat_bgwriter', 'checkpoints_timed FROM pg_stat_bgwriter')
+  : ('restartpoints_req FROM pg_stat_checkpointer', 'restartpoints_timed FROM pg_stat_checkpointer');
+wait_for($node, "num_requested = (SELECT $requested) AND num_timed = (SELECT $timed)");
+pass('the counters of the server are those of restartpoints');
 is(setting_mb($node), 4, 'the setting stays');
 is(scalar(history($node)), 0, 'nothing happens');
 unlike(auto_conf($node), qr/max_wal_size/, 'nothing is written');
-is($node->psql('postgres', 'SELECT walsizer_reset()'), 0, 'the functions work on a standby');
+foreach my $function (qw(forget reset_stats))
+{
+	is($node->psql('postgres', "SELECT walsizer_$function()"), 0, "walsizer_$function() works on a standby");
+}
 
 # But it follows what the primary needs between two checkpoints: 60 MB, and what
 # was written before the load, if that counts.
@@ -183,14 +192,14 @@ is($event->{role}, 'standby', 'history: on a standby');
 cmp_ok($event->{new_mb}, '<=', 1.6 * size_for_mb(90 * MB, 1, 0.9),
 	'and does not exceed it');
 wait_for($node, "own_size = pg_size_bytes(current_setting('max_wal_size'))");
-pass('the value is in force');
+pass('the value is in effect');
 is(setting_mb($primary), 1024, 'and the primary knows nothing of it');
 
 # After promotion it is there, and so is the worker.
 set_conf($node, 'checkpoint_timeout = 5min');
 $node->promote;
 wait_for($node, "role = 'primary'");
-is(worker_pid($node), $pid, 'the same worker goes on after promotion');
+is(pid($node), $pid, 'the same worker continues after promotion');
 my $own_size = status($node)->{own_size};
 cmp_ok($own_size, '>=', $enough, 'with the value that it set');
 $load = start_load($node, 20);
@@ -198,7 +207,7 @@ wait_for($node, "own_size > $own_size");
 stop_load($load);
 is(last_event($node)->{role}, 'primary', 'and now raises for its own load');
 is(last_event($node)->{outcome}, 'applied', 'which is applied');
-cmp_ok(setting_mb($node) * MB, '>', $own_size, 'and in force');
+cmp_ok(setting_mb($node) * MB, '>', $own_size, 'and in effect');
 $node->stop;
 $primary->stop;
 
@@ -207,10 +216,10 @@ $primary->stop;
 $node = make_node('no_room', conf => "max_worker_processes = 0\n", start => 0);
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
-is(status($node)->{state},      'not running', 'no room for the worker: says so');
-is(status($node)->{worker_pid}, undef,         'no room: no process');
+is(status($node)->{state}, 'not running', 'no room for the worker: says so');
+is(status($node)->{pid}, undef, 'no room: no process');
 is(scalar(history($node)), 0, 'no room: no history');
-foreach my $function (qw(evaluate revert reset))
+foreach my $function (qw(adjust revert boost_end forget reset_stats))
 {
 	$node->psql('postgres', "SELECT walsizer_$function()", stderr => \$stderr);
 	like($stderr, qr/ERROR:  the walsizer worker is not running\nHINT:  .*max_worker_processes/,
@@ -225,9 +234,11 @@ $node->start;
 $offset = log_offset($node);
 is($node->psql('postgres', 'CREATE EXTENSION walsizer'), 0,
 	'not preloaded: the extension can be created');
-foreach my $from ('walsizer_status', 'walsizer_history', 'walsizer_demand',
-	'walsizer_status()', 'walsizer_history()', 'walsizer_demand()',
-	'walsizer_evaluate()', 'walsizer_revert()', 'walsizer_reset()')
+foreach my $from (
+	qw(walsizer_status walsizer_stats walsizer_history walsizer_demand walsizer_advice
+	walsizer_instructions walsizer_related_settings walsizer_get_status() walsizer_get_stats()
+	walsizer_report() walsizer_adjust() walsizer_revert() walsizer_boost_end()
+	walsizer_forget() walsizer_reset_stats()))
 {
 	$node->psql('postgres', "SELECT * FROM $from", stderr => \$stderr);
 	like($stderr,

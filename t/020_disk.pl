@@ -64,8 +64,8 @@ wait_for_worker($node);
 
 # The volume holds pg_wal and nothing else: half of it may be claimed.
 is(status($node)->{disk_limit}, half_mb(487) * MB,
-	'the bound is half of the volume that really holds pg_wal');
-is(status($node)->{limited_by}, undef, 'and does not bind yet');
+	'the limit is half of the volume that really holds pg_wal');
+is(status($node)->{limited_by}, undef, 'and does not apply yet');
 
 # Transactions whose effect can be checked afterwards.
 $node->safe_psql('postgres', <<'END');
@@ -74,7 +74,7 @@ CREATE FUNCTION checksum(f int) RETURNS text LANGUAGE sql AS
   'SELECT count(*) || '' '' || md5(string_agg(line, '','' ORDER BY n)) FROM sums WHERE fill = f';
 END
 
-# What is in force, five times a second, until it is ended.
+# What is in effect, five times a second, until it is ended.
 sub start_watch
 {
 	my ($node, $file) = @_;
@@ -93,7 +93,7 @@ sub start_watch
 # was read is missed.
 my $most = (half_mb(487) + 16) * MB;
 
-# Those samples where more is in force.
+# Those samples where more is in effect.
 sub too_large
 {
 	my ($text) = @_;
@@ -125,7 +125,7 @@ foreach my $fill (1 .. $fills)
 stop_load($watch);
 my ($samples, @too_large) = too_large(slurp_file($watched));
 cmp_ok($samples, '>=', 3, 'there were samples meanwhile');
-is(join(' ', @too_large), '', "the bound is respected in each of them ($samples)");
+is(join(' ', @too_large), '', "the limit is respected in each of them ($samples)");
 cmp_ok($node->safe_psql('postgres', "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') / 1048576"),
 	'>', 1900 * $fills, 'that was several times the size of the volume');
 is(log_count($node, qr/PANIC|No space left/, $offset), 0, 'the volume was never full');
@@ -133,26 +133,26 @@ is(log_count($node, qr/PANIC|No space left/, $offset), 0, 'the volume was never 
 wait_for($node, "limited_by = 'disk' AND own_size IS NOT NULL");
 $status = status($node);
 cmp_ok($status->{own_size}, '>', 64 * MB, 'walsizer has raised');
-cmp_ok($status->{own_size}, '<=', $most, 'as far as the bound allows');
+cmp_ok($status->{own_size}, '<=', $most, 'as far as the limit allows');
 cmp_ok($status->{wanted_size}, '>', $status->{size_limit}, 'and wants more');
 is($status->{size_limit}, $status->{disk_limit}, 'which the disk forbids');
-is(scalar(grep { $_->{bound} eq 'disk' } grep { $_->{bound} } history($node)),
-	scalar(grep { $_->{bound} } history($node)), 'the history names the same bound');
+is(scalar(grep { $_->{limited_by} eq 'disk' } grep { $_->{limited_by} } history($node)),
+	scalar(grep { $_->{limited_by} } history($node)), 'the history names the same limit');
 
-# Forced checkpoints that the bound makes unavoidable.
-my $warning =
-  qr/WARNING:  checkpoints (?:are|would be) forced by WAL volume, and walsizer.max_disk_percent keeps walsizer from raising max_wal_size above \d+ MB/;
+# Forced checkpoints that the limit makes unavoidable.
+my $limited =
+  qr/LOG:  WAL volume (?:forces|would force) checkpoints, and "walsizer.max_disk_percent" keeps walsizer from raising max_wal_size above \d+ MB/;
 # One raise claims a part of what is free; the next comes when that is filled.
 for (1 .. 200)
 {
-	last if log_count($node, $warning, $offset) > 0;
+	last if log_count($node, $limited, $offset) > 0;
 	write_fast($node, 80);
 }
-wait_for_log_line($node, $warning, $offset);
-is(log_count($node, $warning, $offset), 1, 'a warning names the setting, once');
+wait_for_log_line($node, $limited, $offset);
+is(log_count($node, $limited, $offset), 1, 'a message names the setting, once');
 is(log_count($node, qr/DETAIL:  The measured demand needs \d+ MB/, $offset),
 	1, 'and the size it would need');
-is(log_count($node, qr/HINT:  Raise walsizer.max_disk_percent/, $offset), 1, 'with a hint');
+is(log_count($node, qr/HINT:  Raise "walsizer.max_disk_percent"/, $offset), 1, 'with a hint');
 
 # Crash, recover on the same volume, and nothing is lost.
 $node->stop('immediate');
@@ -175,7 +175,7 @@ for (1 .. 12)
 	last if setting_mb($node) > half_mb(487);
 }
 wait_for($node, 'own_size > ' . half_mb(487) * MB);
-cmp_ok(setting_mb($node), '<=', half_mb(1200) + 16, 'a larger volume lifts the bound by itself');
+cmp_ok(setting_mb($node), '<=', half_mb(1200) + 16, 'a larger volume raises the limit by itself');
 
 # ---- data eats the volume
 
@@ -190,8 +190,8 @@ foreach my $left (900, 600, 400)
 }
 $event = last_event($node);
 is($event->{action}, 'lower', 'data eats the volume: lowered');
-is($event->{reason}, 'a bound has come down', 'data eats the volume: because of the bound');
-is($event->{bound}, 'disk', 'data eats the volume: of the disk');
+is($event->{reason}, 'limit_fell', 'data eats the volume: because of the limit');
+is($event->{limited_by}, 'disk', 'data eats the volume: of the disk');
 cmp_ok(setting_mb($node), '<', $raised, 'data eats the volume: walsizer takes its raise back');
 
 # Nothing of what was there before walsizer is taken.
@@ -200,22 +200,22 @@ write_ballast($volume, 1200 - 300);
 wait_for($node, 'max_wal_size <= 1.25 * disk_limit AND disk_limit <= ' . half_mb(332) * MB);
 set_conf($node, 'walsizer.max_disk_percent = 10');
 wait_for($node, "disk_limit < 64 * 1048576 AND max_wal_size = 64 * 1048576");
-evaluate($node);
-is(setting_mb($node), 64, 'never below the value found');
+adjust($node);
+is(setting_mb($node), 64, 'never below the original value');
 is(log_count($node, qr/PANIC|No space left/, $offset), 0, 'and all the time the server lives');
 unlink "$volume/ballast";
 set_conf($node, 'walsizer.max_disk_percent = 50');
 wait_for($node, 'disk_limit > 500 * 1048576');
-pass('room that is given back lifts the bound');
+pass('room that becomes free raises the limit');
 
-# The server does not list pg_wal to write into it, and goes on.
+# The server does not list pg_wal to write into it, and continues.
 my $limit = status($node)->{disk_limit};
 my $wal   = $node->data_dir . '/pg_wal';
 chmod 0300, $wal or die "could not change the permissions of $wal: $!";
 write_ballast($volume, 300);
-evaluate($node);
+adjust($node);
 is(status($node)->{disk_limit}, $limit,
-	'a pg_wal that cannot be read is not an empty one: the bound is the last that is known');
+	'a pg_wal that cannot be read is not an empty one: the limit is the last that is known');
 chmod 0700, $wal or die "could not change the permissions of $wal: $!";
 wait_for($node, "disk_limit < $limit - 100 * 1048576");
 $node->stop;
@@ -236,12 +236,12 @@ write_ballast($volume, 260);
 wait_for_sample($node);
 my $load = start_load($node, 2);
 $node->poll_query_until('postgres',
-	"SELECT count(*) > 0 FROM walsizer_history WHERE bound = 'disk' AND wanted_size > 20 * 1048576")
-  or die 'the disk bounds nothing';
+	"SELECT count(*) > 0 FROM walsizer_history WHERE limited_by = 'disk' AND wanted_size > 20 * 1048576")
+  or die 'the disk limits nothing';
 stop_load($load);
-($event) = grep { ($_->{bound} // '') eq 'disk' && $_->{wanted_mb} > 20 } history($node);
-is($event->{reason}, 'a checkpoint was about to be forced by WAL volume', 'before a raise: by a sample');
-is(scalar(grep { $_->{new_mb} > 20 } history($node)), 0, 'before a raise: the volume is looked at, and bounds it');
+($event) = grep { ($_->{limited_by} // '') eq 'disk' && $_->{wanted_mb} > 20 } history($node);
+is($event->{reason}, 'predicted', 'before a raise: by a sample');
+is(scalar(grep { $_->{new_mb} > 20 } history($node)), 0, 'before a raise: the volume is looked at, and limits it');
 $node->stop;
 
 # ---- walsizer.min is above what the disk allows
@@ -264,7 +264,7 @@ write_ballast($volume, 400 - $raised - 30);
 wait_for($node, "max_wal_size < 0.8 * $raised * 1048576 AND max_wal_size <= disk_limit");
 $event = last_event($node);
 is($event->{action}, 'lower', 'walsizer.min: other data grows, and the raise is taken back');
-is($event->{bound}, 'disk', 'walsizer.min: because of the disk');
+is($event->{limited_by}, 'disk', 'walsizer.min: because of the disk');
 is(log_count($node, qr/PANIC|No space left/), 0, 'walsizer.min: the server lives');
 $node->stop;
 

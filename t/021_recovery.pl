@@ -1,6 +1,6 @@
 
 # How long recovery after a crash would take: shown beforehand, measured when
-# it happens, and a bound to what walsizer raises.
+# it happens, and a limit to what walsizer raises.
 
 use strict;
 use warnings;
@@ -45,12 +45,12 @@ sub crash
 	do
 	{
 		$before = $node->safe_psql('postgres', 'SELECT redo_lsn FROM pg_control_checkpoint()');
-		evaluate($node);
+		adjust($node);
 		($estimate, $bytes, $redo) = split /\|/, $node->safe_psql('postgres', <<'END');
 SELECT extract(epoch FROM recovery_time_now),
   extract(epoch FROM recovery_time_now) * replay_rate - pg_wal_lsn_diff(pg_current_wal_lsn(), redo_lsn),
   redo_lsn
-FROM walsizer_status, pg_control_checkpoint()
+FROM walsizer_stats, pg_control_checkpoint()
 END
 	} while ($redo ne $before);
 	cmp_ok(abs($bytes), '<', 16 * MB, 'the estimate is that of the WAL since the redo pointer');
@@ -79,11 +79,11 @@ sub load_and_crash
 	return crash($node, $how);
 }
 
-# One process crashes, and the server goes on without a new start.
+# One process crashes, and the postmaster lives on.
 sub crash_of_one_process
 {
 	my ($node) = @_;
-	my $pid = worker_pid($node);
+	my $pid = pid($node);
 
 	kill 'KILL', $pid or die "could not kill the worker: $!";
 	wait_for_log_line($node, qr/all server processes terminated; reinitializing/, $offset);
@@ -95,7 +95,7 @@ $status = status($node);
 is($status->{replay_rate_source}, 'assumed', 'before the first recovery the rate is assumed');
 is($status->{replay_rate}, 40 * MB, 'to be 40 MB/s');
 is($node->safe_psql('postgres',
-		"SELECT recovery_time_worst = make_interval(secs => 2048 / 40.0) FROM walsizer_status"),
+		"SELECT recovery_time_max = make_interval(secs => 2048 / 40.0) FROM walsizer_stats"),
 	't', 'at worst max_wal_size is to be replayed');
 
 my ($estimate, $took);
@@ -148,7 +148,7 @@ start_after_kill($node);
 wait_for_worker($node);
 is(status($node)->{replay_rate}, $rate, 'nor is a crash with nothing to replay');
 
-# ---- with a bound, a crash at the worst moment takes about that
+# ---- with a limit, a crash at the worst moment takes about that
 
 # The size that was there was an administrator's, and is left alone for a
 # checkpoint_timeout: the first start notices the change, the second has
@@ -163,9 +163,9 @@ for (1 .. 2)
 	wait_for_worker($node);
 }
 
-# Load until the bound binds and there is much to replay.  In statements that
+# Load until the limit applies and there is much to replay.  In statements that
 # are short, because a running one keeps the size with which it began.
-sub load_to_the_bound
+sub load_to_the_limit
 {
 	my ($node) = @_;
 
@@ -174,7 +174,7 @@ sub load_to_the_bound
 		my $there = $node->safe_psql('postgres',
 			"UPDATE load SET v = v + 1 WHERE n % 20 = $n % 20; "
 			  . "SELECT limited_by = 'recovery' AND own_size = recovery_limit AND "
-			  . 'recovery_time_now > 0.65 * recovery_time_worst FROM walsizer_status');
+			  . 'recovery_time_now > 0.65 * recovery_time_max FROM walsizer_status, walsizer_stats');
 
 		return 1 if $there eq 't';
 	}
@@ -185,32 +185,32 @@ sub load_to_the_bound
 # counts: two seconds of it, or more if this server needs more for what the test takes.
 for (1 .. 5)
 {
-	my $bound = ceil(160 * MB / status($node)->{replay_rate});
-	$bound = 2 if $bound < 2;
-	set_conf($node, "walsizer.max_recovery_time = ${bound}s");
-	ok(load_to_the_bound($node),
-		'bound: walsizer raises as far as it goes, and there is nearly as much to replay as it lets be');
+	my $limit = ceil(160 * MB / status($node)->{replay_rate});
+	$limit = 2 if $limit < 2;
+	set_conf($node, "walsizer.max_recovery_time = ${limit}s");
+	ok(load_to_the_limit($node),
+		'limit: walsizer raises as far as it goes, and there is nearly as much to replay as it lets be');
 	my $size = status($node)->{own_size} / MB;
-	cmp_ok($size, '>', 32, 'bound: more than was found');
+	cmp_ok($size, '>', 32, 'limit: more than the original value');
 	($estimate, $took) = crash($node);
-	note(sprintf('bound of %d s: %d MB, %.2f s estimated, took %.2f s', $bound, $size, $estimate, $took));
-	$good = $took < 3 * $bound && $took > 0.65 / 3 * $bound;
+	note(sprintf('limit of %d s: %d MB, %.2f s estimated, took %.2f s', $limit, $size, $estimate, $took));
+	$good = $took < 3 * $limit && $took > 0.65 / 3 * $limit;
 	last if $good;
 }
-ok($good, 'bound: recovery takes about the time that was allowed');
+ok($good, 'limit: recovery takes about the time that was allowed');
 
 # The administrator's own figure counts more.
 set_conf($node, 'walsizer.replay_rate = 5MB');
-evaluate($node);
+adjust($node);
 $status = status($node);
 is($status->{replay_rate_source}, 'configured', 'a rate that is set counts more');
 is($status->{replay_rate}, 5 * MB, 'whatever was measured');
 $node->stop;
 
-# ---- the bound
+# ---- the limit
 
 # 2 MB/s for 8 seconds.
-$node = make_node('bound', conf => <<'END');
+$node = make_node('limit', conf => <<'END');
 walsizer.predict = off
 checkpoint_timeout = 1h
 walsizer.replay_rate = 2MB
@@ -219,27 +219,27 @@ END
 is(status($node)->{recovery_limit}, 16 * MB, 'the time that is bearable times the rate');
 $offset = log_offset($node);
 force_checkpoints($node, 24);
-like(evaluate($node), qr/^raise: .*\(16 MB, applied\)$/, 'is as far as walsizer goes');
+is(adjust($node), 'raise to 16 MB, limited by recovery: applied', 'is as far as walsizer goes');
 $event = last_event($node);
-is($event->{bound}, 'recovery', 'the history names the bound');
+is($event->{limited_by}, 'recovery', 'the history names the limit');
 cmp_ok($event->{wanted_mb}, '>', 16, 'and the size that was wanted');
 wait_for($node, "own_size = 16 * 1048576");
-is($node->safe_psql('postgres', 'SELECT recovery_time_worst FROM walsizer_status'),
+is($node->safe_psql('postgres', 'SELECT recovery_time_max FROM walsizer_stats'),
 	'00:00:08', 'recovery takes as long as was allowed, at worst');
 force_checkpoints($node, 24);
-like(evaluate($node), qr/^none: .*forced by WAL volume \(limited by recovery\)$/, 'there it stays');
+is(adjust($node), 'none, limited by recovery: WAL volume forced checkpoints', 'there it stays');
 $status = status($node);
-is($status->{limited_by}, 'recovery', 'the status names the bound');
-evaluate($node) for 1 .. 3;
+is($status->{limited_by}, 'recovery', 'the status names the limit');
+adjust($node) for 1 .. 3;
 is(log_count($node,
-		qr/WARNING:  checkpoints are forced by WAL volume, and walsizer.max_recovery_time keeps walsizer from raising max_wal_size above 16 MB/,
-		$offset), 1, 'a warning names the setting, once');
+		qr/LOG:  WAL volume forces checkpoints, and "walsizer.max_recovery_time" keeps walsizer from raising max_wal_size above 16 MB/,
+		$offset), 1, 'a message names the setting, once');
 is(log_count($node, qr/DETAIL:  The measured demand needs \d+ MB/, $offset),
 	1, 'and the size it would take');
 
-# The bound moves, the value follows.
+# The limit moves, the value follows.
 set_conf($node, 'walsizer.max_recovery_time = 16s');
-like(evaluate($node), qr/^raise: .*\(32 MB, applied\)$/, 'a bound that is lifted lets walsizer raise');
+like(adjust($node), qr/^raise to 32 MB.*: applied$/, 'a higher limit lets walsizer raise');
 wait_for($node, "own_size = 32 * 1048576");
 # To come down to 4 MB, no more than one segment may have been begun since the
 # redo pointer: it is to lie at the start of its own.
@@ -248,23 +248,23 @@ $node->safe_psql('postgres', 'CHECKPOINT');
 set_conf($node, 'walsizer.max_recovery_time = 6s');
 wait_for($node, "own_size = 12 * 1048576");
 $event = last_event($node);
-is($event->{action}, 'lower', 'a bound that falls takes back what walsizer raised');
-is($event->{reason}, 'a bound has come down', 'and says so');
-is($event->{bound}, 'recovery', 'naming the bound');
+is($event->{action}, 'lower', 'a limit that falls takes back what walsizer raised');
+is($event->{reason}, 'limit_fell', 'and says so');
+is($event->{limited_by}, 'recovery', 'naming the limit');
 
 set_conf($node, 'walsizer.max_recovery_time = 1s');
 wait_for($node, "max_wal_size = 4 * 1048576");
-evaluate($node) for 1 .. 2;
-is(status($node)->{recovery_limit}, 2 * MB, 'a bound below the value found');
+adjust($node) for 1 .. 2;
+is(status($node)->{recovery_limit}, 2 * MB, 'a limit below the original value');
 is(setting_mb($node), 4, 'does not lower that one');
 
 # Nor one that an administrator sets.
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '40MB'");
 $node->reload;
-wait_for($node, "found_size = 40 * 1048576");
+wait_for($node, "original_size = 40 * 1048576");
 $node->restart;
 wait_for_worker($node);
-evaluate($node) for 1 .. 2;
+adjust($node) for 1 .. 2;
 is(setting_mb($node), 40, 'nor the value of an administrator');
 is(scalar(grep { $_->{action} eq 'lower' && $_->{old_mb} == 40 } history($node)),
 	0, 'which is never tried');

@@ -1,5 +1,5 @@
 
-# Somebody else has a say in max_wal_size, in ways that the server itself would
+# An administrator sets max_wal_size, in ways that the server itself would
 # let go without effect: an edit underneath walsizer's value, a pending edit, an
 # edit while the server is down, the library taken away.  Nobody fights.
 #
@@ -20,10 +20,10 @@ use WalsizerTest;
 my $conf   = "walsizer.predict = off\ncheckpoint_timeout = 1h\n";
 my $node   = make_node('node', conf => $conf);
 my $reload = qr/received SIGHUP, reloading configuration files/;
-my $edited = 'max_wal_size was edited in the configuration file';
-my ($raised, $event, $offset, $number, $stdout, $stderr);
+my $left_alone = 'none: an administrator changed the setting within the last checkpoint_timeout or five minutes';
+my ($raised, $event, $offset, $id, $stdout, $stderr);
 
-# Have walsizer raise, from what is in force, beginning with a restart: what
+# Have walsizer raise, from what is in effect, beginning with a restart: what
 # was left alone before is no longer then.  Returns the new value in MB.
 sub raise
 {
@@ -33,14 +33,14 @@ sub raise
 	$node->restart;
 	wait_for_worker($node);
 	$old = setting_mb($node);
-	force_checkpoints($node, 3 * capacity_mb($old, 1, 0.9));
+	force_checkpoints($node, 3 * trigger_point_mb($old, 1, 0.9));
 	# none is under way whose record would be demand of later
 	$node->safe_psql('postgres', 'CHECKPOINT');
-	like(evaluate($node), qr/^raise: .*applied\)$/, "$what: raised");
+	like(adjust($node), qr/^raise .*: applied$/, "$what: raised");
 	my $new = setting_mb($node);
 	cmp_ok($new, '>', $old, "$what: from $old MB");
 	wait_for($node, "own_size = $new * 1048576");
-	$number = last_event($node)->{number};
+	$id = last_event($node)->{id};
 	$offset = log_offset($node);
 	return $new;
 }
@@ -53,13 +53,13 @@ sub is_edited
 	wait_for($node, "max_wal_size = $new * 1048576 AND own_size IS NULL");
 	$event = last_event($node);
 	is($event->{action}, 'external', "$what: noticed");
-	is($event->{reason}, $edited, "$what: as what it is");
+	is($event->{reason}, 'edited', "$what: as what it is");
 	is($event->{outcome}, 'applied', "$what: walsizer gives way");
-	is($event->{number}, $number + 1, "$what: in one step");
+	is($event->{id}, $id + 1, "$what: in one step");
 	is($event->{old_mb}, $old, "$what: old value");
 	is($event->{new_mb}, $new, "$what: new value");
 	is(setting_mb($node), $new, "$what: the edit has taken effect");
-	is(status($node)->{found_size}, $new * MB, "$what: the value is the administrator's");
+	is(status($node)->{original_size}, $new * MB, "$what: the value is the administrator's");
 	unlike(auto_conf($node), qr/max_wal_size/, "$what: nothing is left to hide it");
 	return;
 }
@@ -70,10 +70,8 @@ sub is_left_alone
 	my $value = setting_mb($node);
 	my $reloads = log_count($node, $reload, $offset);
 
-	force_checkpoints($node, 2 * capacity_mb($value, 1, 0.9));
-	like(evaluate($node), qr/^none: a change by somebody else is left alone/,
-		"$what: left alone under load")
-	  for 1 .. 2;
+	force_checkpoints($node, 2 * trigger_point_mb($value, 1, 0.9));
+	is(adjust($node), $left_alone, "$what: left alone under load") for 1 .. 2;
 	is(setting_mb($node), $value, "$what: the value stays");
 	is(log_count($node, $reload, $offset), $reloads, "$what: no fight");
 	return;
@@ -111,9 +109,9 @@ is_edited('included', $raised, 6);
 $raised = raise('other edits');
 $node->append_conf('postgresql.conf', "work_mem = 5MB\nmax_wal_size = 6MB");
 $node->reload;
-evaluate($node) for 1 .. 2;
+adjust($node) for 1 .. 2;
 is(setting_mb($node), $raised, 'other edits: the raise stays');
-is(last_event($node)->{number}, $number, 'other edits: nothing is noticed');
+is(last_event($node)->{id}, $id, 'other edits: nothing is noticed');
 
 # While the server is down.
 $node->stop;
@@ -128,13 +126,13 @@ $raised = raise('nonsense');
 $node->append_conf('postgresql.conf', 'max_connections = = 3');
 $node->reload;
 wait_for_log_line($node, qr/syntax error in file/, $offset);
-evaluate($node) for 1 .. 2;
+adjust($node) for 1 .. 2;
 is(setting_mb($node), $raised, 'a file with errors: the raise stays');
-is(last_event($node)->{number}, $number, 'a file with errors: nothing is noticed');
+is(last_event($node)->{id}, $id, 'a file with errors: nothing is noticed');
 $node->adjust_conf('postgresql.conf', 'max_connections', '20');
 
 # Neither does an edit that the server refuses to reload with the rest, nor a value
-# with which it would not start: walsizer's line goes on hiding it.
+# with which it would not start: walsizer's line continues to hide it.
 foreach my $bad ("max_wal_size = 50MB\nno_such_setting = 1", "max_wal_size = '8 GiB'", 'max_wal_size = 1MB')
 {
 	my $conf = slurp_file($node->data_dir . '/postgresql.conf');
@@ -144,14 +142,14 @@ foreach my $bad ("max_wal_size = 50MB\nno_such_setting = 1", "max_wal_size = '8 
 	$offset = log_offset($node);
 	$node->reload;
 	wait_for_log_line($node, $reload, $offset);
-	evaluate($node) for 1 .. 2;
+	adjust($node) for 1 .. 2;
 	is(setting_mb($node), $raised, "$what: the raise stays");
 	like(auto_conf($node), qr/^max_wal_size = '${raised}MB'$/m, "$what: and so does walsizer's line");
 	if ($bad !~ /no_such_setting/)
 	{
 		$node->restart;
 		wait_for_worker($node);
-		evaluate($node) for 1 .. 2;
+		adjust($node) for 1 .. 2;
 		is(setting_mb($node), $raised, "$what: and the server starts, with the raise");
 	}
 	write_file($node->data_dir . '/postgresql.conf', $conf);
@@ -162,13 +160,13 @@ my $saved = slurp_file($node->data_dir . '/postgresql.conf');
 $node->append_conf('postgresql.conf', 'max_wal_size = 1MB');
 $node->restart;
 wait_for_worker($node);
-my $found = status($node)->{found_size} / MB;
-is($node->safe_psql('postgres', 'SELECT walsizer_revert() / 1048576'), $found, 'revert, nonsense underneath: gives back');
-like(auto_conf($node), qr/^max_wal_size = '${found}MB'$/m, 'revert, nonsense underneath: in a line that hides it');
+my $original = status($node)->{original_size} / MB;
+like(revert($node), qr/^revert to $original MB: applied/, 'revert, nonsense underneath: the original value is back');
+like(auto_conf($node), qr/^max_wal_size = '${original}MB'$/m, 'revert, nonsense underneath: in a line that hides it');
 unlike(auto_conf($node), qr/^walsizer/m, 'revert, nonsense underneath: which is not walsizer\'s');
 $node->restart;
 wait_for_worker($node);
-is(setting_mb($node), $found, 'revert, nonsense underneath: and the server starts');
+is(setting_mb($node), $original, 'revert, nonsense underneath: and the server starts');
 write_file($node->data_dir . '/postgresql.conf', $saved);
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
 $node->reload;
@@ -179,17 +177,17 @@ $raised = raise('forbidden');
 $node->append_conf('postgresql.conf', 'max_wal_size = 45MB');
 chmod 0400, $node->data_dir . '/postgresql.auto.conf' or die $!;
 $node->reload;
-wait_for($node, "trouble = 'forbidden'");
-is($node->safe_psql('postgres', "SELECT walsizer_boost('200MB', '1 hour')"),
-	"revert: $edited (45 MB, forbidden)", 'forbidden: a load announced then gets an answer');
-evaluate($node) for 1 .. 2;
+wait_for($node, "outcome = 'forbidden'");
+like(act($node, "walsizer_boost('200MB', '1 hour')"), qr/^revert to 45 MB: forbidden: ".*" is not writable$/,
+	'forbidden: a load planned then gets an answer');
+adjust($node) for 1 .. 2;
 is(status($node)->{boost_size}, 200 * MB, 'forbidden: and is remembered');
-is($node->safe_psql('postgres', 'SELECT walsizer_boost_end()'),
-	"revert: $edited (45 MB, forbidden)", 'forbidden: as does the end of it');
+like(act($node, 'walsizer_boost_end()'), qr/^revert to 45 MB: forbidden: ".*" is not writable$/,
+	'forbidden: as does the end of it');
 is(setting_mb($node), $raised, 'forbidden: nothing changes');
-$number = last_event($node)->{number};
+$id = last_event($node)->{id};
 chmod 0600, $node->data_dir . '/postgresql.auto.conf' or die $!;
-evaluate($node);
+adjust($node);
 is_edited('forbidden', $raised, 45);
 write_file($node->data_dir . '/postgresql.conf', $saved);
 $node->reload;
@@ -198,19 +196,19 @@ $node->reload;
 
 $node->restart;
 wait_for_worker($node);
-$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+revert($node);
 $node->restart;
 wait_for_worker($node);
 is(setting_mb($node), 7, 'pending: before');
 $node->append_conf('postgresql.conf', "max_wal_size = 40MB\nwork_mem = 6MB");
 force_checkpoints($node, 12);
-$number = last_event($node)->{number} + 1;
+$id = last_event($node)->{id} + 1;
 $offset = log_offset($node);
-like(evaluate($node), qr/^raise: .*applied\)$/, 'pending: raised');
-$raised = (history($node))[$number - 1]{new_mb};
+like(adjust($node), qr/^raise .*: applied$/, 'pending: raised');
+$raised = (history($node))[$id - 1]{new_mb};
 is_edited('pending', $raised, 40);
 is($node->safe_psql('postgres', 'SHOW work_mem'), '6MB',
-	'pending: what else was pending is in force too');
+	'pending: what else was pending is in effect too');
 is_left_alone('pending');
 
 # ---- edited, but not reloaded, and walsizer reloads nothing: it does not count yet
@@ -219,36 +217,36 @@ $raised = raise('not reloaded');
 set_conf($node, 'walsizer.dry_run = on');
 wait_for_sample($node);		# nor does what a late reload would take with it
 $node->append_conf('postgresql.conf', 'max_wal_size = 41MB');
-force_checkpoints($node, 2 * capacity_mb($raised, 1, 0.9));
-like(evaluate($node), qr/^raise: .*dry run\)$/, 'not reloaded: a dry run');
-like(evaluate($node), qr/^raise: /, 'not reloaded: and another');
+force_checkpoints($node, 2 * trigger_point_mb($raised, 1, 0.9));
+like(adjust($node), qr/^raise .*: dry run\b/, 'not reloaded: a dry run');
+like(adjust($node), qr/^raise .*: dry run$/, 'not reloaded: and another');
 is(setting_mb($node), $raised, 'not reloaded: changes nothing');
-my $pid = worker_pid($node);
+my $pid = pid($node);
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
-wait_for($node, "worker_pid <> $pid");
-evaluate($node) for 1 .. 2;
+wait_for($node, "pid <> $pid");
+adjust($node) for 1 .. 2;
 is(setting_mb($node), $raised, 'not reloaded: nor does a new worker');
-$number = last_event($node)->{number};
+$id = last_event($node)->{id};
 $node->reload;
-wait_for($node, "(SELECT max(number) FROM walsizer_history) > $number");
+wait_for($node, "(SELECT max(id) FROM walsizer_history) > $id");
 is(last_event($node)->{outcome}, 'dry run', 'not reloaded: noticed when it is');
-$number++;
+$id++;
 set_conf($node, 'walsizer.dry_run = off');
-evaluate($node);
+adjust($node);
 is_edited('not reloaded', $raised, 41);
 
-# ---- edited, and reverted in the same moment: that is one change, and no trouble
+# ---- edited, and reverted in the same moment: that is one change, which succeeds
 
 $raised = raise('edited and reverted');
 $node->append_conf('postgresql.conf', 'max_wal_size = 8MB');
 # The worker meets both at once, whichever is there first: it is stopped, maybe
 # with the lock that the session needs.
-$pid = worker_pid($node);
+$pid = pid($node);
 kill 'STOP', $pid or die $!;
 my $session = IPC::Run::start(
 	[
 		'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
-		'SELECT pg_reload_conf(), walsizer_revert() / 1048576'
+		'SELECT pg_reload_conf(), walsizer_revert()'
 	],
 	'<', \undef, '>', \$stdout, '2>', \$stderr);
 $node->poll_query_until('postgres', <<'END') or die 'walsizer_revert() does not wait';
@@ -260,9 +258,9 @@ wait_for_log_line($node, $reload, $offset);
 kill 'CONT', $pid or die $!;
 $session->finish;
 chomp $stdout;
-is($stdout, 't|8', 'edited and reverted: what was edited is in force');
-unlike($stderr, qr/was not set by walsizer|ERROR/, 'edited and reverted: which is said');
-is(last_event($node)->{number}, $number + 1, 'edited and reverted: in one step');
+like($stdout, qr/^t\|\(\w+,\d+,8388608,,applied,/, 'edited and reverted: what was edited is in effect');
+unlike($stdout . $stderr, qr/was not set by walsizer|ERROR/, 'edited and reverted: which is said');
+is(last_event($node)->{id}, $id + 1, 'edited and reverted: in one step');
 is(last_event($node)->{outcome}, 'applied', 'edited and reverted: that succeeded');
 
 # ---- with a value of ALTER SYSTEM in between, an edit has no effect anyway
@@ -273,15 +271,14 @@ wait_for($node, 'max_wal_size = 5 * 1048576');
 $raised = raise('ALTER SYSTEM');
 $node->append_conf('postgresql.conf', 'max_wal_size = 41MB');
 $node->reload;
-evaluate($node) for 1 .. 2;
-is(setting_mb($node), $raised, 'ALTER SYSTEM: hides an edit, whoever ran it');
-is($node->safe_psql('postgres', 'SELECT walsizer_revert() / 1048576'),
-	5, 'ALTER SYSTEM: revert gives back its value');
+adjust($node) for 1 .. 2;
+is(setting_mb($node), $raised, 'ALTER SYSTEM: hides an edit, also if walsizer wrote it');
+like(revert($node), qr/^revert to 5 MB: applied/, 'ALTER SYSTEM: revert restores its value');
 like(auto_conf($node), qr/^max_wal_size = '5MB'$/m, 'ALTER SYSTEM: where it stood');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
 $node->reload;
 wait_for($node, 'max_wal_size = 41 * 1048576');
-is(last_event($node)->{action}, 'external', 'ALTER SYSTEM: which is somebody else\'s to take away');
+is(last_event($node)->{action}, 'external', 'ALTER SYSTEM: which only an administrator removes');
 
 # ---- while walsizer is switched off
 
@@ -290,40 +287,40 @@ $node->reload;
 wait_for($node, 'max_wal_size = 4 * 1048576');
 $raised = raise('switched off');
 set_conf($node, 'walsizer.enable = off');
-$number = last_event($node)->{number};
+$id = last_event($node)->{id};
 my $untouched = auto_conf($node);
 $node->append_conf('postgresql.conf', 'max_wal_size = 9MB');
 $node->reload;
-wait_for($node, "last_reason = 'walsizer.enable is off, and max_wal_size as edited in the configuration file is hidden by walsizer''s value'");
-evaluate($node) for 1 .. 2;
+wait_for($node, "reason = 'edit_hidden'");
+adjust($node) for 1 .. 2;
 is(setting_mb($node), $raised, 'switched off: the raise stays');
 is(auto_conf($node), $untouched, 'switched off: nothing is written');
-is(last_event($node)->{number}, $number, 'switched off: nothing is recorded');
+is(last_event($node)->{id}, $id, 'switched off: nothing is recorded');
 set_conf($node, 'walsizer.dry_run = on');
 set_conf($node, 'walsizer.enable = on');
-wait_for($node, "(SELECT max(number) FROM walsizer_history) > $number");
+wait_for($node, "(SELECT max(id) FROM walsizer_history) > $id");
 $event = last_event($node);
-is($event->{reason}, $edited, 'dry run: noticed');
+is($event->{reason}, 'edited', 'dry run: noticed');
 is($event->{outcome}, 'dry run', 'dry run: walsizer would give way');
 is($event->{new_mb}, 9, 'dry run: to the edit');
 is(setting_mb($node), $raised, 'dry run: the raise stays');
 is(auto_conf($node), $untouched, 'dry run: nothing is written');
-$number = $event->{number};
+$id = $event->{id};
 set_conf($node, 'walsizer.dry_run = off');
-evaluate($node);
+adjust($node);
 is_edited('switched on', $raised, 9);
 set_conf($node, 'walsizer.enable = off');
 $node->append_conf('postgresql.conf', 'max_wal_size = 4MB');
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '5MB'");
 $node->reload;
-wait_for($node, 'found_size = 5 * 1048576');
+wait_for($node, 'original_size = 5 * 1048576');
 is(last_event($node)->{action}, 'external', 'switched off: changes are still noticed');
 force_checkpoints($node, 6);
-is(evaluate($node), 'none: walsizer.enable is off', 'switched off: nothing is done');
+is(adjust($node), 'none: walsizer.enable is off', 'switched off: nothing is done');
 is(setting_mb($node), 5, 'switched off: the value stays');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
 set_conf($node, 'walsizer.enable = on');
-wait_for($node, 'found_size = 4 * 1048576');
+wait_for($node, 'original_size = 4 * 1048576');
 
 # ---- the library is taken away, its line left behind
 
@@ -356,7 +353,7 @@ is($event->{new_mb}, 4, 'library back: to the administrator\'s');
 is(setting_mb($node), 4, 'library back: which stays');
 
 # The server was never told more than it had to be, and no step went wrong.
-is(join(' ', grep { !/^(?:applied|noted|dry run)$/ } map { $_->{outcome} } history($node)),
+is(join(' ', grep { !/^(?:applied|none|dry run)$/ } map { $_->{outcome} } history($node)),
 	'forbidden', 'all that was tried was applied, but for what was forbidden here');
 is(log_count($node, qr/(ERROR|FATAL|PANIC):  (?!walsizer must be|terminating)/, 0), 0,
 	'without an error');

@@ -17,7 +17,7 @@ use Time::HiRes ();
 
 use WalsizerTest;
 
-my ($node, $status, $answer, $offset, $stderr);
+my ($node, $status, $offset, $stderr);
 
 # One statement that writes that many MB.
 sub write_in_one_statement
@@ -57,14 +57,14 @@ for (1 .. 10)
 	$starts = count_forced_in_log($slow);
 	write_wal($slow, 1) until count_forced_in_log($slow) > $starts;
 	wait_for($slow, "checkpoints_forced > $forced");
-	is(status($slow)->{remark}, undef, 'a checkpoint takes its time: which is no news');
+	unlike(status($slow)->{explanation}, qr/;/, 'a checkpoint takes its time: which is no news');
 	kill 'STOP', $checkpointer or die $!;
 	last if checkpoint_under_way();
 	kill 'CONT', $checkpointer or die $!;
 }
 ok(checkpoint_under_way(), 'and is not complete');
 
-# ---- a planned load that nobody ends
+# ---- a planned load that is not ended early
 
 # The second counts from the call on: a worker that comes too late does nothing.
 sub boost_for_a_second
@@ -74,14 +74,14 @@ sub boost_for_a_second
 
 	for (1 .. 20)
 	{
-		$answer = $node->safe_psql('postgres', "SELECT walsizer_boost('${mb}MB', '1 second')");
-		last if $answer =~ /^raise: /;
+		$answer = act($node, "walsizer_boost('${mb}MB', '1 second')");
+		last if $answer =~ /^raise /;
 	}
-	like($answer, qr/^raise: .* \($mb MB, applied\)$/, 'for a second: raised');
+	is($answer, "raise to $mb MB: applied", 'for a second: raised');
 	return;
 }
 
-# Half the capacity of 8 MB are two segments: a value comes back only where at most
+# Half the trigger point of 8 MB are two segments: a value comes back only where at most
 # that much was written since the segment of the redo pointer began, and one more
 # is begun by the record of a checkpoint that lies at its end.
 my $expires = make_node('expires', conf => "walsizer.predict = off\nmax_wal_size = 8MB\n");
@@ -93,14 +93,26 @@ boost_for_a_second($expires, 100);
 $node = make_node('planned',
 	conf => "walsizer.predict = off\nmax_wal_size = 8MB\n", streaming => 1);
 $offset = log_offset($node);
-$answer = $node->safe_psql('postgres', "SELECT walsizer_boost('200MB', '1 hour')");
-is($answer, 'raise: walsizer_boost() announced a load (200 MB, applied)', 'raised at once');
+is_deeply(
+	act_row($node, "walsizer_boost('200MB', '1 hour')"),
+	{
+		action     => 'raise',
+		old_size   => 8 * MB,
+		new_size   => 200 * MB,
+		limited_by => undef,
+		outcome    => 'applied',
+		message    => undef,
+		old_mb     => 8,
+		new_mb     => 200,
+	},
+	'raised at once');
 $status = status($node);
-is($status->{max_wal_size}, 200 * MB, 'status: in force');
+is($status->{max_wal_size}, 200 * MB, 'status: in effect');
 is($status->{boost_size}, 200 * MB, 'status: the plan');
 like($node->safe_psql('postgres', 'SELECT walsizer_report()'),
-	qr/^Planned: at least 200 MB until \d{4}-.*; walsizer_boost_end\(\) ends it\.$/m, 'report: the plan');
+	qr/^Planned load: at least 200 MB until \d{4}-[^;]*;\s+walsizer_boost_end\(\)\s+ends\s+it\.$/m, 'report: the plan');
 is(last_event($node)->{action}, 'raise', 'history');
+is(last_event($node)->{reason}, 'boost', 'history: reason');
 write_in_one_statement($node, 80);
 is(count_forced_in_log($node, $offset), 0, 'a statement that starts afterwards has it from its first byte');
 
@@ -110,7 +122,7 @@ $offset = log_offset($node);
 my $before = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');
 $node->command_ok([ 'pgbench', '-i', '-q', '-s', '4', $node->connstr('postgres') ], 'pgbench -i');
 cmp_ok($node->safe_psql('postgres', "SELECT pg_current_wal_insert_lsn() - '$before'"),
-	'>', 5 * capacity_mb(8, 1, 0.9) * MB, 'writes much more WAL than the old size allows');
+	'>', 5 * trigger_point_mb(8, 1, 0.9) * MB, 'writes much more WAL than the old size allows');
 is(count_forced_in_log($node, $offset), 0, 'and forces no checkpoint');
 
 # Over a crash and a restart; a second call replaces the first.
@@ -119,42 +131,38 @@ $node->start;
 wait_for_worker($node);
 is(status($node)->{boost_size}, 200 * MB, 'a crash does not end it');
 is(setting_mb($node), 200, 'and takes nothing away');
-like($node->safe_psql('postgres', "SELECT walsizer_boost('240MB', '2 hours')"),
-	qr/^raise: .* \(240 MB, applied\)$/, 'enlarged');
+is(act($node, "walsizer_boost('240MB', '2 hours')"), 'raise to 240 MB: applied', 'enlarged');
 is($node->safe_psql('postgres',
 		"SELECT boost_until > now() + interval '90 min' FROM walsizer_status"),
 	't', 'and prolonged');
 
-# A bound is smaller: as far as it goes, and a warning.
+# A limit is smaller: as far as it goes, and a message.
 set_conf($node, "walsizer.max = 300MB");
-(undef, $answer, $stderr) =
-  $node->psql('postgres', "SELECT walsizer_boost('2GB', '1 hour')");
-like($stderr, qr/WARNING:  the size asked for exceeds the limit of 300 MB \(max\)/, 'bounded: warned');
-is(setting_mb($node), 300, 'bounded: as far as it goes');
+is(act($node, "walsizer_boost('2GB', '1 hour')"),
+	'raise to 300 MB, limited by max: applied: the limit is 300 MB', 'limited: which is said');
+is(setting_mb($node), 300, 'limited: as far as it goes');
 
 # Back by itself, in one step, when no window contains the load any more.
 $node->safe_psql('postgres', 'SELECT walsizer_boost_end()');
 is(status($node)->{boost_size}, undef, 'ended');
-wait_for($node, 'max_wal_size = found_size');
-is(setting_mb($node), 8, 'what was in force before comes back');
-is(last_event($node)->{reason}, 'the load that walsizer_boost() announced is over', 'history: why');
+wait_for($node, 'max_wal_size = original_size');
+is(setting_mb($node), 8, 'what was in effect before comes back');
+is(last_event($node)->{reason}, 'boost_over', 'history: why');
 is(last_event($node)->{old_mb}, 300, 'in one step');
 
-# Somebody else's change is left alone for a while, but not if more is asked for then.
+# An administrator's change is left alone for a while, but not if more is asked for then.
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '12MB'");
 $node->reload;
-like($node->safe_psql('postgres', "SELECT walsizer_boost('100MB', '1 hour')"),
-	qr/^raise: .* \(100 MB, applied\)$/, 'a plan made right after a change by hand');
-is(status($node)->{found_size}, 12 * MB, 'which is noticed all the same');
-$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+is(act($node, "walsizer_boost('100MB', '1 hour')"), 'raise to 100 MB: applied', 'a plan made right after a change by hand');
+is(status($node)->{original_size}, 12 * MB, 'which is noticed all the same');
+revert($node);
 is(setting_mb($node), 12, 'walsizer_revert() ends the plan');
 is(status($node)->{boost_size}, undef, 'and the status says so');
 
 # Also where nothing had come of it yet: a crash does not bring it back.
 set_conf($node, 'walsizer.dry_run = on');
-like($node->safe_psql('postgres', "SELECT walsizer_boost('100MB', '1 hour')"),
-	qr/dry run\)$/, 'a plan in a dry run');
-$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+is(act($node, "walsizer_boost('100MB', '1 hour')"), 'raise to 100 MB: dry run', 'a plan in a dry run');
+revert($node);
 $node->stop('immediate');
 $node->append_conf('postgresql.conf', 'walsizer.dry_run = off');
 $node->start;
@@ -164,19 +172,19 @@ is(status($node)->{boost_size}, undef, 'and its end survive a crash');
 # Days over the end of daylight saving time, which a zone of our own has in a week.
 my $today = (gmtime)[7];
 my $zone  = sprintf('XST0XDT,J%d,J%d', ($today - 60) % 365 + 1, ($today + 7) % 365 + 1);
-like($node->safe_psql('postgres', "SET TimeZone = '$zone'; SELECT walsizer_boost('100MB', '31 days')"),
-	qr/applied\)$/, 'days are days of the calendar');
+is($node->safe_psql('postgres', "SET TimeZone = '$zone'; SELECT outcome FROM walsizer_boost('100MB', '31 days')"),
+	'applied', 'days are days of the calendar');
 is($node->safe_psql('postgres',
 		"SELECT boost_until - now() > interval '744 hours 30 min' FROM walsizer_status"),
 	't', 'one of which has an hour more');
-$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+revert($node);
 
 # Bad input.
 my %errors = (
-	"'1MB', '1 hour'"     => qr/the size must be between 2 MB and/,
+	"'1MB', '1 hour'"     => qr/size must be between 2 MB and/,
 	"'nonsense', '1 hour'" => qr/invalid size/,
-	"'8GB', '-1 hour'"    => qr/the duration must be positive and at most 31 days/,
-	"'8GB', '1 year'"     => qr/the duration must be positive and at most 31 days/);
+	"'8GB', '-1 hour'"    => qr/duration must be positive and at most 31 days/,
+	"'8GB', '1 year'"     => qr/duration must be positive and at most 31 days/);
 foreach my $arguments (sort keys %errors)
 {
 	(undef, undef, $stderr) =
@@ -186,15 +194,15 @@ foreach my $arguments (sort keys %errors)
 set_conf($node, 'walsizer.enable = off');
 (undef, undef, $stderr) =
   $node->psql('postgres', "SELECT walsizer_boost('1GB', '1 hour')");
-like($stderr, qr/walsizer.enable is off.*HINT/s, 'error: switched off');
+like($stderr, qr/"walsizer.enable" is off.*HINT/s, 'error: switched off');
 is(setting_mb($node), 12, 'and nothing has changed');
 $node->stop;
 
-# ---- what nobody ended has ended, and the next one while the server was down
+# ---- what was not ended has ended, and the next one while the server was down
 
-wait_for($expires, 'boost_size IS NULL AND max_wal_size = found_size');
+wait_for($expires, 'boost_size IS NULL AND max_wal_size = original_size');
 is(setting_mb($expires), 8, 'it comes back by itself');
-is(last_event($expires)->{reason}, 'the load that walsizer_boost() announced is over', 'with the reason');
+is(last_event($expires)->{reason}, 'boost_over', 'with the reason');
 boost_for_a_second($expires, 90);
 my $until = time + 2;
 $expires->stop('immediate');
@@ -202,9 +210,9 @@ $expires->stop('immediate');
 # ---- a statement keeps the value with which it began
 
 # Without buffers to speak of, the statement writes its WAL itself, and not the
-# WAL writer, which knows the new value: it is whoever fills a segment that asks
+# WAL writer, which knows the new value: the process that fills a segment asks
 # for the checkpoint.
-$node = make_node('stale', conf => "wal_buffers = 64kB\n");
+$node = make_node('old_value', conf => "wal_buffers = 64kB\n");
 my $long = IPC::Run::start(
 	[
 		'psql', '-X', '-d', $node->connstr('postgres'), '-c',
@@ -218,13 +226,13 @@ my $long = IPC::Run::start(
 $node->poll_query_until('postgres',
 	"SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'long' AND query LIKE 'DO%'");
 $node->safe_psql('postgres', "SELECT walsizer_boost('1GB', '1 hour')");
-wait_for($node, 'checkpoints_stale > 0');
+wait_for($node, 'checkpoints_forced_old_value > 0');
 $status = status($node);
-like($status->{remark}, qr/^checkpoints are forced by a statement that began before/,
+like($status->{explanation}, qr/; checkpoints are forced by a statement that began before/,
 	'a statement with the old value: the status says so');
-is($status->{limited_by}, undef, 'and blames no bound');
+is($status->{limited_by}, undef, 'and blames no limit');
 my $report = $node->safe_psql('postgres', 'SELECT walsizer_report()');
-like($report, qr/^Note: checkpoints are forced by a statement/m, 'as does the report');
+like($report, qr/;\s+checkpoints\s+are\s+forced\s+by\s+a\s+statement/, 'as does the report');
 is(scalar(grep { length > 80 } split /\n/, $report), 0, 'whose lines fit into 80 columns');
 $node->safe_psql('postgres',
 	"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'long'");
@@ -237,17 +245,17 @@ Time::HiRes::usleep(100_000) until time > $until;
 $expires->start;
 wait_for_worker($expires);
 is(status($expires)->{boost_size}, undef, 'after a crash: the status shows no plan');
-wait_for($expires, 'max_wal_size = found_size');
+wait_for($expires, 'max_wal_size = original_size');
 is(setting_mb($expires), 8, 'after a crash: it comes back by itself');
 $expires->stop;
 
 # ---- the checkpoint of the beginning
 
-wait_for($slow, "remark LIKE 'a checkpoint takes longer than checkpoint_timeout%'");
+wait_for($slow, "explanation LIKE '%; a checkpoint takes longer than checkpoint_timeout%'");
 pass('a checkpoint takes longer than checkpoint_timeout: the status says so');
 kill 'CONT', $checkpointer or die $!;
 $slow->safe_psql('postgres', 'CHECKPOINT');
-wait_for($slow, 'remark IS NULL');
+wait_for($slow, "explanation NOT LIKE '%;%'");
 pass('and does not when it is over');
 $slow->stop;
 
@@ -258,12 +266,14 @@ $node->safe_psql('postgres',
 	"SELECT pg_create_physical_replication_slot('forgotten', true)");
 write_wal($node, 12);
 let_go_of_wal($node);
-wait_for($node, "remark LIKE '%held back by replication slots%'");
+wait_for($node, "explanation LIKE '%; %held back by replication slots%'");
+cmp_ok(status($node)->{wal_held_back}, '>=', 8 * MB, 'and the statistics say how much');
 $node->safe_psql('postgres', "SELECT pg_drop_replication_slot('forgotten')");
 write_wal($node, 1);
 $node->safe_psql('postgres', 'CHECKPOINT');
-wait_for($node, 'remark IS NULL');
+wait_for($node, "explanation NOT LIKE '%;%'");
 pass('WAL that a slot holds back: the status says so while it does');
+cmp_ok(status($node)->{wal_held_back}, '<', 8 * MB, 'as do the statistics');
 $node->stop;
 
 done_testing();

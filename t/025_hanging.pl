@@ -1,7 +1,7 @@
 
 # The worker does not come back from a call, as when the volume of pg_wal does not
-# answer: the server goes on, walsizer's functions give up in time, and walsizer
-# goes on where it was.
+# answer: the server continues, walsizer's functions give up in time, and walsizer
+# continues where it was.
 #
 # Nobody can have a file system hang here without rights that a test has not.  A
 # worker that is stopped by a signal looks the same to everybody else: it handles
@@ -19,7 +19,7 @@ use Time::HiRes qw(time usleep);
 use WalsizerTest;
 
 my $node   = make_node('node', conf => "walsizer.predict = off\n");
-my $pid    = worker_pid($node);
+my $pid    = pid($node);
 my $offset = log_offset($node);
 my ($status, $began, $stderr);
 
@@ -41,25 +41,25 @@ $node->safe_psql('postgres', 'CHECKPOINT; CREATE TABLE t AS SELECT 1; DROP TABLE
 pass('no answer: statements and checkpoints do not wait for walsizer');
 
 $began = time;
-$node->psql('postgres', 'SELECT walsizer_evaluate()', stderr => \$stderr);
+$node->psql('postgres', 'SELECT walsizer_adjust()', stderr => \$stderr);
 like($stderr, qr/ERROR:  the walsizer worker has not answered within 30 seconds\nHINT:/,
 	'no answer: a function that asks the worker gives up');
 cmp_ok(time - $began, '>=', 29, 'no answer: after 30 seconds');
-is($node->safe_psql('postgres', "SELECT now() - sampled_at > interval '25 s' FROM walsizer_status"),
-	't', 'no answer: the status says when the last sample was');
+is($node->safe_psql('postgres', "SELECT now() - sampled_at > interval '25 s' FROM walsizer_stats"),
+	't', 'no answer: walsizer_stats says when the last sample was');
 is(setting_mb($node), 4, 'no answer: max_wal_size stays');
-$node->psql('postgres', "SET statement_timeout = '1s'; SELECT walsizer_evaluate()", stderr => \$stderr);
+$node->psql('postgres', "SET statement_timeout = '1s'; SELECT walsizer_adjust()", stderr => \$stderr);
 like($stderr, qr/canceling statement due to statement timeout/, 'no answer: who waits may be interrupted');
 
 kill 'CONT', $pid or die $!;
 wait_for_worker($node);
 wait_for($node, "sampled_at > now() - interval '5 s'");
-is(worker_pid($node), $pid, 'the worker goes on when it is answered');
+is(pid($node), $pid, 'the worker continues when it is answered');
 force_checkpoints($node, 12);
-evaluate($node);	# unless the end of an interval came first
+adjust($node);	# unless the end of an interval came first
 my $event = last_event($node);
 is("$event->{action}, $event->{outcome}", 'raise, applied', 'and does its work');
-is(status($node)->{found_size}, $status->{found_size}, 'with what it knew');
+is(status($node)->{original_size}, $status->{original_size}, 'with what it knew');
 
 is(log_count($node, qr/(FATAL|PANIC):/, $offset), 0, 'all the time the server lives');
 $node->stop;

@@ -127,7 +127,7 @@ SKIP:
 	skip 'needs PostgreSQL 18 or later', 1 if $node->pg_version < 18;
 	$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 	wait_for_worker($node);
-	is(status($node)->{worker_pid}, $pid, 'searched: the SQL functions are searched, too');
+	is(status($node)->{pid}, $pid, 'searched: the SQL functions are searched, too');
 }
 
 # A package upgrade puts another file into its place: one that cannot be loaded,

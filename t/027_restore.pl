@@ -39,7 +39,7 @@ sub raise
 	for (1 .. 10)
 	{
 		force_checkpoints($node, 75);
-		like(evaluate($node), qr/^raise: .*applied\)$/, $node->name . ': walsizer has raised');
+		like(adjust($node), qr/^raise .*: applied$/, $node->name . ': walsizer has raised');
 		last if setting_mb($node) > 100;
 	}
 	return setting_mb($node);
@@ -159,11 +159,11 @@ unlike(auto_conf($pitr), qr/^(max_wal_size|walsizer)/m, 'archive recovery: the l
 wait_for_worker($pitr);
 $status = status($pitr);
 is($status->{max_wal_size}, $original * MB, 'archive recovery: the original value is in effect');
-is($status->{found_size},   $original * MB, 'archive recovery: as the administrator\'s');
+is($status->{original_size},   $original * MB, 'archive recovery: as the administrator\'s');
 is($status->{own_size},     undef,          'archive recovery: nothing is walsizer\'s');
 $event = last_event($pitr);
 is($event->{action}, 'lower', 'archive recovery: the history says so');
-is($event->{bound},  'disk',  'archive recovery: because of the disk');
+is($event->{limited_by},  'disk',  'archive recovery: because of the disk');
 is($event->{old_mb}, $raised, 'archive recovery: from the source\'s value');
 is($event->{new_mb}, $original, 'archive recovery: to the original one');
 is($event->{message}, 'at the start of the server', 'archive recovery: at the start');
@@ -178,8 +178,8 @@ $pitr->stop('immediate');
 $pitr->start;
 wait_for_worker($pitr);
 is(setting_mb($pitr), $original, 'archive recovery: and after a crash');
-is(log_count($pitr, qr/walsizer restored|but not by walsizer/, $offset), 0,
-	'archive recovery: nobody else is suspected');
+is(log_count($pitr, qr/walsizer restored|an administrator changed/, $offset), 0,
+	'archive recovery: no administrator is suspected');
 is(scalar(grep { $_->{message} // '' eq 'at the start of the server' } history($pitr)),
 	1, 'archive recovery: one event');
 $pitr->stop;
@@ -197,11 +197,11 @@ foreach my $node ($standby, $warm)
 	pass("$name: it follows the source");
 }
 wait_for_worker($standby);
-is(status($standby)->{found_size}, $original * MB, 'standby: the original value is known');
-is(scalar(grep { $_->{action} eq 'external' } history($standby)), 0, 'standby: nobody is suspected');
+is(status($standby)->{original_size}, $original * MB, 'standby: the original value is known');
+is(scalar(grep { $_->{action} eq 'external' } history($standby)), 0, 'standby: no administrator is suspected');
 $warm->promote;
 wait_for_worker($warm);
-is(scalar(grep { $_->{action} eq 'external' } history($warm)), 0, 'warm: nobody is suspected');
+is(scalar(grep { $_->{action} eq 'external' } history($warm)), 0, 'warm: no administrator is suspected');
 is((grep { ($_->{message} // '') eq 'at the start of the server' } history($warm))[0]{old_mb},
 	$raised, 'warm: the history says so after the promotion');
 
@@ -223,7 +223,7 @@ wait_for_worker($node);
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '10MB'");
 $node->safe_psql('postgres', "ALTER SYSTEM SET work_mem = '5MB'");
 $node->reload;
-wait_for($node, "found_size = 10 * 1048576");
+wait_for($node, "original_size = 10 * 1048576");
 $node->restart;
 wait_for_worker($node);
 $raised = raise($node);
@@ -265,7 +265,7 @@ is(log_count($node, qr/LOG:  walsizer restored the original max_wal_size of 10 M
 	1, 'read-only: said once');
 is(log_count($node, qr/DETAIL:  .* keeps the larger value: "postgresql.auto.conf" is not writable\./, $offset),
 	1, 'read-only: with the reason');
-is(status($node)->{found_size}, 10 * MB, 'read-only: the original value is known');
+is(status($node)->{original_size}, 10 * MB, 'read-only: the original value is known');
 chmod 0600, $file or die "could not change the permissions of $file: $!";
 $node->reload;
 wait_for($node, 'max_wal_size <= disk_limit AND own_size > 10 * 1048576');

@@ -1,7 +1,7 @@
 
 # Several clusters keep their WAL on one small volume.  None knows of the others,
 # and each may claim a share of what is free: they must not fill it together, and
-# come to equal shares, which are 1 / (N + 1) of the volume.
+# reach equal shares, which are 1 / (N + 1) of the volume.
 #
 # Each case runs for two intervals, in which nothing but the loads is waited for.
 # Those that were hardest are run always; all of them, each also without walsizer

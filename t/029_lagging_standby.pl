@@ -71,7 +71,7 @@ cmp_ok($standby->safe_psql('postgres',
 		'SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) / 1048576'),
 	'>=', $lag_mb, "$lag_mb MB are received and not replayed");
 my $smaller = "disk_limit BETWEEN ($volume_mb - $lag_mb - 2 * $slack_mb) / 2 * 1048576 AND ($volume_mb - $lag_mb) / 2 * 1048576";
-$standby->poll_query_until('postgres', "SELECT $smaller FROM walsizer_status");
+$standby->poll_query_until('postgres', "SELECT $smaller FROM walsizer_stats");
 cmp_ok(disk_limit_mb($standby), '<=', ($volume_mb - $lag_mb) / 2,
 	'what waits for replay is not counted as part of max_wal_size');
 cmp_ok(disk_limit_mb($standby), '>=', ($volume_mb - $lag_mb) / 2 - $slack_mb,
@@ -83,7 +83,7 @@ $standby->restart;
 wait_for_worker($standby);
 is($standby->safe_psql('postgres', 'SELECT pg_last_wal_receive_lsn() IS NULL'), 't',
 	'after a restart: nothing is known of a receiver');
-evaluate($standby);
+adjust($standby);
 cmp_ok(disk_limit_mb($standby), '<=', ($volume_mb - $lag_mb) / 2,
 	'after a restart: what waits for replay is still not counted');
 cmp_ok(disk_limit_mb($standby), '>=', ($volume_mb - $lag_mb) / 2 - $slack_mb,
@@ -116,7 +116,7 @@ wait_for_worker($standby);
 is($standby->safe_psql('postgres', 'SELECT pg_last_wal_receive_lsn() IS NULL'), 't',
 	'without a primary: nothing is known of a receiver');
 cmp_ok(segments_ahead($standby), '>=', 50, 'without a primary: segments are ready for later');
-evaluate($standby);
+adjust($standby);
 cmp_ok(disk_limit_mb($standby), '>=', $volume_mb / 2 - $slack_mb,
 	'without a primary: what is recycled counts as part of max_wal_size');
 

@@ -23,6 +23,8 @@ SELECT pg_describe_object(d.classid, d.objid, 0),
        CASE d.classid WHEN 'pg_proc'::regclass THEN pg_get_functiondef(d.objid)
                       WHEN 'pg_class'::regclass THEN pg_get_viewdef(d.objid) END,
        obj_description(d.objid, (SELECT relname FROM pg_class WHERE oid = d.classid)),
+       (SELECT string_agg(col_description(d.objid, attnum), ' ' ORDER BY attnum) FROM pg_attribute
+        WHERE d.classid = 'pg_class'::regclass AND attrelid = d.objid AND attnum > 0),
        coalesce(p.proacl::text, c.relacl::text)
 FROM pg_depend d
      LEFT JOIN pg_proc p ON d.classid = 'pg_proc'::regclass AND p.oid = d.objid
@@ -47,7 +49,7 @@ sub compare_updates
 		   JOIN pg_available_extensions e ON e.name = v.name
 		 WHERE v.name = 'walsizer' AND v.version <> e.default_version");
 
-	like($new, qr/function walsizer_status/, "$what: a new extension has its objects");
+	like($new, qr/function walsizer_get_status/, "$what: a new extension has its objects");
 	foreach my $version (@old)
 	{
 		is(members_of("CREATE EXTENSION walsizer VERSION '$version'; ALTER EXTENSION walsizer UPDATE"),
@@ -87,7 +89,7 @@ END
 		members_of('CREATE EXTENSION walsizer'), 'a forgotten privilege is noticed');
 	is($node->safe_psql('postgres',
 			"BEGIN; CREATE EXTENSION walsizer VERSION '1.0'; SELECT state FROM walsizer_status; ROLLBACK"),
-		'watching', 'the older objects work');
+		'active', 'the older objects work');
 }
 
 # The functions that return rows, declared as by another version: with columns
@@ -95,28 +97,26 @@ END
 # has no row has nothing to say about columns: see that each has one.
 $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 write_wal($node, 8);
-set_conf($node, 'log_checkpoints = off');
-wait_for($node, 'EXISTS (SELECT FROM walsizer_history) AND EXISTS (SELECT FROM walsizer_demand) '
-	  . 'AND EXISTS (SELECT FROM walsizer_companions())');
-foreach my $function (qw(walsizer_status walsizer_history walsizer_demand
-	walsizer_advice walsizer_companions walsizer_instructions))
+wait_for($node, 'EXISTS (SELECT FROM walsizer_history) AND EXISTS (SELECT FROM walsizer_demand)');
+foreach my $function (qw(walsizer_get_status walsizer_get_stats walsizer_get_history walsizer_get_demand
+	walsizer_get_advice walsizer_adjust walsizer_revert walsizer_boost_end))
 {
 	my $columns = $node->safe_psql('postgres',
 		"SELECT string_agg(format('OUT %I %s', name, format_type(type, NULL)), ', ' ORDER BY n)
 		   FROM pg_proc, unnest(proargnames, proallargtypes) WITH ORDINALITY AS a (name, type, n)
 		  WHERE proname = '$function'");
-	my $set = $node->safe_psql('postgres',
-		"SELECT CASE WHEN proretset THEN 'SETOF' ELSE '' END FROM pg_proc WHERE proname = '$function'");
+	my ($set, $symbol) = split /\|/, $node->safe_psql('postgres',
+		"SELECT CASE WHEN proretset THEN 'SETOF' ELSE '' END, prosrc FROM pg_proc WHERE proname = '$function'");
 
 	my @others = ("$columns, OUT added text, OUT more text");
 
-	# with a single column it were no row
+	# with a single column it would be no row
 	push @others, $columns =~ s/, OUT \w+ [\w ]+$//r if $columns =~ /,.*,/;
 	foreach my $other (@others)
 	{
 		my ($code, $stdout, $stderr) = $node->psql('postgres', <<END);
 CREATE FUNCTION another($other) RETURNS $set record
-AS '\$libdir/walsizer', '$function' LANGUAGE C;
+AS '\$libdir/walsizer', '$symbol' LANGUAGE C;
 SELECT * FROM another();
 END
 		like($stderr, qr/the library of walsizer is of another version than its SQL objects/,
@@ -124,7 +124,7 @@ END
 		$node->safe_psql('postgres', 'DROP FUNCTION another');
 	}
 }
-is(status($node)->{state}, 'watching', 'the server is well');
+is(status($node)->{state}, 'active', 'the server is well');
 
 $node->stop;
 done_testing();

@@ -110,7 +110,7 @@ sub busy_node
 	my $node = make_node('page' . ++$servers);
 
 	write_wal($node, 20);
-	evaluate($node);
+	adjust($node);
 	wait_for($node, 'own_size IS NOT NULL');
 	return $node;
 }
@@ -149,7 +149,7 @@ foreach my $page (@pages)
 	}
 	if ($name eq 'removal.md')
 	{
-		is(setting_mb($node), 4, 'removed: the value found is in force');
+		is(setting_mb($node), 4, 'removed: the original value is in effect');
 		unlike(auto_conf($node), qr/max_wal_size|walsizer/, 'removed: no line is left');
 	}
 	$node->stop;
@@ -185,7 +185,7 @@ sub complaint_of_conf
 		"SELECT name, error FROM pg_file_settings WHERE error IS NOT NULL");
 	return '' unless @missing || $errors;
 	$node->stop;
-	return "not in force: @missing; errors: $errors";
+	return "not in effect: @missing; errors: $errors";
 }
 
 # The settings that a manifest of Kubernetes or Patroni has, as a configuration.
@@ -259,25 +259,35 @@ sub columns_in
 
 my $views = $text{"$top/doc/views.md"};
 
-foreach my $object (qw(walsizer_status walsizer_history walsizer_demand walsizer_advice
-	walsizer_instructions walsizer_companions))
+my %columns = map { $_->[0] => $_->[1] } map { [ split / /, $_, 2 ] } split /;/, $node->safe_psql('postgres',
+	"SELECT string_agg(c, ';') FROM (SELECT relname || ' ' || string_agg(attname || ' ' || "
+	  . "replace(format_type(atttypid, NULL), 'timestamp with time zone', 'timestamptz'), chr(10) ORDER BY attnum) "
+	  . "FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
+	  . "WHERE relname LIKE 'walsizer%' AND relkind = 'v' AND attnum > 0 GROUP BY relname) AS v (c)");
+my @acting = qw(walsizer_adjust walsizer_revert walsizer_boost walsizer_boost_end);
+my $returned = $node->safe_psql('postgres',
+	"SELECT DISTINCT string_agg(name || ' ' || format_type(type, NULL), chr(10) ORDER BY n) "
+	  . "FROM pg_proc, unnest(proargnames, proallargtypes, proargmodes) WITH ORDINALITY AS a (name, type, mode, n) "
+	  . "WHERE proname IN ('" . join("', '", @acting) . "') AND mode = 'o' GROUP BY proname");
+$columns{'Functions that act'} = $returned;
+
+cmp_ok(scalar(keys %columns), '==', 8, 'seven views, and what functions return');
+foreach my $object (sort keys %columns)
 {
-	my $columns = $node->safe_psql('postgres',
-		"SELECT name || ' ' || CASE type::regtype::text WHEN 'timestamp with time zone' THEN 'timestamptz' "
-		  . "ELSE type::regtype::text END FROM pg_proc, unnest(proargnames, proallargtypes) "
-		  . "WITH ORDINALITY AS a (name, type, n) WHERE proname = '$object' ORDER BY n");
+	my $columns = $columns{$object};
 
 	is(columns_in($views, $object), $columns, "the columns of $object");
 	isnt(columns_in($views =~ s/^\| `\w+` \| \w+ \|.*\n//gmr, $object), $columns,
 		"a column of $object that is missing would be noticed");
 }
 
-my @members = split /\n/, $node->safe_psql('postgres',
-	"SELECT DISTINCT proname FROM pg_proc WHERE proname LIKE 'walsizer%' ORDER BY 1");
+# The functions behind the views are for no one to call.
+my @members = ((grep { /^walsizer/ } keys %columns), split /\n/, $node->safe_psql('postgres',
+	"SELECT DISTINCT proname FROM pg_proc WHERE proname LIKE 'walsizer%' AND proname NOT LIKE 'walsizer\\_get\\_%' ORDER BY 1"));
 foreach my $page ("$top/README.md", "$top/doc/views.md")
 {
-	is(join(' ', grep { index($text{$page}, $_) < 0 } @members), '',
-		'all functions are in ' . basename($page));
+	is(join(' ', grep { $text{$page} !~ /\b$_\b/ } @members), '',
+		'all views and functions are in ' . basename($page));
 }
 
 my $settings = $node->safe_psql('postgres',
@@ -298,9 +308,8 @@ $node->stop;
 # ---- messages
 
 # All that the C code may say: its string constants of at least two words, and
-# each name of walsizer_names.c and of what is returned as a text.  Details and
-# hints, which are whole sentences, explain themselves; so do the report and
-# the texts of the advice.
+# each name of policy/names.c and of what is returned as a text.  Details and
+# hints, which are whole sentences, explain themselves.
 sub messages_of
 {
 	my ($source, $all) = @_;
@@ -332,18 +341,37 @@ sub missing_messages
 
 my $troubleshooting = $text{"$top/doc/troubleshooting.md"};
 my @messages;
-foreach my $file (glob "$top/walsizer_*.c")
+foreach my $file (map { glob "$top/$_/*.c" } qw(policy server sqlapi))
 {
-	next if $file =~ /_(advice|companions|report)\.c$/;
-	push @messages, messages_of(slurp_file($file), $file =~ /_names\.c$/);
+	push @messages, messages_of(slurp_file($file), $file =~ /\bnames\.c$/);
 }
-# a memory context; where a rate comes from, see views.md
-@messages = grep { !/^(walsizer pass|configured)$/ } @messages;
+# a memory context; where a rate comes from and what a size is, see views.md
+@messages = grep { !/^(walsizer pass|configured|in effect)$/ } @messages;
 
 cmp_ok(scalar(@messages), '>=', 80, 'messages were found in the sources');
 is(join("\n", missing_messages($troubleshooting, @messages)), '', 'each has its place in troubleshooting.md');
 is(join("\n", missing_messages($troubleshooting, messages_of('errmsg("out of %d " /* of */ "luck: %m")', 0))),
 	'out of ... luck: ...', 'one without would be noticed');
+
+# The other way: the manual has no message that walsizer does not have.
+sub unknown_messages
+{
+	my ($page, @known) = @_;
+	my ($log)     = $page =~ /^(## Log messages\n.*?)^Messages of the server itself/ms;
+	my ($remarks) = $page =~ /^(## Remarks\n.*?)^## /ms;
+	my ($reasons) = $page =~ /^(## Actions and reasons\n.*?)^## /ms;
+	my %known     = map { $_ => 1 } @known;
+	my @said;
+
+	push @said, /^\| (`.*?`) \|/ foreach split /\n/, $log;
+	push @said, /^\| (`.*?`)/ foreach split /\n/, $remarks;
+	push @said, /^\| `.*?` \| (`.*?` \| `.*?`) \|/ foreach split /\n/, $reasons;
+	return grep { !$known{$_} } map { /`(.*?)`/g } @said;
+}
+
+is(join("\n", unknown_messages($troubleshooting, @messages)), '', 'and nothing else has one');
+is(join("\n", unknown_messages($troubleshooting, grep { !/^(?:not a valid line|sufficient)$/ } @messages)),
+	"not a valid line\nsufficient", 'a message that is gone would be noticed');
 
 # ---- links
 

@@ -30,10 +30,10 @@ sub good_page
 	return $page =~ s/\n(?=\S)/ /gr;
 }
 
-sub companions
+sub related_settings
 {
 	return $node->safe_psql('postgres',
-		"SELECT string_agg(setting, ' ' ORDER BY setting) FROM walsizer_companions() "
+		"SELECT string_agg(setting, ' ' ORDER BY setting) FROM walsizer_related_settings "
 		  . "WHERE value = current_setting(setting)");
 }
 
@@ -45,14 +45,14 @@ sub names_and_is_content
 	set_conf($node, "$setting = $value\n");
 	my $now = $node->safe_psql('postgres', 'SELECT clock_timestamp()');
 	wait_for($node, "sampled_at > '$now'");
-	like(companions(), qr/\b$setting\b/, "$setting = $value is named");
+	like(related_settings(), qr/\b$setting\b/, "$setting = $value is named");
 	like(good_page("$setting = $value"), qr/Consider $setting = \S+ instead of \S+: \w/, "$setting = $value: in the report");
 	my $proposal = $node->safe_psql('postgres',
-		"SELECT proposal FROM walsizer_companions() WHERE setting = '$setting'");
+		"SELECT proposal FROM walsizer_related_settings WHERE setting = '$setting'");
 	$node->append_conf('postgresql.conf', "$setting = $proposal\n");
 	$node->reload;
 	$node->poll_query_until('postgres',
-		"SELECT count(*) = 0 FROM walsizer_companions() WHERE setting = '$setting'")
+		"SELECT count(*) = 0 FROM walsizer_related_settings WHERE setting = '$setting'")
 	  or fail("$setting = $proposal does not content it");
 	pass("$setting = $proposal, as proposed, is not");
 	return;
@@ -65,35 +65,36 @@ $node = make_node('explained', conf => "walsizer.dry_run = on\nmax_wal_size = 64
 like(good_page('quiet'), qr/^walsizer on this primary: dry run\s.*max_wal_size is 64 MB and not set by walsizer\..*No changes so far\..*Nothing to do/s,
 	'quiet: nothing to do');
 force_checkpoints($node, 50);
-evaluate($node);
+adjust($node);
 wait_for($node, '(SELECT max(demand) FROM walsizer_demand) > 45 * 1048576');
 like(good_page('dry run'), qr/Last changes:\s.*raise 64 MB -> \d+ MB, dry run/s, 'dry run: what it would do');
-like(report(), qr/needed \(\| is 64 MB, in\s+force;\s+the\s+limit\s+is\s+far\s+off,\s+at/, 'dry run: the limit is not in the chart');
+like(report(), qr/needed \(\| is 64 MB, in\s+effect;\s+the\s+limit\s+is\s+far\s+off,\s+at/, 'dry run: the limit is not in the chart');
 like(report(), qr/^  \d{4}-\d\d-\d\d \d\d:\d\d  [# ]*\|[# ]* \d+ MB$/m, 'dry run: a bar for this hour');
 
 set_conf($node, "walsizer.dry_run = off\nwalsizer.max = 80MB\n");
-evaluate($node);
-like(good_page('bounded'), qr/max_wal_size is 80 MB, set by walsizer; it found 64 MB\..*The limit is 80 MB \(max\)\..*To do: demand needs \d+ MB, which this bound forbids\./s,
-	'bounded: by what');
+adjust($node);
+like(good_page('limited'), qr/max_wal_size is 80 MB, set by walsizer; the original value is 64 MB\..*The limit is 80 MB \(max\)\..*To do: demand needs \d+ MB, which the limit does not allow\./s,
+	'limited: by what');
 
-like(report(), qr/in\s+force;\s+\]\s+the\s+limit,\s+80\s+MB\):/, 'bounded: the limit is in the chart');
-like(report(), qr/^  \d{4}-.*  [# ]*\|\][# ]* \d+ MB$/m, 'bounded: next to the value in force, which is the same');
+like(report(), qr/in\s+effect;\s+\]\s+the\s+limit,\s+80\s+MB\):/, 'limited: the limit is in the chart');
+like(report(), qr/^  \d{4}-.*  [# ]*\|\][# ]* \d+ MB$/m, 'limited: next to the value in effect, which is the same');
 
 chmod 0400, $node->data_dir . '/postgresql.auto.conf';
 set_conf($node, "walsizer.max = 1GB\n");
-evaluate($node);
-like(good_page('advising'), qr/^walsizer on this primary: advising.*To do: walsizer cannot change the setting: "postgresql.auto.conf" is not writable\./s,
-	'advising: why');
+adjust($node);
+like(good_page('blocked'), qr/^walsizer on this primary: blocked.*To do: walsizer cannot change the setting: "postgresql.auto.conf" is not writable\./s,
+	'blocked: why');
 
-# Somebody follows the advice: then there is nothing to do, and no bound to blame.
+# An administrator follows the instructions: then there is nothing to do, and no
+# limit to name.
 my $file = $node->data_dir . '/postgresql.auto.conf';
 write_file("$file.new", slurp_file($file) =~ s/^max_wal_size = .*$/max_wal_size = '8GB'/mr);
 chmod 0400, "$file.new";
 rename "$file.new", $file or die $!;
 $node->reload;
-wait_for($node, 'found_size = 8192 * 1048576::bigint AND trouble IS NULL');
-like(good_page('advised'), qr/^walsizer on this primary: advising.*Nothing to do for max_wal_size\./s,
-	'advised: nothing to do when it was done');
+wait_for($node, 'original_size = 8192 * 1048576::bigint AND outcome IS NULL');
+like(good_page('followed'), qr/^walsizer on this primary: blocked.*Nothing to do for max_wal_size\./s,
+	'followed: nothing to do when it was done');
 set_conf($node, "walsizer.max = 80MB\n");
 wait_for($node, 'size_limit = 80 * 1048576 AND wanted_size > size_limit');
 is(status($node)->{limited_by}, undef, 'a limit below the value of the administrator keeps nothing from what it needs');
@@ -102,25 +103,37 @@ $node->stop;
 
 # ---- other settings
 
-$node = make_node('companions', conf => <<'END');
+$node = make_node('related', conf => <<'END');
 walsizer.enable = off
 checkpoint_timeout = 300s
 max_wal_size = 2GB
 min_wal_size = 256MB
 wal_compression = on
 END
-is(companions(), '', 'with good settings no other is named');
+is(related_settings(), '', 'with good settings no other is named');
 unlike(report(), qr/Consider/, 'nor in the report');
 write_wal($node, 20);
 names_and_is_content('checkpoint_timeout',           '4min');
 names_and_is_content('checkpoint_completion_target', '0.5');
 set_conf($node, "checkpoint_timeout = 1d\n");
-names_and_is_content('checkpoint_completion_target', '0.9');
-is($node->safe_psql('postgres', 'SHOW checkpoint_completion_target'), '0.99', 'but never that a checkpoint take all of it');
+unlike(related_settings(), qr/checkpoint_completion_target/, 'more than 0.9 is never proposed: the server\'s manual advises against it');
 set_conf($node, "checkpoint_timeout = 15min\ncheckpoint_completion_target = 0.9\n");
 names_and_is_content('min_wal_size',                 '32MB');
 names_and_is_content('min_wal_size',                 '3GB');
 names_and_is_content('log_checkpoints',              'off');
+
+# A bulk load, in one of the hours that are remembered.
+set_conf($node, "min_wal_size = 256MB\n");
+is(related_settings(), '', 'steady loads need no larger min_wal_size');
+$node->stop;
+remember_peaks($node, (10) x 8, 1100, (10) x 12);
+$node->start;
+wait_for($node, 'learned_demand = 1100 * 1048576');
+is(related_settings(), 'min_wal_size', 'a bulk load does');
+is($node->safe_psql('postgres', 'SELECT proposal FROM walsizer_related_settings'), '1100MB', 'namely one that holds it');
+like(good_page('bulk load'), qr/Consider min_wal_size = 1100MB instead of 256MB: .*bulk load/, 'which the report explains');
+set_conf($node, "min_wal_size = 1100MB\n");
+is(related_settings(), '', 'and then no more');
 
 # A row of each page: little else than the pages is logged.  A session leaves its
 # statistics when it gets to it.
@@ -140,7 +153,7 @@ $node->stop;
 $node = make_node('no_room', conf => "max_worker_processes = 0\n", start => 0);
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
-is(companions(), 'max_worker_processes', 'no room: that setting is named');
+is(related_settings(), 'max_worker_processes', 'no room: that setting is named');
 like(good_page('no room'), qr/To do: the worker is not running;.*Consider max_worker_processes = 2 instead of 0:/s, 'no room: said in the report');
 $node->stop;
 
@@ -152,7 +165,7 @@ $node = make_node('advised', conf => "walsizer.enable = off\nmax_wal_size = 16MB
 write_wal($node, 40);
 wait_for($node, '(SELECT max(demand) FROM walsizer_demand) > 35 * 1048576');
 
-my $peak = "SELECT size / 1048576 FROM walsizer_advice WHERE forced_hours %s AND spacing_peak %s ORDER BY size";
+my $peak = "SELECT size / 1048576 FROM walsizer_advice WHERE forced_fraction %s AND spacing_peak %s ORDER BY size";
 my $timeout = "(SELECT current_setting('checkpoint_timeout')::interval)";
 my ($enough) = split /\n/, $node->safe_psql('postgres', sprintf($peak, '= 0', "= $timeout"));
 my @too_small = split /\n/, $node->safe_psql('postgres', sprintf($peak, '> 0', "< $timeout"));
@@ -177,14 +190,13 @@ foreach my $size ($enough, $too_small[-1])
 	}
 }
 is($node->safe_psql('postgres',
-		"SELECT count(*) FROM walsizer_advice WHERE allowed <> (size <= (SELECT size_limit FROM walsizer_status)) "
-		  . "OR allowed <> (forbidden_by IS NULL)"),
-	0, 'allowed is what is within the limit');
+		"SELECT count(*) FROM walsizer_advice WHERE (limited_by IS NULL) <> (size <= (SELECT size_limit FROM walsizer_stats))"),
+	0, 'limited is what is beyond the limit');
 $node->safe_psql('postgres', "ALTER SYSTEM SET walsizer.max = '20MB'");
 $node->reload;
-$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM walsizer_advice WHERE forbidden_by = 'max'")
+$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM walsizer_advice WHERE limited_by = 'max'")
   or die 'nothing is forbidden';
-is($node->safe_psql('postgres', "SELECT count(*) FROM walsizer_advice WHERE forbidden_by = 'max' AND size <= 20 * 1048576"),
+is($node->safe_psql('postgres', "SELECT count(*) FROM walsizer_advice WHERE limited_by = 'max' AND size <= 20 * 1048576"),
 	0, 'and what is forbidden is beyond it');
 $node->stop;
 

@@ -47,6 +47,9 @@ sub restart
 $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 wait_for_worker($node);
 
+# What psql answers with to one row.
+my $adjust = "SELECT action || ' ' || outcome FROM walsizer_adjust()";
+
 my %signals = (count => 0, kill => 9, stop => 19);
 
 # From here on the steps of that process count; at this one (0: none) it gets
@@ -103,7 +106,7 @@ sub is_done
 # Bring about a load that needs a raise.
 sub need_a_raise
 {
-	force_checkpoints($node, 3 * capacity_mb(setting_mb($node), 1, 0.9));
+	force_checkpoints($node, 3 * trigger_point_mb(setting_mb($node), 1, 0.9));
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	return;
 }
@@ -111,7 +114,7 @@ sub need_a_raise
 sub raise
 {
 	need_a_raise();
-	like(evaluate($node), qr/^raise: .*applied\)$/, "$_[0]: raised");
+	like(adjust($node), qr/^raise .*: applied$/, "$_[0]: raised");
 	return setting_mb($node);
 }
 
@@ -139,20 +142,20 @@ sub wait_for_restart
 	return;
 }
 
-# Nobody is suspected of what nobody did.
-sub nobody_is_suspected
+# No administrator is suspected of what none did.
+sub no_one_is_suspected
 {
 	my ($what) = @_;
-	is(scalar(grep { $_->{action} eq 'external' && $_->{outcome} eq 'noted' } history($node)),
-		0, "$what: nobody is suspected");
-	is(status($node)->{trouble}, undef, "$what: no trouble");
+	is(scalar(grep { $_->{action} eq 'external' && $_->{outcome} eq 'none' } history($node)),
+		0, "$what: no administrator is suspected");
+	is(status($node)->{outcome}, undef, "$what: no trouble");
 	return;
 }
 
-sub revert
+sub back_to_original
 {
 	my ($what) = @_;
-	is($node->safe_psql('postgres', 'SELECT walsizer_revert() / 1048576'), 4, "$what: can be reverted");
+	is(act_row($node, 'walsizer_revert()')->{new_mb}, 4, "$what: can be reverted");
 	unlike(auto_conf($node), qr/max_wal_size|walsizer/, "$what: nothing is left behind");
 	restart();
 	return;
@@ -175,8 +178,8 @@ is($unit, 5, 'ALTER SYSTEM makes so many synchronous writes');
 foreach my $which ('the first raise', 'the next raise')
 {
 	need_a_raise();
-	arm(worker_pid($node), 0, 'count');
-	like(evaluate($node), qr/^raise: .*applied\)$/, "$which: raised");
+	arm(pid($node), 0, 'count');
+	like(adjust($node), qr/^raise .*: applied$/, "$which: raised");
 	my @steps = steps();
 	my ($sighup) = grep { $steps[$_] =~ /^sighup/ } 0 .. $#steps;
 	my $before = fsyncs(@steps[ 0 .. $sighup ]);
@@ -185,7 +188,7 @@ foreach my $which ('the first raise', 'the next raise')
 	cmp_ok($before, '<=', $unit + 2, "$which: few synchronous writes before the reload");
 	cmp_ok($all, '<=', $unit + 5, "$which: and after it");
 }
-revert('the raises');
+back_to_original('the raises');
 
 # ---- killed at each step of a raise
 
@@ -193,38 +196,38 @@ my $killed = 0;
 for (my $step = 1;; $step++)
 {
 	my $what = "raise, killed at step $step";
-	my $pid = worker_pid($node);
+	my $pid = pid($node);
 	my $answer;
 
 	need_a_raise();
 	arm($pid, $step, 'kill');
-	my $asked = ask('SELECT walsizer_evaluate()', \$answer);
+	my $asked = ask($adjust, \$answer);
 	$asked->finish;
 	my @steps = steps();
 	if (@steps < $step)
 	{
-		like($answer, qr/^raise: .*applied\)$/, 'all steps of a raise were tried');
+		is($answer, "raise applied\n", 'all steps of a raise were tried');
 		last;
 	}
 	$killed++;
 	wait_for_restart($pid);
 	my $status = status($node);
-	is($status->{found_size}, 4 * MB, "$what ($steps[-1]): the original value is known");
+	is($status->{original_size}, 4 * MB, "$what ($steps[-1]): the original value is known");
 	is($status->{own_size}, $status->{max_wal_size} > 4 * MB ? $status->{max_wal_size} : undef,
 		"$what: so is whose the value is");
-	nobody_is_suspected($what);
+	no_one_is_suspected($what);
 	# what was written and not reloaded is walsizer's to overwrite
 	if ($status->{own_size})
 	{
-		$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+		revert($node);
 		restart();
 	}
 	need_a_raise();
-	like(evaluate($node), qr/^raise: .*applied\)$/, "$what: the next raise works");
-	revert($what);
+	like(adjust($node), qr/^raise .*: applied$/, "$what: the next raise works");
+	back_to_original($what);
 }
 cmp_ok($killed, '>=', 6, "there were several steps ($killed)");
-revert('raise');
+back_to_original('raise');
 
 # ---- killed at each step of a revert
 
@@ -233,7 +236,7 @@ for (my $step = 1;; $step++)
 {
 	my $what = "revert, killed at step $step";
 	my $raised = raise($what);
-	my $pid = worker_pid($node);
+	my $pid = pid($node);
 
 	arm($pid, $step, 'kill');
 	ask('SELECT walsizer_revert()', \my $answer)->finish;
@@ -241,7 +244,7 @@ for (my $step = 1;; $step++)
 	last if @steps < $step;
 	$killed++;
 	wait_for_restart($pid);
-	evaluate($node);
+	adjust($node);
 	my $status = status($node);
 	# it was remembered what was to come, or nothing had happened
 	if ($status->{own_size})
@@ -253,8 +256,8 @@ for (my $step = 1;; $step++)
 	{
 		is($status->{max_wal_size}, 4 * MB, "$what ($steps[-1]): finished");
 	}
-	nobody_is_suspected($what);
-	revert($what);
+	no_one_is_suspected($what);
+	back_to_original($what);
 }
 cmp_ok($killed, '>=', 10, "there were several steps ($killed)");
 is(setting_mb($node), 4, 'revert: done');
@@ -270,27 +273,27 @@ for (my $step = 1;; $step++)
 	my ($pid, $before);
 
 	raise($what);
-	$pid = worker_pid($node);
-	$before = last_event($node)->{number};
+	$pid = pid($node);
+	$before = last_event($node)->{id};
 	arm($pid, $step, 'kill');
 	$node->append_conf('postgresql.conf', 'max_wal_size = 7MB');
 	$node->reload;
 	wait_until('the edit takes effect, or the worker is killed',
 		sub {
 			return !kill(0, $pid)
-			  || (try_to_ask("SELECT count(*) FROM walsizer_history WHERE number > $before") // 0);
+			  || (try_to_ask("SELECT count(*) FROM walsizer_history WHERE id > $before") // 0);
 		});
-	try_to_ask('SELECT walsizer_evaluate()');	# answered when all is done
+	try_to_ask('SELECT walsizer_adjust()');	# answered when all is done
 	my @steps = steps();
 	wait_for_restart($pid) if @steps >= $step;
-	evaluate($node);
+	adjust($node);
 	is(setting_mb($node), 7, "$what: the edit is in effect");
 	unlike(auto_conf($node), qr/max_wal_size|walsizer/, "$what: nothing is left behind");
-	nobody_is_suspected($what);
+	no_one_is_suspected($what);
 	write_file($node->data_dir . '/postgresql.conf', $conf);
 	$node->reload;
 	wait_for($node, 'max_wal_size = 4 * 1048576');
-	$node->safe_psql('postgres', 'SELECT walsizer_reset()');
+	$node->safe_psql('postgres', 'SELECT walsizer_forget()');
 	# what an administrator has changed is left alone until a restart
 	restart();
 	last if @steps < $step;
@@ -304,11 +307,11 @@ for (my $step = 1;; $step++)
 {
 	my $what = "ALTER SYSTEM at step $step";
 	my ($answer, $out);
-	my $pid = worker_pid($node);
+	my $pid = pid($node);
 
 	need_a_raise();
 	arm($pid, $step, 'stop');
-	my $asked = ask('SELECT walsizer_evaluate()', \$answer);
+	my $asked = ask($adjust, \$answer);
 	wait_until('the worker stops, or is done',
 		sub { return slurp_file("/proc/$pid/stat") =~ /\) T/ || is_done($asked); });
 	my $stopped = slurp_file("/proc/$pid/stat") =~ /\) T/;
@@ -338,28 +341,28 @@ for (my $step = 1;; $step++)
 	$node->reload;
 	wait_for($node, 'max_wal_size = 60 * 1048576');
 	like(auto_conf($node), qr/^max_wal_size = '60MB'$/m, "$what ($steps[-1]): is not lost");
-	wait_for($node, 'own_size IS NULL AND found_size = 60 * 1048576');
+	wait_for($node, 'own_size IS NULL AND original_size = 60 * 1048576');
 	pass("$what: and is the administrator's");
 	$node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
 	$node->reload;
 	wait_for($node, 'max_wal_size = 4 * 1048576');
 	restart();
 }
-revert('ALTER SYSTEM at each step');
+back_to_original('ALTER SYSTEM at each step');
 
 # ---- an edit that was not reloaded stays so when a process crashes
 
 my $raised = raise('not reloaded');
-my $pid = worker_pid($node);
-my $number = last_event($node)->{number};
+my $pid = pid($node);
+my $id = last_event($node)->{id};
 $node->append_conf('postgresql.conf', "max_wal_size = 1GB\nwork_mem = 7MB");
 kill 'KILL', $node->safe_psql('postgres',
 	"SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
 wait_for_restart($pid);
-evaluate($node) for 1 .. 2;
+adjust($node) for 1 .. 2;
 is(setting_mb($node), $raised, 'not reloaded: a crash does not make it count');
 isnt($node->safe_psql('postgres', 'SHOW work_mem'), '7MB', 'not reloaded: nor anything else');
-is(last_event($node)->{number}, $number, 'not reloaded: nothing is noticed');
+is(last_event($node)->{id}, $id, 'not reloaded: nothing is noticed');
 $node->reload;
 wait_for($node, 'max_wal_size = 1073741824 AND own_size IS NULL');
 pass('not reloaded: a reload does');
@@ -371,10 +374,10 @@ restart() for 1 .. 2;
 $raised = raise('pinned');
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '${raised}MB'");
 $node->reload;
-wait_for($node, "own_size IS NULL AND found_size = $raised * 1048576");
+wait_for($node, "own_size IS NULL AND original_size = $raised * 1048576");
 is(last_event($node)->{action}, 'external', 'pinned: noticed');
 is(last_event($node)->{old_mb}, $raised, 'pinned: from the same value');
-$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+revert($node);
 is(setting_mb($node), $raised, 'pinned: walsizer takes it back no more');
 restart();
 is(status($node)->{own_size}, undef, 'pinned: nor after a restart');
@@ -382,34 +385,32 @@ $node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
 restart() for 1 .. 2;
 is(setting_mb($node), 4, 'pinned: until the administrator does');
 
-# ---- the clock on the wall is set back
+# ---- the system clock is set back
 
 need_a_raise();
 $node->append_conf('postgresql.conf', 'max_connections = = 5');
-like(evaluate($node), qr/^raise: .*refused\)$/, 'clock: a syntax error');
+like(adjust($node), qr/^raise .*: refused\b/, 'clock: a syntax error');
 set_clock(-7200);
 write_file($node->data_dir . '/postgresql.conf', $conf);
 $node->reload;
-wait_for($node, 'trouble IS NULL AND own_size > 4 * 1048576');
+wait_for($node, 'outcome IS NULL AND own_size > 4 * 1048576');
 pass('clock: trouble ends with a good reload, whatever the time');
 set_clock(0);
-revert('clock');
-like($node->safe_psql('postgres', "SELECT walsizer_boost('100MB', '3 seconds')"),
-	qr/applied\)$/, 'clock: a planned load');
+back_to_original('clock');
+is(act($node, "walsizer_boost('100MB', '3 seconds')"), 'raise to 100 MB: applied', 'clock: a planned load');
 set_clock(-7200);
 wait_for($node, 'boost_size IS NULL');
 pass('clock: ends in time');
 set_clock(0);
-$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+revert($node);
 
 # ---- two requests between two passes
 
-$pid = worker_pid($node);
+$pid = pid($node);
 kill 'STOP', $pid or die $!;
 my ($first, $second);
 my @asked = (
-	ask("SELECT walsizer_boost(''100MB'', ''1 hour'')" =~ s/''/'/gr, \$first),
-	);
+	ask("SELECT new_size / 1048576, outcome FROM walsizer_boost('100MB', '1 hour')", \$first));
 sub wait_for_askers
 {
 	my ($number) = @_;
@@ -422,25 +423,25 @@ sub wait_for_askers
 	return;
 }
 wait_for_askers(1);
-push @asked, ask("SELECT walsizer_boost('200MB', '1 hour')", \$second);
+push @asked, ask("SELECT new_size / 1048576, outcome FROM walsizer_boost('200MB', '1 hour')", \$second);
 wait_for_askers(2);
 kill 'CONT', $pid or die $!;
 $_->finish foreach @asked;
-like($first, qr/\(100 MB, applied\)$/m, 'two planned loads: the first has its own answer');
-like($second, qr/\(200 MB, applied\)$/m, 'two planned loads: and so has the second');
+is($first, "100|applied\n", 'two planned loads: the first has its own answer');
+is($second, "200|applied\n", 'two planned loads: and so has the second');
 is(setting_mb($node), 200, 'two planned loads: the second counts');
 
 kill 'STOP', $pid or die $!;
-@asked = (ask('SELECT walsizer_revert() / 1048576', \$first));
+@asked = (ask('SELECT new_size / 1048576, outcome FROM walsizer_revert()', \$first));
 wait_for_askers(1);
-push @asked, ask("SELECT walsizer_boost('150MB', '1 hour')", \$second);
+push @asked, ask("SELECT new_size / 1048576, outcome FROM walsizer_boost('150MB', '1 hour')", \$second);
 wait_for_askers(2);
 kill 'CONT', $pid or die $!;
 $_->finish foreach @asked;
-is($first, "4\n", 'revert, then a planned load: reverted');
-like($second, qr/\(150 MB, applied\)$/m, 'revert, then a planned load: raised');
+is($first, "4|applied\n", 'revert, then a planned load: reverted');
+is($second, "150|applied\n", 'revert, then a planned load: raised');
 is(setting_mb($node), 150, 'revert, then a planned load: as it was said');
-$node->safe_psql('postgres', 'SELECT walsizer_revert()');
+revert($node);
 is(setting_mb($node), 4, 'at the end');
 $node->stop;
 

@@ -22,19 +22,19 @@ our @EXPORT = qw(
   MB make_node start_with_options start_after_kill set_conf
   write_wal force_checkpoints force_one_checkpoint let_go_of_wal
   start_load stop_load make_pages start_dirtying
-  status worker_pid history last_event evaluate setting_mb
+  status pid history last_event act act_row adjust revert setting_mb
   wait_until wait_for wait_for_sample wait_for_worker wait_for_nobody_in
-  size_for_mb capacity_mb
+  size_for_mb trigger_point_mb
   classic_size_mb
   log_offset log_count count_forced_in_log wait_for_log_line
-  auto_conf write_file
+  auto_conf state_file remember_peaks write_file
   small_volume resize_volume move_wal write_ballast
 );
 
 use constant MB => 1024 * 1024;
 
 # Small segments and a small max_wal_size: a few megabytes of WAL force a
-# checkpoint, 2 MB of capacity to begin with.
+# checkpoint: the trigger point is 2 MB at first.
 my $default_conf = <<'END';
 shared_preload_libraries = 'walsizer'
 checkpoint_timeout = 30s
@@ -178,7 +178,7 @@ sub left_in_segment
 }
 
 # Force exactly one: beginning with the redo pointer at the start of a segment,
-# the capacity holds one checkpoint and a little more.  The first CHECKPOINT
+# the trigger point holds one checkpoint and a little more.  The first CHECKPOINT
 # keeps the switch of segments from forcing one, which needs room for its record:
 # so near the end of a segment the switch would end the next one, too.  Each is
 # to be seen for itself: two between two samples look like one of twice the
@@ -198,7 +198,7 @@ sub force_one_checkpoint
 	$node->safe_psql('postgres', 'SELECT pg_switch_wal()');
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	wait_for_sample($node);
-	force_checkpoints($node, status($node)->{capacity} / MB + 0.25);
+	force_checkpoints($node, status($node)->{trigger_point} / MB + 0.25);
 	return;
 }
 
@@ -290,23 +290,23 @@ sub size_for_mb
 	my $needed = int(($bytes + $segsize * MB - 1) / ($segsize * MB)) + 1;
 	my $mb     = 2 * $segsize;
 
-	$mb += $segsize while capacity_mb($mb, $segsize, $target) < $needed * $segsize;
+	$mb += $segsize while trigger_point_mb($mb, $segsize, $target) < $needed * $segsize;
 	return $mb;
 }
 
-# The size that the classic rule is to come to by the figures of its event.
+# The size that the classic rule must choose by the figures of its event.
 # With several forced checkpoints in the window, the page images that each of
 # them caused are the headroom.
 sub classic_size_mb
 {
 	my ($event, $segsize) = @_;
-	my $headroom = $event->{forced} > 1 ? 1 : 1.2;
+	my $headroom = $event->{checkpoints_forced} > 1 ? 1 : 1.2;
 
 	return size_for_mb($headroom * $event->{demand}, $segsize, 0.9);
 }
 
 # WAL, in MB, that forces a checkpoint.
-sub capacity_mb
+sub trigger_point_mb
 {
 	my ($mb, $segsize, $target) = @_;
 	my $segments = int(int($mb / $segsize) / (1 + $target));
@@ -325,18 +325,20 @@ sub rows
 	return @{ JSON::PP->new->decode($json) };
 }
 
+# The rows of walsizer_status and walsizer_stats as one.
 sub status
 {
 	my ($node) = @_;
-	my ($row) = rows($node, 'SELECT * FROM walsizer_status');
+	my ($row) = rows($node, 'SELECT * FROM walsizer_status, walsizer_stats');
 
 	return $row;
 }
 
-sub worker_pid
+# The pid of the worker.
+sub pid
 {
 	my ($node) = @_;
-	return status($node)->{worker_pid};
+	return status($node)->{pid};
 }
 
 # All events, oldest first, sizes in MB, with the time as seconds since 1970.
@@ -346,11 +348,11 @@ sub history
 	my ($node) = @_;
 	my $seen = status($node)->{sampled_at};
 
-	wait_for($node, "worker_pid IS NULL OR sampled_at > '$seen'") if $seen;
+	wait_for($node, "pid IS NULL OR sampled_at > '$seen'") if $seen;
 	return rows($node,
 		'SELECT *, old_size / 1048576 AS old_mb, new_size / 1048576 AS new_mb, '
-		  . 'wanted_size / 1048576 AS wanted_mb, extract(epoch FROM at)::float8 AS epoch '
-		  . 'FROM walsizer_history ORDER BY number');
+		  . 'wanted_size / 1048576 AS wanted_mb, extract(epoch FROM changed_at)::float8 AS epoch '
+		  . 'FROM walsizer_history ORDER BY id');
 }
 
 sub last_event
@@ -361,10 +363,41 @@ sub last_event
 	return @events ? $events[-1] : {};
 }
 
-sub evaluate
+# The row that a function returns that acts, sizes in MB, too.
+sub act_row
+{
+	my ($node, $call) = @_;
+	my @rows = rows($node,
+		"SELECT *, old_size / 1048576 AS old_mb, new_size / 1048576 AS new_mb FROM $call");
+
+	die "$call returned " . @rows . ' rows' if @rows != 1;
+	return $rows[0];
+}
+
+# The same as text: "raise to 8 MB, limited by max: applied", followed by ": " and
+# the message if there is one; or "none: " and the message.
+sub act
+{
+	my $row = act_row(@_);
+	my $text = $row->{action};
+
+	$text .= " to $row->{new_mb} MB" if $row->{action} ne 'none';
+	$text .= ", limited by $row->{limited_by}" if defined $row->{limited_by};
+	$text .= ": $row->{outcome}" if $row->{action} ne 'none' || $row->{outcome} ne 'none';
+	$text .= ": $row->{message}" if defined $row->{message};
+	return $text;
+}
+
+sub adjust
 {
 	my ($node) = @_;
-	return $node->safe_psql('postgres', 'SELECT walsizer_evaluate()');
+	return act($node, 'walsizer_adjust()');
+}
+
+sub revert
+{
+	my ($node) = @_;
+	return act($node, 'walsizer_revert()');
 }
 
 # max_wal_size as a new session sees it, in MB.
@@ -389,13 +422,13 @@ sub wait_until
 	die "this did not come true: $what";
 }
 
-# Wait until a condition on the row of walsizer_status is true.
+# Wait until a condition on the rows of walsizer_status and walsizer_stats is true.
 sub wait_for
 {
 	my ($node, $condition) = @_;
 
 	$node->poll_query_until('postgres',
-		"SELECT coalesce(($condition), false) FROM walsizer_status")
+		"SELECT coalesce(($condition), false) FROM walsizer_status, walsizer_stats")
 	  or die "this did not come true: $condition\n"
 	  . JSON::PP->new->canonical->pretty->encode(status($node));
 	return;
@@ -431,11 +464,11 @@ sub wait_for_nobody_in
 sub wait_for_worker
 {
 	my ($node, $not_this_pid) = @_;
-	my $other = $not_this_pid ? "AND worker_pid <> $not_this_pid" : '';
+	my $other = $not_this_pid ? "AND pid <> $not_this_pid" : '';
 
 	wait_for($node,
-		"worker_pid IS NOT NULL $other AND sampled_at >= "
-		  . "(SELECT backend_start FROM pg_stat_activity WHERE pid = worker_pid)");
+		"pid IS NOT NULL $other AND sampled_at >= "
+		  . "(SELECT backend_start FROM pg_stat_activity a WHERE a.pid = walsizer_status.pid)");
 	return;
 }
 
@@ -476,6 +509,40 @@ sub auto_conf
 	my ($node) = @_;
 	return PostgreSQL::Test::Utils::slurp_file(
 		$node->data_dir . '/postgresql.auto.conf');
+}
+
+# The text of a state file, with a valid last line, from the lines before it.
+sub state_file
+{
+	my ($text) = @_;
+	my $lines = () = $text =~ /\n/g;
+	my $sum;
+	{
+		use integer;
+		$sum = -3750763034362895579;
+		foreach my $byte (unpack 'C*', $text)
+		{
+			$sum ^= $byte;
+			$sum *= 1099511627776 + 435;
+		}
+	}
+	return $text . sprintf("end %d %x\n", $lines, $sum);
+}
+
+# Have the state file of a server that is down remember these hourly peaks, in MB, and
+# no others: of the last hour, of the one before, ...
+sub remember_peaks
+{
+	my ($node, @peaks) = @_;
+	my $file = $node->data_dir . '/pg_stat/walsizer.state';
+	my $text = PostgreSQL::Test::Utils::slurp_file($file) =~ s/^(?:peak|end) .*\n//mgr;
+	my $hour = int(time / 3600);
+	my $lines = '';
+
+	$lines = 'peak ' . --$hour . ' ' . $_ * MB . " 300000\n" . $lines foreach @peaks;
+	$text =~ s/^(state .*\n)/$1$lines/m;
+	write_file($file, state_file($text));
+	return;
 }
 
 # Replace a file, whatever it is now.

@@ -3,14 +3,14 @@
  * steps.c
  *	  Preloaded into the servers of t/035_steps.pl: counts what a process does to
  *	  make its files durable, stops or kills it at one of these steps, and sets
- *	  the clock on the wall.
+ *	  the system clock.
  *
  * In the directory $WALSIZER_STEPS:
  *
  *	  arm	"PID N SIGNAL": that process gets the signal right before its Nth
  *			step; 0 is for counting only
  *	  log	a line for each step of that process
- *	  clock	seconds by which the clock on the wall is ahead
+ *	  clock	seconds by which the system clock is ahead
  *
  * A step is fsync(), rename(), or a SIGHUP to the postmaster.
  *

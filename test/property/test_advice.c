@@ -277,7 +277,7 @@ compare(const Watched *w, SimLoad *load, const SimOptions *options, const SimWit
 
 /* What is forbidden, and only that, walsizer never sets. */
 static void
-compare_bounds(const Watched *w, SimLoad *load, const SimOptions *given)
+compare_limits(const Watched *w, SimLoad *load, const SimOptions *given)
 {
 	SimOptions	options = *given;
 	SimWitness	seen;
@@ -340,7 +340,7 @@ main(int argc, char **argv)
 			if (load.hot_pages == 0 || sizes[j] >= w->from)
 				compare(w, &load, &options, &seen, &what);
 		}
-		compare_bounds(w, &load, &options);
+		compare_limits(w, &load, &options);
 	}
 	printf("the advice against the simulator: %d candidates of %d loads, %d failed\n",
 		   candidates, NUM_WATCHED, failed);

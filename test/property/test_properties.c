@@ -236,8 +236,8 @@ unavoidable(const Case *c)
 		fastest = fmax(fastest, c->rates[i]);
 	return (walsizer_checkpoint_segments(c->from, &settings) == 1) +
 		(int64_t) (fastest * 2 * ((double) c->interval + 100) / 1000 /
-					  fmax((double) (walsizer_trigger_point(c->from, &settings) - settings.segment_bytes),
-						   (double) settings.segment_bytes / 4));
+				   fmax((double) (walsizer_trigger_point(c->from, &settings) - settings.segment_bytes),
+						(double) settings.segment_bytes / 4));
 }
 
 /* The largest WAL of any T for a steady rate. */
@@ -315,7 +315,7 @@ holds(const Case *c)
 	sim_run(&load, SIM_WALSIZER, 0, &options, &r);
 
 	MUST(r.broken == NULL, "%s at %.0f s", r.broken, r.broken_at);
-	MUST(r.externals == 0, "took its own change for somebody else's");
+	MUST(r.externals == 0, "took its own change for an administrator's");
 	switch (c->kind)
 	{
 		case CONSTANT:

@@ -5,7 +5,7 @@
  *	  have done, one line of figures for each server and policy.
  *
  * A load is looked at every ten seconds, and so is the server by walsizer
- * (walsizer.sample_interval_ms = 10s): a month of ten thousand servers has 26
+ * (walsizer.sample_interval = 10s): a month of ten thousand servers has 26
  * thousand million seconds.  With --interval=1000 it looks every second.
  *
  * Portions Copyright (c) 2026, the walsizer developers
@@ -31,7 +31,7 @@ static const char *const usage =
 "\n"
 "  --first=N --servers=N   which ones: a server's number is its seed (0, 100)\n"
 "  --days=N                how long (30)\n"
-"  --interval=MS           walsizer.sample_interval_ms (10000)\n"
+"  --interval=MS           walsizer.sample_interval (10000)\n"
 "  --only-walsizer         no other policies\n";
 
 /* Something that comes again and again, or once: a batch, a backup, a burst. */

@@ -311,7 +311,7 @@ a_value_that_comes_back_late_is_no_change(void **unused)
 	assert_int_equal(d->state.owner.own_mb, 0);
 	assert_int_equal(d->state.owner.original_mb, 1024);
 
-	/* somebody else may be quicker */
+	/* an administrator may be quicker */
 	d = driver_new();
 	raised(d);
 	d->state.owner.returning_mb = 1024;
@@ -433,7 +433,7 @@ a_copy_with_no_memory_or_one_that_does_not_fit(void **unused)
 }
 
 static void
-a_copy_within_its_own_bounds(void **unused)
+a_copy_within_its_own_limits(void **unused)
 {
 	Driver	   *d = copied(3000);
 
@@ -543,7 +543,7 @@ main(void)
 		cmocka_unit_test(a_planned_load_borrows_a_size),
 		cmocka_unit_test(our_value_reset_to_ours_by_a_standby_clone),
 		cmocka_unit_test(a_copy_with_no_memory_or_one_that_does_not_fit),
-		cmocka_unit_test(a_copy_within_its_own_bounds),
+		cmocka_unit_test(a_copy_within_its_own_limits),
 		cmocka_unit_test(a_note_on_an_alter_system_is_believed_whole),
 		cmocka_unit_test(a_note_on_another_value_says_nothing),
 		cmocka_unit_test(a_value_that_took_effect_with_a_restart_is_ours),

@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * test_bounds.c
+ * test_limits.c
  *	  What limits a size: the ceiling, the disk, recovery, two segments.
  *
  * Portions Copyright (c) 2026, the walsizer developers
@@ -54,7 +54,7 @@ a_limit_does_not_hide_the_reason(void **unused)
 }
 
 static void
-a_bound_below_never_lowers_what_is_not_ours(void **unused)
+a_limit_below_never_lowers_what_is_not_ours(void **unused)
 {
 	Driver	   *d = driver_new();
 
@@ -69,7 +69,7 @@ a_bound_below_never_lowers_what_is_not_ours(void **unused)
 }
 
 static void
-a_bound_that_comes_down_lowers_our_raise(void **unused)
+a_limit_that_comes_down_lowers_our_raise(void **unused)
 {
 	Driver	   *d = driver_new();
 
@@ -322,9 +322,9 @@ recovery_time_binds(void **unused)
 	assert_int_equal(d->last.figures.limit_kind, WALSIZER_LIMIT_RECOVERY);
 }
 
-/* A bound that moves a little must not make a change of every movement. */
+/* A limit that moves a little must not make a change of every movement. */
 static void
-a_bound_that_trembles_changes_little(void **unused)
+a_limit_that_trembles_changes_little(void **unused)
 {
 	Driver	   *d = driver_new();
 
@@ -340,7 +340,7 @@ a_bound_that_trembles_changes_little(void **unused)
 }
 
 static void
-a_planned_load_keeps_within_bounds_that_come_down(void **unused)
+a_planned_load_keeps_within_limits_that_come_down(void **unused)
 {
 	Driver	   *d = driver_new();
 
@@ -379,8 +379,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(max_binds_and_is_named),
 		cmocka_unit_test(a_limit_does_not_hide_the_reason),
-		cmocka_unit_test(a_bound_below_never_lowers_what_is_not_ours),
-		cmocka_unit_test(a_bound_that_comes_down_lowers_our_raise),
+		cmocka_unit_test(a_limit_below_never_lowers_what_is_not_ours),
+		cmocka_unit_test(a_limit_that_comes_down_lowers_our_raise),
 		cmocka_unit_test(never_below_two_segments),
 		cmocka_unit_test(disk_space_binds),
 		cmocka_unit_test(a_raise_claims_a_part_of_what_is_free),
@@ -391,9 +391,9 @@ main(void)
 		cmocka_unit_test(the_disk_wins_over_min),
 		cmocka_unit_test(nothing_that_failed_keeps_the_disk_from_being_saved),
 		cmocka_unit_test(recovery_time_binds),
-		cmocka_unit_test(a_bound_that_trembles_changes_little),
-		cmocka_unit_test(a_planned_load_keeps_within_bounds_that_come_down),
+		cmocka_unit_test(a_limit_that_trembles_changes_little),
+		cmocka_unit_test(a_planned_load_keeps_within_limits_that_come_down),
 	};
 
-	return cmocka_run_group_tests_name("policy, bounds", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("policy, limits", tests, NULL, NULL);
 }

@@ -1,0 +1,186 @@
+
+# What the functions that act answer, what the states say, what is forgotten and
+# what is only counted anew, and which of two settings takes precedence.
+#
+# 003_apply.pl has the outcomes, 004_owner.pl walsizer_revert(), 024_planned.pl
+# walsizer_boost().
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+# Cycles of five minutes: nothing happens but what is asked for.
+my $conf = "walsizer.predict = off\ncheckpoint_timeout = 5min\n";
+my @counters = qw(checkpoints_forced checkpoints_forced_old_value checkpoints_timed checkpoints_other);
+my ($node, $row, $status, $before, $pid);
+
+sub is_row
+{
+	my ($row, $what, %expected) = @_;
+
+	is($row->{$_}, $expected{$_}, "$what: $_") foreach sort keys %expected;
+	return;
+}
+
+sub peak
+{
+	return $node->safe_psql('postgres', 'SELECT max(demand) FROM walsizer_demand');
+}
+
+# ---- functions that act return one row
+
+$node = make_node('rows', conf => $conf . "walsizer.dry_run = on\n");
+force_checkpoints($node, 8);
+$row = act_row($node, 'walsizer_adjust()');
+is_row($row, 'dry run', action => 'raise', old_mb => 4, limited_by => undef,
+	outcome => 'dry run', message => undef);
+cmp_ok($row->{new_mb}, '>', 4, 'dry run: the size that it would set');
+is(setting_mb($node), 4, 'dry run: which it does not');
+
+set_conf($node, 'walsizer.dry_run = off');
+$row = act_row($node, 'walsizer_adjust()');
+is_row($row, 'raise', action => 'raise', old_mb => 4, limited_by => undef,
+	outcome => 'applied', message => undef);
+is(setting_mb($node), $row->{new_mb}, 'raise: new_size is in effect');
+is(last_event($node)->{new_size}, $row->{new_size}, 'raise: and in the history');
+
+my $raised = $row->{new_mb};
+$row = act_row($node, 'walsizer_adjust()');
+is_row($row, 'nothing to do', action => 'none', old_mb => $raised, new_mb => $raised,
+	limited_by => undef, outcome => 'none', message => 'the value in effect suffices');
+$status = status($node);
+is_row($status, 'status', action => 'none', reason => 'sufficient',
+	explanation => 'the value in effect suffices', outcome => undef, message => undef);
+is_row(act_row($node, 'walsizer_boost_end()'), 'no planned load to end', action => 'none',
+	old_mb => $raised, new_mb => $raised, limited_by => undef, outcome => 'none');
+
+# ---- walsizer_reset_stats(): counters begin at zero, and nothing else changes
+
+$node->safe_psql('postgres', 'CHECKPOINT');
+wait_for($node, 'checkpoints_forced > 0 AND checkpoints_other > 0');
+wait_for_sample($node);
+$before = status($node);
+my $peak = peak();
+is($node->safe_psql('postgres', 'SELECT walsizer_reset_stats()'), '', 'reset_stats: returns nothing');
+$status = status($node);
+is($status->{$_}, 0, "reset_stats: $_ is 0") foreach @counters;
+is($node->safe_psql('postgres',
+		"SELECT stats_reset > '$before->{stats_reset}' AND stats_reset <= now() FROM walsizer_stats"),
+	't', 'reset_stats: stats_reset is the time of it');
+is($status->{$_}, $before->{$_}, "reset_stats: $_ stays")
+  foreach qw(max_wal_size own_size original_size wanted_size num_requested num_timed);
+# the server writes a little WAL all the time
+cmp_ok(abs($status->{demand} - $before->{demand}), '<', 0.1 * MB, 'reset_stats: demand stays');
+cmp_ok(abs(peak() - $peak), '<', 0.1 * MB, 'reset_stats: walsizer_demand stays');
+is(scalar(history($node)), 2, 'reset_stats: the history stays');
+is(adjust($node), 'none: the value in effect suffices', 'reset_stats: there is nothing to do');
+
+# They count again, and the worker's end ends neither them nor stats_reset.
+force_one_checkpoint($node);
+$before = status($node);
+is($before->{checkpoints_forced}, 1, 'reset_stats: counters count again');
+cmp_ok($before->{checkpoints_other}, '>=', 2, 'reset_stats: each kind of its own');
+$pid = pid($node);
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+wait_for_worker($node, $pid);
+$status = status($node);
+is($status->{$_}, $before->{$_}, "reset_stats: $_ survives the end of the worker")
+  foreach @counters, 'stats_reset';
+$node->stop;
+
+# What walsizer decides by is none of these counters.
+$node = make_node('threshold', conf => $conf . "walsizer.threshold = 2\n");
+force_one_checkpoint($node);
+$node->safe_psql('postgres', 'SELECT walsizer_reset_stats()');
+force_one_checkpoint($node);
+is(status($node)->{checkpoints_forced}, 1, 'threshold: one since walsizer_reset_stats()');
+like(adjust($node), qr/^raise .*: applied$/, 'threshold: but two in the window');
+
+# ---- walsizer_forget(): demand and history go, counters and value stay
+
+$node->stop;
+remember_peaks($node, 20, 30);
+$node->start;
+wait_for($node, 'learned_demand = 30 * 1048576');
+force_one_checkpoint($node);
+$before = status($node);
+cmp_ok($before->{wanted_size}, '>=', size_for_mb(30 * MB, 1, 0.9) * MB, 'forget: before, learned demand counts');
+is(scalar(history($node)), 1, 'forget: and there is a history');
+is($node->safe_psql('postgres', 'SELECT walsizer_forget()'), '', 'forget: returns nothing');
+wait_for_sample($node);
+$status = status($node);
+is($status->{$_}, $before->{$_}, "forget: $_ stays")
+  foreach @counters, qw(stats_reset max_wal_size own_size original_size);
+cmp_ok($status->{demand}, '<', MB, 'forget: demand is only what was written since');
+is($status->{learned_demand}, 0, 'forget: nothing is learned');
+cmp_ok($status->{wanted_size}, '<', $before->{wanted_size}, 'forget: so less is wanted');
+is(scalar(history($node)), 0, 'forget: no history');
+is(adjust($node), 'none: the value in effect suffices', 'forget: at work');
+$node->stop;
+
+# ---- states: limited, and what takes precedence over it
+
+$node = make_node('states', conf => $conf . "walsizer.max = 8MB\n");
+is(status($node)->{state}, 'active', 'active: the limit allows what is wanted');
+force_checkpoints($node, 30);
+is(adjust($node), 'raise to 8 MB, limited by max: applied', 'limited: raised as far as walsizer.max allows');
+wait_for($node, "state = 'limited'");
+$status = status($node);
+is_row($status, 'limited', limited_by => 'max', max_wal_size => 8 * MB, size_limit => 8 * MB, outcome => undef);
+cmp_ok($status->{wanted_size}, '>', 8 * MB, 'limited: more is wanted');
+
+my $auto_conf = $node->data_dir . '/postgresql.auto.conf';
+chmod 0400, $auto_conf or die $!;
+is_row(status($node), 'blocked', state => 'blocked', outcome => undef, limited_by => 'max');
+set_conf($node, 'walsizer.dry_run = on');
+is(status($node)->{state}, 'dry run', 'dry run: takes precedence over blocked');
+set_conf($node, 'walsizer.enable = off');
+is(status($node)->{state}, 'disabled', 'disabled: takes precedence over dry run');
+set_conf($node, 'walsizer.enable = on');
+set_conf($node, 'walsizer.dry_run = off');
+
+# An attempt that fails is shown until there is nothing in its way.
+set_conf($node, 'walsizer.max = 1GB');
+like(adjust($node), qr/^raise to \d+ MB: forbidden: "postgresql.auto.conf" is not writable$/, 'blocked: tried');
+is_row(status($node), 'blocked', state => 'blocked', outcome => 'forbidden',
+	message => '"postgresql.auto.conf" is not writable', limited_by => undef, max_wal_size => 8 * MB);
+is_row(last_event($node), 'blocked, history', action => 'raise', outcome => 'forbidden',
+	message => '"postgresql.auto.conf" is not writable', old_mb => 8);
+like($node->safe_psql('postgres', "SELECT instruction FROM walsizer_instructions WHERE place = 'postgresql.conf'"),
+	qr/^max_wal_size = '\d+MB'$/, 'blocked: the instructions say what to do');
+chmod 0600, $auto_conf or die $!;
+like(adjust($node), qr/^raise to \d+ MB: applied$/, 'active: applied when it may be');
+is_row(status($node), 'active', state => 'active', outcome => undef, message => undef, limited_by => undef);
+$node->stop;
+
+# ---- walsizer.min above walsizer.max: walsizer.max takes precedence
+
+$node = make_node('precedence', conf => $conf . "walsizer.min = 64MB\nwalsizer.max = 16MB\n");
+is(adjust($node), 'none: the value in effect suffices', 'precedence: walsizer.min alone raises nothing');
+force_checkpoints($node, 40);
+is(adjust($node), 'raise to 16 MB, limited by max: applied', 'precedence: raised at most to walsizer.max');
+is(act($node, "walsizer_boost('50MB', '1 hour')"), 'none, limited by max: the limit is 16 MB',
+	'precedence: for a planned load as well');
+$node->safe_psql('postgres', 'SELECT walsizer_boost_end()');
+
+# To come down to 12 MB, most of a trigger point must be free.
+$node->safe_psql('postgres', 'SELECT pg_switch_wal()');
+$node->safe_psql('postgres', 'CHECKPOINT');
+set_conf($node, 'walsizer.max = 12MB');
+wait_for($node, 'own_size = 12 * 1048576');
+is_row(last_event($node), 'precedence, lowered', action => 'lower', reason => 'limit_fell',
+	limited_by => 'max', old_mb => 16, new_mb => 12, outcome => 'applied');
+adjust($node) for 1 .. 2;
+is(setting_mb($node), 12, 'precedence: walsizer.min does not raise it again');
+set_conf($node, 'walsizer.max = 2MB');
+wait_for($node, 'max_wal_size = original_size');
+is(setting_mb($node), 4, 'precedence: only the original value is more than walsizer.max');
+$node->stop;
+
+done_testing();
