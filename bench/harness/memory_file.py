@@ -13,9 +13,10 @@ def fill(server):
     """A full history and a peak for each hour of a month.  The server must be
     stopped, and walsizer must have saved its memory when it was."""
     path = server.data / "pg_stat" / "walsizer.state"
-    kept = [line for line in path.read_text(encoding="utf-8").splitlines()
-            if line.split()[0] not in ("numbered", "peak", "event", "end")]
-    text = "\n".join([*kept, f"numbered {EVENTS}", *peaks(), *events()]) + "\n"
+    *heading, state = path.read_text(encoding="utf-8").splitlines()[:3]
+    # its last field is the number of the last event
+    state = " ".join([*state.split()[:-1], str(EVENTS)])
+    text = "\n".join([*heading, state, *peaks(), *events()]) + "\n"
     lines = text.count("\n")
     path.write_text(f"{text}end {lines} {checksum(text.encode()):x}\n", encoding="utf-8")
 
