@@ -66,7 +66,7 @@ is(join(' ', map { $_->{state} } grep { $_->{active} } @{ $rows{walsizer_state} 
 	'active', 'one state');
 is(scalar(grep { $_->{active} } @{ $rows{walsizer_reason} }), 1, 'one reason');
 is(join(' ', map { $_->{reason} } @{ $rows{walsizer_reason} }),
-	join(' ', slurp_file("$FindBin::RealBin/../policy/names.c") =~ /\[WALSIZER_BECAUSE_\w+\] = "(\w+)"/g),
+	join(' ', slurp_file("$FindBin::RealBin/../policy/names.c") =~ /\[WALSIZER_BECAUSE_\w+\] = \{"(\w+)"/g),
 	'of all that walsizer gives');
 is(scalar(grep { $_->{active} } @{ $rows{walsizer_limit} }, @{ $rows{walsizer_outcome} }),
 	0, 'no limit, no failed attempt');
