@@ -422,8 +422,8 @@ COMMENT ON COLUMN walsizer_status.limited_by IS 'limit that keeps the size below
 COMMENT ON COLUMN walsizer_status.action IS 'last decision: none, raise, lower, external or revert';
 COMMENT ON COLUMN walsizer_status.reason IS 'short code of the reason for the last decision';
 COMMENT ON COLUMN walsizer_status.explanation IS 'the reason as a sentence, and what a larger max_wal_size would not help against';
-COMMENT ON COLUMN walsizer_status.outcome IS 'outcome of the last attempt to change the setting if it did not succeed: forbidden, overridden, refused or failed; null if there is no such trouble';
-COMMENT ON COLUMN walsizer_status.message IS 'what prevented that attempt';
+COMMENT ON COLUMN walsizer_status.outcome IS 'why walsizer cannot change the setting: forbidden, overridden, refused or failed, as the last attempt did or the next one would; null if it can';
+COMMENT ON COLUMN walsizer_status.message IS 'what prevents it';
 COMMENT ON COLUMN walsizer_status.boost_size IS 'size of the planned load under way, in bytes; null if there is none';
 COMMENT ON COLUMN walsizer_status.boost_until IS 'when the planned load ends';
 COMMENT ON COLUMN walsizer_status.pid IS 'process ID of the worker; null if it is not running';
