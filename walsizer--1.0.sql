@@ -291,7 +291,9 @@ SELECT rtrim(regexp_replace(concat_ws(E'\n',
         || '. Last decision: ' || action || ' (' || explanation || ').',
     CASE WHEN state = 'not running'
         THEN 'To do: the worker is not running; see the server log.'
-        WHEN outcome IS NOT NULL
+        WHEN outcome IN ('refused', 'failed') OR outcome IS NOT NULL
+            AND (greatest(wanted_size, boost_size) > max_wal_size
+                OR own_size > size_limit OR reason IN ('edited', 'waiting'))
         THEN 'To do: walsizer cannot change the setting: ' || message
             || '. To set it by hand, see walsizer_instructions.'
         WHEN limited_by IS NOT NULL
