@@ -274,6 +274,7 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 	int64		edit_before = walsizer_shared->state.pacing.edit_tried_mb;
 	int64		old_mb = walsizer_shared->state.owner.own_mb != 0 ?
 		walsizer_shared->state.owner.own_mb : walsizer_shared->state.owner.original_mb;
+	bool		returning = walsizer_shared->state.owner.returning_mb != 0;
 	WalsizerDecision *decision = &answer->decision;
 	WalsizerSample sample;
 	bool		superseded;
@@ -282,6 +283,8 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 	observe(clockwork, request, &sample);
 	answer->old_mb = sample.settings.max_wal_size_mb;
 	*decision = decide(&sample);
+	if (returning && walsizer_shared->state.owner.returning_mb == 0)
+		walsizer_state_save();	/* else the next start would see it return again */
 	if (decision->followed)
 		walsizer_event_followed(decision->followed_mb, decision->followed_forced);
 	superseded = decision->action == WALSIZER_EXTERNAL || decision->action == WALSIZER_REVERT;

@@ -257,6 +257,18 @@ for (my $step = 1;; $step++)
 		is($status->{max_wal_size}, 4 * MB, "$what ($steps[-1]): finished");
 	}
 	no_one_is_suspected($what);
+	if (!$status->{own_size})
+	{
+		# known to the state file, too: a crash does not bring it back
+		$node->stop('immediate');
+		{
+			local $ENV{LD_PRELOAD} = $shim;
+			start_after_kill($node);
+		}
+		wait_for_worker($node);
+		need_a_raise();
+		like(adjust($node), qr/^raise .*: applied$/, "$what: over after a crash");
+	}
 	back_to_original($what);
 }
 cmp_ok($killed, '>=', 10, "there were several steps ($killed)");
