@@ -73,31 +73,40 @@ def one(bench, each, conditions, times):
         series_.start()
         time.sleep(2)
         server.psql("CHECKPOINT")
-        before = fixed.wal_statistics(server)
-        with tps.Pgbench(server, f"--client={CLIENTS}", "--jobs=2", "--protocol=prepared",
-                         f"--time={conditions['seconds']}", f"--sampling-rate={SAMPLED}",
-                         *tps.LOGGED) as pgbench:
-            rows = pgbench.wait()
-        after = fixed.wal_statistics(server)
+        run = {"scale": scale, **load(server, conditions["seconds"])}
         time.sleep(2)  # for the last row of the series
         series_.stop()
-        checkpoints, changes = watch.read_log(server.log, series_.rows[0][0])
+        log = watch.read_log(server.log, series_.rows[0][0])
         history = (server.rows("walsizer_history ORDER BY id")
                    if each.subject.library == "walsizer" else [])
-    began, ended = rows[0][0] - 1, rows[-1][0]
-    within = [c for c in checkpoints if began <= c.at <= ended]
-    return {"scale": scale, "tps": round(pgbench.mean, 1), "transactions": pgbench.transactions,
-            "p99": tps.percentile([ms for at, ms in tps.latencies() if at >= began], 99),
+    return {**run, **course(run, series_, *log), "history": history, "settings": server.settings}
+
+
+def load(server, seconds):
+    """pgbench, and what it cost."""
+    before = fixed.wal_statistics(server)
+    with tps.Pgbench(server, f"--client={CLIENTS}", "--jobs=2", "--protocol=prepared",
+                     f"--time={seconds}", f"--sampling-rate={SAMPLED}", *tps.LOGGED) as pgbench:
+        rows = pgbench.wait()
+    after = fixed.wal_statistics(server)
+    return {"began": rows[0][0] - 1, "ended": rows[-1][0],
+            "tps": round(pgbench.mean, 1), "transactions": pgbench.transactions,
+            "rates": [round(rate) for _, rate, _ in rows],
+            "p99": tps.percentile([ms for _, ms in tps.latencies()], 99),
             "wal_mb": round((after["lsn"] - before["lsn"]) / model.MB, 1),
-            "fpi": after["wal_fpi"] - before["wal_fpi"],
-            **{cause: sum(c.cause == cause for c in within)
+            "fpi": after["wal_fpi"] - before["wal_fpi"]}
+
+
+def course(run, series_, checkpoints, changes):
+    """Sizes, checkpoints and the WAL between them, in seconds of the load."""
+    began = run["began"]
+    within = [c for c in checkpoints if began <= c.at <= run["ended"]]
+    return {**{cause: sum(c.cause == cause for c in within)
                for cause in ("forced", "timed", "other")},
             "start_mb": series_.rows[0][3], "final_mb": series_.rows[-1][3],
             "changes": [(round(at - began, 2), mb) for at, mb in changes],
             "checkpoints": [{**vars(c), "at": round(c.at - began, 2)} for c in within],
-            "saw": saw_tooth(series_, checkpoints, began, ended),
-            "rates": [round(rate) for _, rate, _ in rows],
-            "history": history, "settings": server.settings}
+            "saw": saw_tooth(series_, checkpoints, began, run["ended"])}
 
 
 def saw_tooth(series_, checkpoints, began, ended):
