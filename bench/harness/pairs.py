@@ -156,13 +156,15 @@ def comparisons(rounds, figures, compared):
 
 def row(figure, compared, values, what):
     between = interval(values)
+    edges = times(between.low), times(between.high)
     return [figure.name, compared, len(values), times(statistics.median(values)),
-            f"{times(between.low)} to {times(between.high)}" if len(values) > 1 else "-",
+            "-" if len(values) == 1 or edges == ("-", "-") else " to ".join(edges),
             f"{100 * between.coverage:.4g} %" if len(values) > 1 else "-", what]
 
 
 def times(value):
-    return "from none" if math.isinf(value) else f"{value:.3f}"
+    """Of nothing there is no multiple; the verdict says that there is more."""
+    return "-" if math.isinf(value) else f"{value:.3f}"
 
 
 def medians(rounds, names, figures):

@@ -118,6 +118,10 @@ class Tables(unittest.TestCase):
         self.assertEqual(one[2:], [1, "0.800", "-", "-", "open: 3 pairs needed"])
         self.assertEqual(noise[3:], ["1.010", "-", "-", "open: 3 pairs needed"])
 
+    def test_more_than_none(self):
+        rows = pairs.comparisons(rounds_of(*3 * [{"A": 0, "B": 2}]), [X], [("B", "A")])
+        self.assertEqual([row[3:] for row in rows], [["-", "-", "75 %", "more"]])
+
     def test_medians(self):
         self.assertEqual(list(pairs.medians(self.ROUNDS, ["A", "C"], [X])),
                          [["A", 3, "100.0 (90.0 to 110.0)"]])
