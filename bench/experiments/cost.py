@@ -16,6 +16,7 @@ import time
 
 from harness import memory_file, server as servers, tps, turns, watch
 from harness.limits import Limit, at_least, at_most
+from harness.pairs import interval
 
 SCALE = 10  # of pgbench's tables, which are to stay in memory
 # so many clients that the processor is never idle
@@ -78,7 +79,7 @@ def pairs(bench, subject, shares):
 
 def is_open(ratios):
     """Below the limit, but by no more than chance may explain."""
-    return statistics.median(ratios) < LEAST <= median_interval(ratios)[1]
+    return statistics.median(ratios) < LEAST <= interval(ratios).high
 
 
 def round_of_pairs(bench, subject, shares, number):
@@ -287,24 +288,13 @@ def times_of(server, statement, times):
 # The report
 #
 
-def median_interval(values):
-    """Where the median of what these are samples of lies, with 95 % confidence:
-    so many of the values lie below it as heads come up in so many throws."""
-    values, below, probability = sorted(values), 0, 0.5 ** len(values)
-    while probability <= 0.025:
-        below += 1
-        probability += math.comb(len(values), below) * 0.5 ** len(values)
-    cut = max(0, below - 1)
-    return values[cut], values[-1 - cut]
-
-
 def median_ratio(some):
     return statistics.median(pair["ratio"] for pair in some)
 
 
 def pair_row(name, some):
     ratios = [pair["ratio"] for pair in some]
-    low, high = median_interval(ratios)
+    low, high, _ = interval(ratios)
     plain = statistics.median(rate for pair in some for rate in pair["plain"])
     loaded = statistics.median(rate for pair in some for rate in pair["loaded"])
     return [name, len(some), f"{plain:.0f}", f"{loaded:.0f}", f"{median_ratio(some):.4f}",

@@ -4,9 +4,7 @@ The same number of transactions at the server's defaults, at 32MB and 30 s, and
 with walsizer (and each --preload) from the latter.  walsizer leaves
 checkpoint_timeout alone, so it is compared with a large size at 30 s."""
 
-import statistics
-
-from harness import fixed, limits as judge
+from harness import fixed, limits as judge, pairs
 
 DEFAULTS = {"max_wal_size": "1GB", "checkpoint_timeout": "5min"}
 SMALL = {"max_wal_size": "32MB", "checkpoint_timeout": "30s"}
@@ -15,55 +13,82 @@ MOST = 1.15  # x the WAL of the large size
 
 
 def measure(bench):
-    scale = bench.pick(20, 50, 50)
-    transactions = bench.pick(60000, 100000, 1000000)
-    runs = []
-    for number in range(bench.repeated(1, 1, 3)):
-        series = [("default", bench.plain, DEFAULTS), ("small", bench.plain, SMALL),
-                  ("large", bench.plain, LARGE)]
-        series += [(subject.name, subject, SMALL) for subject in bench.subjects]
-        for name, subject, settings in series:
-            bench.say(f"{name}, run {number + 1}")
-            runs.append({"name": name, "run": number + 1,
-                         **fixed.measure(bench, subject, settings, scale, transactions)})
-    return {"scale": scale, "transactions": transactions, "runs": runs}
+    conditions = {"scale": bench.pick(20, 50, 50),
+                  "transactions": bench.pick(60000, 100000, 1000000)}
+    data = bench.continue_data(conditions)
+    for _ in range(bench.repeated(1, 5, 5)):
+        data["rounds"].append(pairs.measure_round(
+            bench, series(bench), 1 + len(data["rounds"]),
+            lambda each: fixed.measure(bench, each.subject, each.settings, **conditions)))
+        yield data
+
+
+def series(bench):
+    return [pairs.Series("large", bench.plain, LARGE),
+            pairs.Series("small", bench.plain, SMALL),
+            *(pairs.Series(subject.name, subject, SMALL) for subject in bench.subjects),
+            pairs.Series("default", bench.plain, DEFAULTS)]
+
+
+#
+# What comes of it
+#
+
+FIGURES = [
+    pairs.Figure("forced checkpoints", lambda run: fixed.count(run, "forced"), 0),
+    pairs.Figure("WAL, MB", lambda run: run["wal_mb"], 0),
+    pairs.Figure("page images", lambda run: run["fpi"], 0),
+    pairs.Figure("seconds", lambda run: run["seconds"], 1, pairs.RATE),
+]
+SHOWN = [*FIGURES, pairs.Figure("timed checkpoints", lambda run: fixed.count(run, "timed"), 0),
+         pairs.Figure("max_wal_size at the end, MB", lambda run: run["final_mb"], 0)]
+
+
+def names(data):
+    return [run["name"] for run in data["rounds"][0]["runs"]]
 
 
 def label(name):
-    return {"default": "defaults: 1GB, 5min", "small": "32MB, 30s",
-            "large": "4GB, 30s"}.get(name, f"{name}, from 32MB, 30s")
+    return {"default": "defaults: 1GB, 5min", "small": "32MB, 30s", "large": "4GB, 30s",
+            "large again": "4GB, 30s again"}.get(name, f"{name}, from 32MB, 30s")
 
 
 def tables(data):
-    yield (f"pgbench TPC-B, scale {data['scale']}, {data['transactions']} transactions, "
-           f"{fixed.CLIENTS} clients.", ["setting", *fixed.HEADING],
-           [[label(run["name"]), *fixed.cells(run)] for run in data["runs"]])
+    conditions, rounds = data["conditions"], data["rounds"]
+    yield (f"pgbench TPC-B, scale {conditions['scale']}, {conditions['transactions']} "
+           f"transactions, {fixed.CLIENTS} clients. Median (smallest to largest) of the runs.",
+           ["setting", "runs", *(figure.name for figure in SHOWN)],
+           [[label(row[0]), *row[1:]] for row in pairs.medians(rounds, names(data), SHOWN)])
+    compared = [(name, "large") for name in names(data) if not name.startswith("large")]
+    yield ("The ratio within each round to 4GB, 30s (large), its median, the interval that "
+           "covers it, and what that says.",
+           pairs.HEADING, pairs.comparisons(rounds, FIGURES, compared))
+    yield "The rounds.", pairs.MACHINES, pairs.machines(rounds)
 
 
 def limits(data):
-    def wal(name):
-        return statistics.median(run["wal_mb"] for run in data["runs"] if run["name"] == name)
-    if not any(run["name"] == "walsizer" for run in data["runs"]):
+    if "walsizer" not in names(data):
         return []
-    return [judge.at_most("WAL / that of 4GB, 30s", round(wal("walsizer") / wal("large"), 3),
-                          MOST)]
+    ratio = pairs.median_ratio(data["rounds"], FIGURES[1], "walsizer", "large")
+    return [judge.at_most("WAL / that of 4GB, 30s, median,", round(ratio, 3), MOST)]
 
 
 def draw(figure, theme, data):
-    """WAL written so far, over time; the first run of each."""
+    """WAL written so far, over time; the first round."""
     axis = figure.subplots()
-    for run in data["runs"]:
-        if run["run"] == 1:
-            rows = [row for row in run["series"] if row[0] <= run["seconds"]]
-            style = "--" if run["name"] == "default" else "-"
-            axis.plot([row[0] for row in rows], [row[1] / 1024 for row in rows], style,
-                      color=theme.colour(run["name"]), label=label(run["name"]))
-            axis.plot(rows[-1][0], rows[-1][1] / 1024, "o", color=theme.colour(run["name"]))
+    for run in data["rounds"][0]["runs"]:
+        if run["name"].endswith(pairs.AGAIN):
+            continue
+        rows = [row for row in run["series"] if row[0] <= run["seconds"]]
+        style = "--" if run["name"] == "default" else "-"
+        axis.plot([row[0] for row in rows], [row[1] / 1024 for row in rows], style,
+                  color=theme.colour(run["name"]), label=label(run["name"]))
+        axis.plot(rows[-1][0], rows[-1][1] / 1024, "o", color=theme.colour(run["name"]))
     axis.set_xlabel("seconds (a dot: all transactions are done)")
     axis.set_ylabel("WAL written so far, MB")
     axis.set_xlim(left=0)
     axis.set_ylim(bottom=0)
-    axis.set_title(f"WAL of {data['transactions']} pgbench transactions")
+    axis.set_title(f"WAL of {data['conditions']['transactions']} pgbench transactions")
     axis.legend(loc="upper left")
 
 

@@ -3,6 +3,7 @@ writes NAME.json, prints the tables, draws the plots, judges."""
 
 import contextlib
 import importlib
+import inspect
 import json
 import os
 import pathlib
@@ -15,8 +16,12 @@ from harness import plots, results, server as servers, storage
 NAMES = ["dip", "bulk", "distance", "small", "slow", "sweep", "cost", "crash", "fleet"]
 
 # Not part of "all": of the dip one is enough, and the others only judge walsizer.
-APART = ["larger", "failover", "failover_bursts"]
+# One round of defaults takes longer than all others.
+APART = ["larger", "defaults", "failover", "failover_bursts"]
 MODES = ["quick", "normal", "full"]
+
+QUICK = ("**This is a quick run**: it shows that the experiment works, and roughly what comes out. "
+         "It is shorter and smaller, and measured less often, than a figure needs that stands.")
 
 
 class Subject:
@@ -42,6 +47,7 @@ class Bench:
         self.repeat = options.repeat       # --repeat, 1 unless given
         self.repetitions = options.repeat  # of the measurement, as repeated() finds
         self.servers = []                  # the different servers that were started
+        self.earlier = None                # data of the rounds that --add adds to
         self.storage = storage.Storage(options.slow_volume, options.no_slow_volume)
         self.sources = pathlib.Path("src")
         self._installation = None
@@ -96,6 +102,28 @@ class Bench:
                 if self.options.keep_logs:
                     keep_log(server, self.name)
 
+    def chosen(self, usual, possible):
+        """Names of parts of an experiment: those of --only, or the usual ones."""
+        if not self.options.only:
+            return usual
+        names = self.options.only.split(",")
+        for name in names:
+            if name not in possible:
+                raise servers.Failure(f"no {name} in {self.name}, only {', '.join(possible)}")
+        return names
+
+    def continue_data(self, conditions):
+        """The data to which an experiment in rounds adds: those of earlier runs with
+        --add, if they were measured under the same conditions, else new ones."""
+        conditions = {"mode": self.mode, "gucs": self.gucs, **conditions}
+        if self.earlier is None:
+            return {"conditions": conditions, "rounds": []}
+        for name, value in conditions.items():
+            before = self.earlier["conditions"].get(name)
+            if before != value:
+                raise servers.Failure(f"the earlier rounds have {name} {before}, not {value}")
+        return self.earlier
+
     def _note(self, server):
         if server not in self.servers:
             self.servers.append(server)
@@ -117,7 +145,8 @@ def title(module):
 
 
 def run(options, name):
-    """One experiment, from the measurement to the verdict."""
+    """One experiment, from the measurement to the verdict.  After each round, where
+    it is measured in rounds, what there is so far is written."""
     module = load(name)
     bench = Bench(options, name)
     content = {"experiment": name, "title": title(module), "mode": options.mode,
@@ -127,23 +156,50 @@ def run(options, name):
                "subjects": [vars(subject) for subject in options.subjects],
                "begun": results.now()}
     began = time.monotonic()
-    data = module.measure(bench)
-    content["ended"] = results.now()
-    content["repetitions"] = bench.repetitions
-    content["seconds"] = round(time.monotonic() - began)
-    content["load_average_after"] = os.getloadavg()
+    if inspect.isgeneratorfunction(module.measure):
+        bench.earlier = earlier_data(options, name)
+        several = module.measure(bench)
+    elif options.add:
+        raise servers.Failure("--add is for experiments that are measured in rounds")
+    else:
+        several = [module.measure(bench)]
+    for data in several:
+        content["ended"] = results.now()
+        content["repetitions"] = bench.repetitions
+        content["seconds"] = round(time.monotonic() - began)
+        content["load_average_after"] = os.getloadavg()
+        finish(content, bench, module, data)
+    return all(limit.kept for limit in content["limits"])
+
+
+def finish(content, bench, module, data):
+    """Complete the content of a results file, write it, and show it."""
     if bench.options.__dict__.get("installation"):
         content["server"] = bench.installation.version()
         content["servers"] = bench.servers
         content["libraries"] = {subject.library: bench.installation.checksum(subject.library)
-                                for subject in options.subjects}
+                                for subject in bench.subjects}
     # what JSON makes of it, so that bench/report sees the same
     data = json.loads(json.dumps(data, default=vars))
-    limits = module.limits(data)
-    content.update({"limits": limits, "data": data})
-    results.write(name, content)
+    content.update({"limits": module.limits(data), "data": data})
+    results.write(bench.name, content)
     show(content, "results")
-    return all(limit.kept for limit in limits)
+
+
+def earlier_data(options, name):
+    """Of the results that are there, which bench/run has laid beside; None if there
+    are none, or if they are to be replaced."""
+    path = pathlib.Path("earlier") / f"{name}.json"
+    if not path.exists():
+        return None
+    data = json.loads(path.read_text(encoding="utf-8"))["data"]
+    if options.add:
+        if "rounds" not in data:
+            raise servers.Failure("the earlier results were not measured in rounds")
+        return data
+    print(f"{name}: the earlier results will be replaced; --add would add to them",
+          file=sys.stderr, flush=True)
+    return None
 
 
 def show(content, directory):
@@ -159,13 +215,17 @@ def show(content, directory):
 def pages(module, content, limits, data):
     """Markdown: what was measured, how, and the verdict."""
     yield f"## {content['experiment']}: {content['title']}\n"
+    if content["mode"] == "quick":
+        yield f"{QUICK}\n"
     for caption, heading, rows in module.tables(data):
         if caption:
             yield f"{caption}\n"
         yield results.table(heading, rows) + "\n"
     yield from (f"    {limit}" for limit in limits)
     machine = content["machine"]
-    yield (f"\nMeasured {content['begun']} by `{content['command']}` ({content['seconds']} s), "
+    # of rounds the tables have it
+    last = "Last measured" if "rounds" in data else "Measured"
+    yield (f"\n{last} {content['begun']} by `{content['command']}` ({content['seconds']} s), "
            f"{content.get('server', 'no server')}, {machine['cores']} cores, {machine['memory']}, "
            f"load average before {machine['load_average'][0]:.1f}, walsizer "
            f"{content['revision']}.\n")

@@ -27,15 +27,17 @@ def now():
 
 
 def write(name, content, directory="results"):
-    """Lists of plain values go on one line: a series is one row a second."""
+    """Lists of plain values go on one line: a series is one row a second.
+
+    Written beside and renamed: who copies it meanwhile has the old or the new."""
     place = pathlib.Path(directory)
     place.mkdir(exist_ok=True)
-    path = place / f"{name}.json"
+    path, unfinished = place / f"{name}.json", place.parent / f"{name}.json.new"
     text = json.dumps(content, indent=1, default=vars)
     text = re.sub(r"\[\n\s+([^\[\]{}]*?)\n\s+\]",
                   lambda match: "[" + re.sub(r"\n\s+", " ", match[1]) + "]", text)
-    path.write_text(text + "\n", encoding="utf-8")
-    return path
+    unfinished.write_text(text + "\n", encoding="utf-8")
+    return unfinished.rename(path)
 
 
 def table(heading, rows):

@@ -25,6 +25,7 @@ class Pgbench:
         self.rows = []
         self.output = ""
         self.mean = None  # of the whole run, by pgbench itself
+        self.transactions = None
         self.process = None
         self.thread = threading.Thread(target=self._read, daemon=True)
 
@@ -51,6 +52,7 @@ class Pgbench:
         if self.process.returncode != 0:
             raise servers.Failure(f"pgbench failed: {self.output[-2000:]}")
         self.mean = float(re.search(r"^tps = ([\d.]+)", self.output, re.M)[1])
+        self.transactions = int(re.search(r"processed: (\d+)", self.output)[1])
         return self.rows
 
     def __exit__(self, *_):

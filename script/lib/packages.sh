@@ -13,6 +13,7 @@ WALSIZER_PREREQUISITES=(
     clang libclang-rt-14-dev
     libcmocka-dev
     perl libipc-run-perl
+    python3
     git iproute2 util-linux
 )
 
