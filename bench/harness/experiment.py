@@ -15,7 +15,7 @@ from harness import plots, results, server as servers, storage
 NAMES = ["dip", "bulk", "distance", "small", "slow", "sweep", "cost", "crash", "fleet"]
 
 # Not part of "all": of the dip one is enough, and the others only judge walsizer.
-APART = ["larger", "failover", "failover_bursts"]
+APART = ["larger", "statement", "failover", "failover_bursts"]
 MODES = ["quick", "normal", "full"]
 
 
