@@ -16,7 +16,9 @@
  *	 (IsCheckpointOnSchedule), and WAL's share is that of the checkpointer's
  *	 value, which is the new one soon after a raise, whoever asked for the
  *	 checkpoint.  Asked for meanwhile, the next follows at once.  CHECKPOINT
- *	 answers such a request, too.
+ *	 answers such a request, too.  The storage always keeps up, so the
+ *	 checkpointer sees a new value at once; a real one that is behind does not
+ *	 read it before it has caught up.
  * - After a checkpoint the first touch of each page logs the whole page.  The
  *	 load touches hot_pages at random, so of the images a share
  *	 1 - exp(-touches / hot_pages) has been written.
@@ -302,7 +304,10 @@ sim_server_apply(SimServer *s, int64_t mb, double delay)
 	s->apply_at = s->now + delay;
 }
 
-/* A statement begins; it keeps the value it begins with. */
+/*
+ * A statement begins; it keeps the value it begins with.  Those that overlap
+ * with it are taken to keep the same: too many forced rather than too few.
+ */
 void
 sim_server_begin(SimServer *s)
 {
