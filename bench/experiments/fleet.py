@@ -33,7 +33,7 @@ SECONDS = DAYS * 24 * 3600
 RESAMPLES = 400  # for the intervals of what all servers have together
 # walsizer's limits: shares
 OLD_VALUE_HURRIED = 0.1  # of the checkpoints forced at an old value
-HURRIED_OF_CLASSIC = 0.5  # time in hurried checkpoints / that of the classic rule
+HURRIED_OF_CLASSIC = 0.25  # time in hurried checkpoints / that of the classic rule
 HURRIED_TIME = 0.003  # the same / the month, for 99 of 100 servers
 NAMES = {"walsizer": "walsizer", EVERY_SECOND: EVERY_SECOND, "classic": "classic",
          "shrinking": "classic, lowering", "static": "size as found"}
