@@ -111,8 +111,8 @@ add_total(Total *total, const SimResult *r, int64_t oracle)
 /*
  * Does walsizer keep the limits of this load?  A line is LOAD MEASURE LIMIT,
  * where the measure is forced, raises, lowers, returns, mean, final, peak (the
- * last three in parts of the oracle's size), or paced (at least).  An unknown
- * one is beyond any limit.
+ * last three in parts of the oracle's size), hurried (a share of the time), or
+ * paced (at least).  An unknown one is beyond any limit.
  */
 static bool
 check_limits(const char *path, const SimLoad *load, const SimResult *r, int64_t oracle)
@@ -153,6 +153,8 @@ check_limits(const char *path, const SimLoad *load, const SimResult *r, int64_t 
 			value = (double) r->peak / (double) oracle;
 		else if (strcmp(measure, "classic") == 0)
 			value = r->forced_share;
+		else if (strcmp(measure, "hurried") == 0)
+			value = r->lasted > 0 ? r->hurried_time / r->lasted : 0;
 		else if (strcmp(measure, "paced") == 0)
 		{
 			value = -r->time_paced;
