@@ -184,14 +184,16 @@ def draw(figure, theme, data):
         for number, c in enumerate(run["checkpoints"]):
             following = [later["at"] for later in run["checkpoints"][number + 1:]]
             end = min([c["at"] + (c["write"] or SPREAD), run["seconds"], *following[:1]])
-            kind = "small" if c in hurried(run) else "walsizer"
+            kind = ("small" if c in hurried(run) else "walsizer" if c in written(run)
+                    else "plain")
             axis.broken_barh([(c["at"], end - c["at"])], (place - 0.35, 0.7),
                              color=theme.colour(kind), edgecolor=theme.text, linewidth=0.5)
             axis.text(c["at"] + 0.3, place, c["cause"][0], color=theme.text, va="center")
     axis.set_yticks(range(len(names(data))), list(reversed(names(data))))
     axis.grid(False, axis="y")
     axis.set_xlabel("seconds from the start of the statement (f: forced, t: timed)")
-    axis.set_title("Checkpoints that WAL hurried (red) and that time paced (blue), while written")
+    axis.set_title("Writing of checkpoints that WAL hurried (red) and that time paced (blue); "
+                   "grey: unfinished")
 
 
 PLOTS = {"statement": draw}
