@@ -43,7 +43,7 @@ def read_options():
         prog="bench/run", description="Runs an experiment on real servers.",
         epilog="--output DIR is where the results go (default: bench/output).")
     parser.add_argument("experiment", choices=[*OWN_MAIN, *experiment.APART, *experiment.NAMES, "all"],
-                        help="all: all but larger, defaults, failover, failover_bursts, recovery "
+                        help="all: all but larger, defaults, statement, failover, failover_bursts, recovery "
                              "and loads")
     parser.add_argument("--quick", dest="mode", action="store_const", const="quick",
                         help="short: to see that it works, and roughly what comes out")

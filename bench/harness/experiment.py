@@ -17,7 +17,7 @@ NAMES = ["dip", "bulk", "distance", "small", "slow", "sweep", "cost", "crash", "
 
 # Not part of "all": of the dip one is enough, and the others only judge walsizer.
 # One round of defaults takes longer than all others.
-APART = ["larger", "defaults", "failover", "failover_bursts"]
+APART = ["larger", "defaults", "statement", "failover", "failover_bursts"]
 MODES = ["quick", "normal", "full"]
 
 QUICK = ("**This is a quick run**: it shows that the experiment works, and roughly what comes out. "

@@ -229,7 +229,7 @@ describe(const World *w)
 		const Cluster *c = &w->clusters[i];
 
 		printf(" %lld(%d+%d-,%lldf,%d/%d)", (long long) c->server.settings.max_wal_size_mb, c->raises, c->lowers,
-			   (long long) c->server.causes[WALSIZER_CAUSE_FORCED], c->looks, c->ticks);
+			   (long long) c->server.checkpoints[WALSIZER_CAUSE_FORCED].number, c->looks, c->ticks);
 	}
 	printf("\n");
 }

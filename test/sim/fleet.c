@@ -42,6 +42,7 @@ typedef struct Job
 	double		lasts;			/* s */
 	double		rate;			/* bytes per second */
 	bool		statement;		/* one statement, which keeps its max_wal_size */
+	bool		begun;			/* the statement has */
 } Job;
 
 #define NUM_JOBS	4
@@ -157,16 +158,22 @@ rate_at(SimLoad *load, Plan *plan, double at)
 	return fmin(rate * pow(plan->growth, at / (plan->days * DAY)), FASTEST);
 }
 
+/*
+ * One thing happens at the end of a piece.  A statement that had to wait for
+ * another begins or ends one piece later: none may be left open.
+ */
 static SimMark
-mark_at(const Plan *plan, int64_t number, double at)
+mark_at(Plan *plan, int64_t number, double at)
 {
 	for (int i = 0; i < NUM_JOBS; i++)
 	{
-		bool		now = goes_on(&plan->jobs[i], at);
-		bool		then = goes_on(&plan->jobs[i], at + PIECE);
+		Job		   *job = &plan->jobs[i];
 
-		if (plan->jobs[i].statement && now != then)
-			return then ? SIM_BEGIN : SIM_END;
+		if (job->statement && job->begun != goes_on(job, at + PIECE))
+		{
+			job->begun = !job->begun;
+			return job->begun ? SIM_BEGIN : SIM_END;
+		}
 	}
 	if (due(plan->restart_every, at))
 		return number % 5 == 0 ? SIM_CRASH : SIM_RESTART;
@@ -233,15 +240,28 @@ make_server(SimLoad *load, uint64_t seed, double days)
 	make_pieces(load, &plan);
 }
 
+static const char *const heading =
+"server,policy,timeout,completion_target,from,oracle,forced,forced_old_value,timed,share,raises,"
+"lowers,late_raises,mean,final,peak,wal,paced,hurried_seconds,hurried_timed,hurried_old_value,"
+"hurried_old_value_seconds,old_value_seconds,shortest,shortest_old_value,broken";
+
 static void
 print_line(const SimLoad *load, const char *policy, int64_t oracle, const SimResult *r)
 {
-	printf("%s,%s,%lld,%lld,%lld,%lld,%lld,%lld,%.5f,%lld,%lld,%lld,%.0f,%lld,%lld,%.0f,%.3f,%s\n",
-		   load->name, policy, (long long) load->settings.timeout_ms / 1000,
-		   (long long) load->settings.max_wal_size_mb, (long long) oracle,
-		   (long long) r->forced, (long long) r->stale, (long long) r->timed, r->forced_share,
-		   (long long) r->raises, (long long) r->lowers, (long long) r->late_raises, r->mean,
-		   (long long) r->final, (long long) r->peak, r->wal / SIM_MB, r->time_paced,
+	const SimCheckpoints *old_value = &r->checkpoints[WALSIZER_CAUSE_OLD_VALUE];
+
+	printf("%s,%s,%lld,%g,%lld,%lld,", load->name, policy,
+		   (long long) load->settings.timeout_ms / 1000, load->settings.completion_target,
+		   (long long) load->settings.max_wal_size_mb, (long long) oracle);
+	printf("%lld,%lld,%lld,%.5f,%lld,%lld,%lld,%.0f,%lld,%lld,%.0f,%.3f,",
+		   (long long) r->forced, (long long) r->forced_old_value, (long long) r->timed,
+		   r->forced_share, (long long) r->raises, (long long) r->lowers,
+		   (long long) r->late_raises, r->mean, (long long) r->final, (long long) r->peak,
+		   r->wal / SIM_MB, r->time_paced);
+	printf("%.0f,%lld,%lld,%.0f,%.0f,%.1f,%.1f,%s\n", r->hurried_time / 1000,
+		   (long long) r->checkpoints[WALSIZER_CAUSE_TIMED].hurried,
+		   (long long) old_value->hurried, old_value->hurried_time / 1000,
+		   old_value->intervals / 1000, r->shortest / 1000, old_value->shortest / 1000,
 		   r->broken ? r->broken : "");
 }
 
@@ -306,8 +326,7 @@ main(int argc, char **argv)
 		}
 	options.quiet_from = 7 * DAY * 1000;	/* late: after the first week */
 
-	printf("server,policy,timeout,from,oracle,forced,stale,timed,share,raises,lowers,late_raises,"
-		   "mean,final,peak,wal,paced,broken\n");
+	puts(heading);
 	for (uint64_t i = first; i < first + servers; i++)
 		run_server(i, days, &options, only_walsizer);
 	return 0;

@@ -77,6 +77,13 @@ sim_policy_name(SimPolicy policy)
 	return names[policy];
 }
 
+static int64_t
+forced(const SimServer *s)
+{
+	return s->checkpoints[WALSIZER_CAUSE_FORCED].number +
+		s->checkpoints[WALSIZER_CAUSE_OLD_VALUE].number;
+}
+
 static void
 account_size(Run *run)
 {
@@ -196,8 +203,7 @@ walsizer_tick(Run *run)
 				s->now / 1000, "walsizer", (long long) s->settings.max_wal_size_mb, s->pos,
 				(long long) decision.figures.used, (long long) decision.figures.demand,
 				(long long) decision.figures.rate,
-				(long long) (s->causes[WALSIZER_CAUSE_FORCED] + s->causes[WALSIZER_CAUSE_OLD_VALUE]),
-				(long long) s->causes[WALSIZER_CAUSE_TIMED],
+				(long long) forced(s), (long long) s->checkpoints[WALSIZER_CAUSE_TIMED].number,
 				walsizer_action_name(decision.action), walsizer_reason_text(decision.reason));
 }
 
@@ -239,8 +245,7 @@ plain_csv(Run *run)
 	fprintf(run->options->csv, "%.0f,%s,%lld,%.0f,%.0f,,,%lld,%lld,,\n", s->now / 1000,
 			sim_policy_name(run->policy), (long long) s->settings.max_wal_size_mb, s->pos,
 			s->pos - s->redo,
-			(long long) (s->causes[WALSIZER_CAUSE_FORCED] + s->causes[WALSIZER_CAUSE_OLD_VALUE]),
-			(long long) s->causes[WALSIZER_CAUSE_TIMED]);
+			(long long) forced(s), (long long) s->checkpoints[WALSIZER_CAUSE_TIMED].number);
 }
 
 /* Keep the positions of the last T, so that the largest window is known. */
@@ -262,12 +267,6 @@ note_window(Run *run)
 	if (run->num_positions == 0)
 		run->result->largest_window = 0;
 	run->num_positions++;
-}
-
-static int64_t
-forced(const SimServer *s)
-{
-	return s->causes[WALSIZER_CAUSE_FORCED] + s->causes[WALSIZER_CAUSE_OLD_VALUE];
 }
 
 /* So many more checkpoints started since the sample before. */
@@ -295,7 +294,8 @@ static void
 note_starts(Run *run)
 {
 	const SimServer *s = &run->server;
-	int64_t		other = s->causes[WALSIZER_CAUSE_TIMED] + s->causes[WALSIZER_CAUSE_OTHER];
+	int64_t		other = s->checkpoints[WALSIZER_CAUSE_TIMED].number +
+		s->checkpoints[WALSIZER_CAUSE_OTHER].number;
 
 	add_starts(run, forced(s) - run->seen_forced, true);
 	add_starts(run, other - run->seen_other, false);
@@ -415,16 +415,27 @@ static void
 fill_result(Run *run)
 {
 	const SimServer *s = &run->server;
+	const SimCheckpoints *at_value = &s->checkpoints[WALSIZER_CAUSE_FORCED];
+	const SimCheckpoints *old_value = &s->checkpoints[WALSIZER_CAUSE_OLD_VALUE];
 	SimResult  *r = run->result;
 	double		writing = s->written_by_time + s->written_by_wal;
 
 	account_size(run);
-	r->stale = s->causes[WALSIZER_CAUSE_OLD_VALUE];
-	r->forced = s->causes[WALSIZER_CAUSE_FORCED] + r->stale;
+	memcpy(r->checkpoints, s->checkpoints, sizeof(r->checkpoints));
+	r->forced = forced(s);
+	r->forced_old_value = old_value->number;
 	r->late_forced = r->forced - run->early_forced;
-	r->timed = s->causes[WALSIZER_CAUSE_TIMED];
-	r->other = s->causes[WALSIZER_CAUSE_OTHER];
-	r->forced_share = s->now > 0 ? s->forced_time / s->now : 0;
+	r->timed = s->checkpoints[WALSIZER_CAUSE_TIMED].number;
+	r->other = s->checkpoints[WALSIZER_CAUSE_OTHER].number;
+	r->lasted = s->now;
+	if (s->now > 0)
+		r->forced_share = (at_value->intervals + old_value->intervals) / s->now;
+	for (int cause = 0; cause < WALSIZER_CAUSES; cause++)
+		r->hurried_time += s->checkpoints[cause].hurried_time;
+	r->shortest = at_value->shortest;
+	if (at_value->number == 0 ||
+		(old_value->number > 0 && old_value->shortest < at_value->shortest))
+		r->shortest = old_value->shortest;
 	r->mean = s->now > 0 ? run->size_time / s->now : (double) s->settings.max_wal_size_mb;
 	r->final = s->settings.max_wal_size_mb;
 	r->wal = s->pos - 16 * SIM_MB * 64;

@@ -13,7 +13,12 @@
  *	 (CheckpointerMain, CreateCheckPoint).
  * - A checkpoint writes as fast as the larger of WAL's and time's share of the
  *	 way to the next one demands, divided by checkpoint_completion_target
- *	 (IsCheckpointOnSchedule).  Asked for meanwhile, the next follows at once.
+ *	 (IsCheckpointOnSchedule), and WAL's share is that of the checkpointer's
+ *	 value, which is the new one soon after a raise, whoever asked for the
+ *	 checkpoint.  Asked for meanwhile, the next follows at once.  CHECKPOINT
+ *	 answers such a request, too.  The storage always keeps up, so the
+ *	 checkpointer sees a new value at once; a real one that is behind does not
+ *	 read it before it has caught up.
  * - After a checkpoint the first touch of each page logs the whole page.  The
  *	 load touches hot_pages at random, so of the images a share
  *	 1 - exp(-touches / hot_pages) has been written.
@@ -66,10 +71,12 @@ static void
 start_checkpoint(SimServer *s, WalsizerCause cause)
 {
 	bool		timed = cause == WALSIZER_CAUSE_TIMED;
+	double		interval = s->now - s->redo_time;
+	SimCheckpoints *same = &s->checkpoints[cause];
 
-	if (cause == WALSIZER_CAUSE_FORCED || cause == WALSIZER_CAUSE_OLD_VALUE)
-		s->forced_time += s->now - s->redo_time;
-	s->causes[cause]++;
+	same->intervals += interval;
+	if (same->number++ == 0 || interval < same->shortest)
+		same->shortest = interval;
 	if (s->late_counters)
 	{
 		s->late_timed += timed;
@@ -86,10 +93,10 @@ start_checkpoint(SimServer *s, WalsizerCause cause)
 	s->redo_time = s->timer = s->now;
 	s->touches = 0;
 	s->running = true;
-	s->running_timed = timed;
+	s->running_cause = cause;
 	s->written = 0;
 	s->fast_until = cause == WALSIZER_CAUSE_OTHER ? s->now + FAST_CHECKPOINT : 0;
-	s->wal_request = s->stale_request = false;
+	s->wal_request = s->old_value_request = false;
 }
 
 static void
@@ -107,7 +114,7 @@ end_checkpoint(SimServer *s)
 	s->late_requested = s->late_timed = 0;
 	s->running = false;
 	if (s->wal_request)
-		start_checkpoint(s, s->stale_request ? WALSIZER_CAUSE_OLD_VALUE : WALSIZER_CAUSE_FORCED);
+		start_checkpoint(s, s->old_value_request ? WALSIZER_CAUSE_OLD_VALUE : WALSIZER_CAUSE_FORCED);
 }
 
 /* The end of the segment that whoever fills it asks for a checkpoint. */
@@ -122,7 +129,7 @@ trigger(const SimServer *s)
 	if (s->wal_request)
 		return INFINITY;
 	if (s->statements > 0)
-		room = (double) walsizer_trigger_point((int64_t) s->stale_mb, &s->settings);
+		room = (double) walsizer_trigger_point((int64_t) s->old_mb, &s->settings);
 	return fmax(next, sim_segment_start(s, s->redo) + room);
 }
 
@@ -130,15 +137,15 @@ trigger(const SimServer *s)
 static void
 segment_filled(SimServer *s)
 {
-	bool		stale = s->pos < sim_segment_start(s, s->redo) + trigger_point(s);
+	bool		old_value = s->pos < sim_segment_start(s, s->redo) + trigger_point(s);
 
 	if (s->running)
 	{
 		s->wal_request = true;
-		s->stale_request = stale;
+		s->old_value_request = old_value;
 	}
 	else
-		start_checkpoint(s, stale ? WALSIZER_CAUSE_OLD_VALUE : WALSIZER_CAUSE_FORCED);
+		start_checkpoint(s, old_value ? WALSIZER_CAUSE_OLD_VALUE : WALSIZER_CAUSE_FORCED);
 }
 
 /* Follow the running checkpoint's writing up to now. */
@@ -152,7 +159,7 @@ note_progress(SimServer *s)
 
 	if (s->fast_until > 0 || progress <= s->written)
 		return;
-	if (s->running_timed)
+	if (s->running_cause == WALSIZER_CAUSE_TIMED)
 	{
 		if (by_time >= by_wal)
 			s->written_by_time += progress - s->written;
@@ -177,6 +184,18 @@ end_by_wal(const SimServer *s)
 	if (!s->running || s->fast_until > 0)
 		return INFINITY;
 	return s->redo + s->settings.completion_target * trigger_point(s);
+}
+
+/* All of the running checkpoint is written; WAL demanded it before time did? */
+static void
+note_written(SimServer *s)
+{
+	SimCheckpoints *same = &s->checkpoints[s->running_cause];
+
+	if (s->now >= end_by_time(s))
+		return;
+	same->hurried++;
+	same->hurried_time += s->now - s->redo_time;
 }
 
 /* The timer fired and nothing runs. */
@@ -252,7 +271,10 @@ sim_server_advance(SimServer *s, double until, double rate)
 		if (s->pos >= asks)
 			segment_filled(s);
 		if (s->running && (s->now >= end_by_time(s) || s->pos >= end_by_wal(s)))
+		{
+			note_written(s);
 			end_checkpoint(s);
+		}
 		if (!s->running && s->now >= s->timer + (double) s->settings.timeout_ms)
 			timer_fired(s);
 
@@ -261,10 +283,14 @@ sim_server_advance(SimServer *s, double until, double rate)
 	}
 }
 
-/* CHECKPOINT, or anything else that asks for one at once. */
+/*
+ * CHECKPOINT, or anything else that asks for one at once.  What WAL has asked
+ * for meanwhile is the same checkpoint.
+ */
 void
 sim_server_checkpoint(SimServer *s)
 {
+	s->wal_request = false;
 	if (s->running)
 		end_checkpoint(s);
 	start_checkpoint(s, WALSIZER_CAUSE_OTHER);
@@ -278,12 +304,15 @@ sim_server_apply(SimServer *s, int64_t mb, double delay)
 	s->apply_at = s->now + delay;
 }
 
-/* A statement begins; it keeps the value it begins with. */
+/*
+ * A statement begins; it keeps the value it begins with.  Those that overlap
+ * with it are taken to keep the same: too many forced rather than too few.
+ */
 void
 sim_server_begin(SimServer *s)
 {
 	if (s->statements++ == 0)
-		s->stale_mb = (double) s->settings.max_wal_size_mb;
+		s->old_mb = (double) s->settings.max_wal_size_mb;
 }
 
 void

@@ -22,9 +22,27 @@
 #define SIM_MB		((double) WALSIZER_MB)
 
 /*-------------------------------------------------------------------------
- * server.c: segments, trigger, timer, pacing, page images, stale statements
+ * server.c: segments, trigger, timer, pacing, page images, statements that keep
+ * an old value
  *-------------------------------------------------------------------------
  */
+
+/* The checkpoints of one cause. */
+typedef struct SimCheckpoints
+{
+	int64_t		number;
+	double		intervals;		/* ms, sum of the intervals that they ended */
+	double		shortest;		/* ms, of these; 0: none */
+
+	/*
+	 * Those whose writing WAL paced and not time: it took less than
+	 * checkpoint_completion_target * checkpoint_timeout.  Unpaced ones, as of
+	 * CHECKPOINT, are not meant.
+	 */
+	int64_t		hurried;
+	double		hurried_time;	/* ms, that this writing took */
+} SimCheckpoints;
+
 typedef struct SimServer
 {
 	WalsizerSettings settings;
@@ -44,15 +62,15 @@ typedef struct SimServer
 
 	/* the checkpoint that runs */
 	bool		running;
-	bool		running_timed;
+	WalsizerCause running_cause;
 	double		fast_until;		/* unpaced: ends then; 0: paced */
 	double		written;		/* share of its buffers written, 0 .. 1 */
 	bool		wal_request;	/* asked for meanwhile */
-	bool		stale_request;
+	bool		old_value_request;
 
 	/* a statement that keeps its old value */
 	int			statements;
-	double		stale_mb;
+	double		old_mb;
 
 	/* a value written by ALTER SYSTEM that is under way */
 	double		apply_at;		/* 0: none */
@@ -66,8 +84,7 @@ typedef struct SimServer
 	int64_t		late_timed;
 
 	/* truth, for the table */
-	int64_t		causes[WALSIZER_CAUSES];
-	double		forced_time;	/* length of intervals that WAL ended */
+	SimCheckpoints checkpoints[WALSIZER_CAUSES];
 	double		written_by_time;	/* of timed checkpoints' writing */
 	double		written_by_wal;
 	double		files_from;		/* pg_wal holds this range of WAL */
@@ -171,10 +188,11 @@ typedef enum SimPolicy
 
 typedef struct SimResult
 {
-	int64_t		forced;			/* stale ones too */
-	int64_t		stale;
+	int64_t		forced;			/* at an old value, too */
+	int64_t		forced_old_value;
 	int64_t		timed;
 	int64_t		other;
+	double		lasted;			/* ms */
 	double		forced_share;	/* of the time, in intervals that WAL ended */
 	int64_t		raises;
 	int64_t		lowers;
@@ -187,6 +205,9 @@ typedef struct SimResult
 	double		wal;			/* bytes */
 	double		peak_files;		/* bytes in pg_wal */
 	double		time_paced;		/* share of timed checkpoints' writing, -1: none */
+	SimCheckpoints checkpoints[WALSIZER_CAUSES];
+	double		hurried_time;	/* ms, of all causes */
+	double		shortest;		/* ms, interval that WAL ended; 0: none */
 	double		largest_window; /* largest WAL of any T, bytes */
 	int64_t		samples;
 	int64_t		late_raises;	/* after SimOptions.quiet_from */

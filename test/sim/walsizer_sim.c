@@ -73,8 +73,8 @@ typedef struct Total
 static void
 print_heading(void)
 {
-	printf("%-10s %-12s %6s %5s %6s %6s %6s %6s %6s %8s %6s %8s %6s %9s %9s %6s\n",
-		   "load", "policy", "forced", "stale", "timed", "other", "share", "raises", "lowers",
+	printf("%-10s %-12s %6s %7s %6s %6s %6s %7s %6s %6s %8s %6s %8s %6s %9s %9s %6s\n",
+		   "load", "policy", "forced", "old val", "timed", "other", "share", "hurried", "raises", "lowers",
 		   "mean MB", "/orcl", "final MB", "/orcl", "WAL MB", "pg_wal MB", "paced");
 }
 
@@ -82,14 +82,16 @@ static void
 print_result(const SimLoad *load, const char *policy, const SimResult *r, int64_t oracle)
 {
 	char		paced[16] = "-";
+	double		hurried = r->lasted > 0 ? 100 * r->hurried_time / r->lasted : 0;
 
 	if (r->time_paced >= 0)
 		snprintf(paced, sizeof(paced), "%.0f%%", 100 * r->time_paced);
-	printf("%-10s %-12s %6lld %5lld %6lld %6lld %5.1f%% %6lld %6lld %8.0f %6.2f %8lld %6.2f %9.0f %9.0f %6s\n",
-		   load->name, policy, (long long) r->forced, (long long) r->stale, (long long) r->timed,
-		   (long long) r->other, 100 * r->forced_share, (long long) r->raises,
-		   (long long) r->lowers, r->mean, r->mean / (double) oracle, (long long) r->final,
-		   (double) r->final / (double) oracle, r->wal / SIM_MB, r->peak_files / SIM_MB, paced);
+	printf("%-10s %-12s %6lld %7lld %6lld %6lld %5.1f%% %6.1f%% %6lld %6lld %8.0f %6.2f %8lld %6.2f %9.0f %9.0f %6s\n",
+		   load->name, policy, (long long) r->forced, (long long) r->forced_old_value,
+		   (long long) r->timed, (long long) r->other, 100 * r->forced_share, hurried,
+		   (long long) r->raises, (long long) r->lowers, r->mean, r->mean / (double) oracle,
+		   (long long) r->final, (double) r->final / (double) oracle, r->wal / SIM_MB,
+		   r->peak_files / SIM_MB, paced);
 	fflush(stdout);
 }
 
@@ -109,8 +111,8 @@ add_total(Total *total, const SimResult *r, int64_t oracle)
 /*
  * Does walsizer keep the limits of this load?  A line is LOAD MEASURE LIMIT,
  * where the measure is forced, raises, lowers, returns, mean, final, peak (the
- * last three in parts of the oracle's size), or paced (at least).  An unknown
- * one is beyond any limit.
+ * last three in parts of the oracle's size), hurried (a share of the time), or
+ * paced (at least).  An unknown one is beyond any limit.
  */
 static bool
 check_limits(const char *path, const SimLoad *load, const SimResult *r, int64_t oracle)
@@ -151,6 +153,8 @@ check_limits(const char *path, const SimLoad *load, const SimResult *r, int64_t 
 			value = (double) r->peak / (double) oracle;
 		else if (strcmp(measure, "classic") == 0)
 			value = r->forced_share;
+		else if (strcmp(measure, "hurried") == 0)
+			value = r->lasted > 0 ? r->hurried_time / r->lasted : 0;
 		else if (strcmp(measure, "paced") == 0)
 		{
 			value = -r->time_paced;
