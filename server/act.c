@@ -172,11 +172,10 @@ static void
 try_return(int64 target, WalsizerApplied *applied)
 {
 	const WalsizerState *state = &walsizer_shared->state;
-	int64		least = 2 * (wal_segment_size / WALSIZER_MB);
 	int64		line = 0;
 
 	if (state->owner.original_by_alter_system || !walsizer_shared->configured_valid)
-		line = target = Max(state->owner.original_mb, least);
+		line = target = Max(state->owner.original_mb, walsizer_least_mb());
 	else if (walsizer_shared->configured_mb > 0)
 		target = walsizer_shared->configured_mb;
 	remember_return(target);

@@ -128,7 +128,7 @@ walsizer_configured_value(bool *valid)
 		return 0;
 	if (conf.size_mb == WALSIZER_NO_LINE)
 		conf.size_mb = DEFAULT_MAX_WAL_SEGS * (DEFAULT_XLOG_SEG_SIZE / WALSIZER_MB);
-	*valid = conf.size_mb >= 2 * (wal_segment_size / WALSIZER_MB);
+	*valid = conf.size_mb >= walsizer_least_mb();
 	return conf.size_mb;
 }
 

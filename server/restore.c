@@ -130,8 +130,7 @@ restore_if_too_large(const WalsizerNote *note)
 {
 	bool		uncover;
 	int64		configured = walsizer_configured_value(&uncover);
-	int64		least = 2 * wal_segment_size / WALSIZER_MB;
-	int64		original = Max(note->original_mb, least);
+	int64		original = Max(note->original_mb, walsizer_least_mb());
 	const char *obstacle;
 	WalsizerSample disk = {0};	/* no positions: all WAL counts as ours */
 

@@ -12,6 +12,7 @@
 
 #include <time.h>
 
+#include "access/xlog.h"
 #include "datatype/timestamp.h"
 #include "storage/condition_variable.h"
 #include "storage/lwlock.h"
@@ -28,6 +29,13 @@ walsizer_monotonic_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (int64) ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* With a smaller max_wal_size (MB) the server does not start (xlog.c). */
+static inline int64
+walsizer_least_mb(void)
+{
+	return 2 * (wal_segment_size / WALSIZER_MB);
 }
 
 /* What SQL functions can ask of the worker. */

@@ -103,13 +103,12 @@ walsizer_boost_1_0(PG_FUNCTION_ARGS)
 	TimestampTz until = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
 																TimestampTzGetDatum(now),
 																PG_GETARG_DATUM(1)));
-	int64		least_mb = 2 * wal_segment_size / WALSIZER_MB;
 
-	if (mb < least_mb || mb > MAX_KILOBYTES)
+	if (mb < walsizer_least_mb() || mb > MAX_KILOBYTES)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("size must be between %lld MB and %lld MB",
-						(long long) least_mb, (long long) MAX_KILOBYTES),
+						(long long) walsizer_least_mb(), (long long) MAX_KILOBYTES),
 				 errhint("Write it with its unit, as in '8GB'.")));
 	/* a month may have a day of 25 hours */
 	if (until <= now || until > now + (WALSIZER_BOOST_MOST_DAYS + 1) * USECS_PER_DAY)

@@ -75,6 +75,12 @@ $node->restart;
 is(setting_mb($node), 32, 'with which the server starts');
 $node->stop;
 
+# The largest segments: two of them exceed what an int holds in bytes.
+$node = make_node('large', segsize => 1024, conf => "max_wal_size = 2GB\nmin_wal_size = 2GB\n");
+my (undef, undef, $stderr) = $node->psql('postgres', "SELECT walsizer_boost('1GB', '1 hour')");
+like($stderr, qr/ERROR:  size must be between 2048 MB and /, 'two segments of 1GB are the least');
+$node->stop;
+
 # The largest values there are.
 $node = make_node('largest', conf => <<'END');
 max_wal_size = 2147483647MB
