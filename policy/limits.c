@@ -48,7 +48,7 @@ consider_limit(WalsizerFigures *figures, int64_t limit_mb, WalsizerLimit kind)
 	{
 		figures->limit_mb = limit_mb;
 		figures->limit_kind = kind;
-}
+	}
 }
 
 /*

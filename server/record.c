@@ -151,7 +151,8 @@ walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
 /*
  * Is what made the last attempt fail over?  An obstacle may be gone; files may
  * be fixed and reloaded; and a failed or forbidden change does not matter when
- * nothing is to be done (a forbidden raise: and memory does not ask for it).
+ * there is nothing to do; a forbidden raise, only if no remembered demand needs
+ * it either.
  */
 static bool
 trouble_is_over(const WalsizerDecision *decision)

@@ -101,7 +101,7 @@ walsizer_add_event(const WalsizerEvent *event)
 }
 
 /*
- * Record that so many checkpoints were forced in the timeout after the newest
+ * Record how many checkpoints were forced in the timeout after the newest
  * change to this size (MB).  Takes the lock.
  */
 void

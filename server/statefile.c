@@ -155,8 +155,10 @@ walsizer_state_save(void)
 	WalsizerMemory *memory = copy_memory();
 	char	   *text = palloc(STATE_FILE_MOST);
 	size_t		length = walsizer_memory_format(memory, text, STATE_FILE_MOST);
-	char	   *trouble = walsizer_replace_file(STATE_FILE, text, length);
+	char	   *trouble;
 
+	Assert(length > 0);
+	trouble = walsizer_replace_file(STATE_FILE, text, length);
 	if (trouble != NULL)
 		ereport(failing ? DEBUG1 : LOG,
 				(errmsg("could not write walsizer's state file: %s", trouble)));

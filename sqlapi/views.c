@@ -86,10 +86,11 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 	const WalsizerDecision *decision = &shared->decision;
 	bool		sampled = shared->sampled_at != 0;
 	const char *explanation = walsizer_reason_text(decision->reason);
+	const char *remarked = remark(shared);
 	WalsizerRow row = {0};
 
-	if (remark(shared) != NULL)
-		explanation = psprintf("%s; %s", explanation, remark(shared));
+	if (remarked != NULL)
+		explanation = psprintf("%s; %s", explanation, remarked);
 
 	walsizer_put_text(&row, state_name(shared));
 	walsizer_put_text(&row, !sampled ? NULL : shared->sample.standby ? "standby" : "primary");

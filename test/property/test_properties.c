@@ -96,7 +96,7 @@ log_uniform(SimRandom *r, double from, double to)
 	return exp(sim_uniform(r, log(from), log(to)));
 }
 
-/* A rate that writes so many times the trigger_point in a timeout. */
+/* A rate that writes a multiple of the trigger point in a timeout. */
 static double
 rate_of(SimRandom *r, const Case *c, double least, double most)
 {

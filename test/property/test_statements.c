@@ -24,7 +24,7 @@ static bool verbose;
 static int	servers;
 static int	failed;
 
-/* What a server at OLD_MB made of so many MB per second for 20 timeouts. */
+/* Run a server from OLD_MB at this rate (MB per second) for 20 timeouts. */
 typedef struct Case
 {
 	double		rate;
