@@ -1,177 +1,269 @@
-"""Bulk loading: forced checkpoints, and what they do to readers.
+"""Bulk loading: seconds, forced checkpoints and WAL of each phase
 
-pgbench -i, COPY, CREATE INDEX, INSERT ... SELECT and UPDATE of everything, one
-after the other, each one statement or a few; a read-only pgbench at a fixed rate
-in another database beside it."""
+pgbench -i, COPY, CREATE INDEX, INSERT ... SELECT, UPDATE and pg_restore, one after
+the other on a server that does nothing else, from max_wal_size = 256MB and from
+1GB: on the plain server, with walsizer (and each --preload), at a static size that
+is large enough, and with wal_writer_delay = 10ms on the plain server and with
+walsizer.
 
+The load is over before the first timed checkpoint.  Rounds add up over several
+runs: see --add."""
+
+import os
+import pathlib
 import time
 
-from harness import limits as judge, model, tps, watch
+from harness import limits as judge, model, pairs, server as servers, watch
 
-START = "256MB"
-READERS = 2
-READS = 400   # per second
-SHARE = 0.15  # of the forced checkpoints without walsizer
+TIMEOUT = "5min"  # checkpoint_timeout, the server's default
+LARGE = "16GB"
+DELAY = "10ms"    # wal_writer_delay; the default is 200ms
+SETTLING = 2      # s, from the start of a server to that of the load
+
+# max_wal_size in the beginning, and what walsizer may leave of the forced checkpoints
+# without it.  A statement keeps the size with which it began, so two or three are
+# forced at any size, and without walsizer there are fewer from a larger one.
+SHARE = {"256MB": 0.15, "1GB": 0.25}
 
 # each a phase: its name, and its statements
 STATEMENTS = [
-    ("COPY", ["CREATE TABLE copied (LIKE pgbench_accounts)",
-              "COPY copied FROM '{file}'"]),
-    ("CREATE INDEX", ["CREATE INDEX ON copied (aid)", "CREATE INDEX ON copied (bid, aid)"]),
+    ("COPY", ["CREATE TABLE copied (LIKE pgbench_accounts)", "COPY copied FROM '{file}'"]),
+    ("CREATE INDEX", ["CREATE INDEX ON copied (aid)", "CREATE INDEX ON copied (bid, aid)",
+                      "CREATE INDEX ON copied (abalance, aid)"]),
     ("INSERT ... SELECT", ["CREATE TABLE inserted (LIKE pgbench_accounts)",
                            "INSERT INTO inserted SELECT * FROM copied"]),
-    ("UPDATE", ["UPDATE copied SET abalance = abalance + 1"]),
+    # every other row, and so each page
+    ("UPDATE", ["UPDATE copied SET abalance = abalance + 1 WHERE aid % 2 = 0"]),
 ]
-AFTER = "afterwards"
-PHASES = ["pgbench -i"] + [name for name, _ in STATEMENTS] + [AFTER]
+PHASES = ["pgbench -i", *(name for name, _ in STATEMENTS), "pg_restore -j2"]
+ALL = "all phases"
 
 
 def measure(bench):
-    scale = bench.pick(20, 50, 100)
-    timeout = bench.pick(30, 120, 300)
-    runs = []
-    for number in range(bench.repeated(1, 1, 3)):
-        for subject in [bench.plain, *bench.subjects]:
-            bench.say(f"{subject.name}, run {number + 1}")
-            runs.append({"name": subject.name, "run": number + 1,
-                         **one(bench, subject, scale, timeout)})
-    return {"scale": scale, "timeout": timeout, "start": START, "reads": READS, "runs": runs}
+    scale = max(1, round(bench.pick(20, 50, 50) * bench.options.time_factor))
+    conditions = {"scale": scale, "timeout": TIMEOUT, "large": LARGE, "delay": DELAY}
+    data = bench.continue_data(conditions)
+    chosen = bench.chosen(bench.pick(["256MB"], list(SHARE), list(SHARE)), SHARE)
+    files = prepare(bench, scale)
+    for _ in range(bench.repeated(1, 1, 5)):
+        for start in chosen:
+            data["rounds"].append(pairs.measure_round(
+                bench, series(bench, start), 1 + len(rounds_of(data, start)),
+                lambda each: one(bench, each, scale, files), start=start))
+            yield data
 
 
-def one(bench, subject, scale, timeout):
-    settings = {"max_wal_size": START, "checkpoint_timeout": f"{timeout}s"}
-    phases = []
-    with bench.server(subject, settings, scale=10) as server:
-        server.psql("CREATE DATABASE bulk")
-        time.sleep(2)
-        series = watch.Series(server)
-        series.start()
-        with tps.Pgbench(server, "--select-only", f"--client={READERS}", f"--rate={READS}",
-                         "--time=3600", "--protocol=prepared", *tps.LOGGED):
-            load(server, scale, phases)
-            # one that is requested while another is running comes when that ends
-            phase(phases, AFTER, lambda: wait_for_checkpoint(server, timeout))
-            time.sleep(2)  # pgbench writes its log with a delay
-        series.stop()
-        checkpoints, changes = watch.read_log(server.log, phases[0]["began"])
+def rounds_of(data, start):
+    return [each for each in data["rounds"] if each["start"] == start]
+
+
+def series(bench, start):
+    settings = {"max_wal_size": start, "checkpoint_timeout": TIMEOUT}
+    usual = [pairs.Series("plain", bench.plain, settings),
+             *(pairs.Series(subject.name, subject, settings) for subject in bench.subjects)]
+    quick_writer = [each._replace(name=f"{each.name} {DELAY}",
+                                  settings={**settings, "wal_writer_delay": DELAY})
+                    for each in usual if each.name in ("plain", "walsizer")]
+    static = pairs.Series("static", bench.plain, {**settings, "max_wal_size": LARGE})
+    return [*usual, static, *quick_writer]
+
+
+def prepare(bench, scale):
+    """What COPY and pg_restore read, made once: a file, and a directory.  Two
+    partitions, so that two jobs have something to do."""
+    place = pathlib.Path("bulk").resolve()
+    place.mkdir(exist_ok=True)
+    files = {"file": place / "copied", "dump": place / "dump"}
+    if files["dump"].exists():
+        return files
+    bench.say("preparing")
+    with bench.server(bench.plain, {"max_wal_size": LARGE, "fsync": "off"}) as server:
+        server.pgbench("--initialize", "--quiet", f"--scale={scale}", "--partitions=2")
+        server.psql(f"COPY (SELECT * FROM pgbench_accounts) TO '{files['file']}'")
+        servers.run("pg_dump", [*server.client("pg_dump"), "--format=directory", "--jobs=2",
+                                f"--file={files['dump']}", "postgres"])
+    return files
+
+
+def one(bench, each, scale, files):
+    """One server, once."""
+    with bench.server(each.subject, each.settings) as server:
+        for database in ("bulk", "restored"):
+            server.psql(f"CREATE DATABASE {database}")
+        os.sync()
+        time.sleep(SETTLING)
+        phases = load(server, scale, files)
+        final = int(server.value("SELECT pg_size_bytes(current_setting('max_wal_size')) / 1048576"))
         history = (server.rows("walsizer_history ORDER BY id")
-                   if subject.library == "walsizer" else [])
-    latencies = tps.latencies()
-    began = phases[0]["began"]
-    edges = [part["began"] for part in phases] + [phases[-1]["ended"]]
-    for number, part in enumerate(phases):
-        inside = [ms for at, ms in latencies if part["began"] <= at <= part["ended"]]
-        part.update(summary(inside))
-        part["wal_mb"] = ((series.lsn_at(part["ended"]) or series.rows[-1][1])
-                          - (series.lsn_at(part["began"]) or series.rows[0][1])) / model.MB
-        for cause in ("forced", "timed"):
-            part[cause] = sum(c.cause == cause and edges[number] <= c.at < edges[number + 1]
-                              for c in checkpoints)
+                   if each.subject.library == "walsizer" else [])
+        began, ended = phases[0]["began"], phases[-1]["ended"]
+        checkpoints, changes = watch.read_log(server.log, began)
+    within = [c for c in checkpoints if c.at <= ended]
+    for part in phases:
+        inside = [c for c in within if part["began"] <= c.at < part["ended"]]
+        part.update({cause: sum(c.cause == cause for c in inside) for cause in ("forced", "timed")})
+        part["seconds"] = round(part["ended"] - part["began"], 2)
         part["began"], part["ended"] = (round(part[when] - began, 2)
                                         for when in ("began", "ended"))
-    ended = began + phases[-1]["began"]
-    return {"phases": phases, "all": summary([ms for at, ms in latencies if began <= at <= ended]),
-            "checkpoints": [{**vars(c), "at": round(c.at - began, 2)} for c in checkpoints],
+    return {"phases": phases, "final_mb": final,
+            "checkpoints": [{**vars(c), "at": round(c.at - began, 2)} for c in within],
             "changes": [(round(at - began, 2), mb) for at, mb in changes],
-            "series": [(round(at - began, 2), lsn, mb) for at, lsn, _, mb in series.rows],
-            "start_mb": series.rows[0][3], "final_mb": series.rows[-1][3],
             "history": history, "settings": server.settings}
 
 
-def phase(phases, name, function):
-    began = time.time()
-    function()
-    phases.append({"name": name, "began": began, "ended": time.time()})
+def load(server, scale, files):
+    """Each phase begins where the one before it ended."""
+    phases, edges = [], [edge(server)]
 
+    def phase(name, function):
+        function()
+        edges.append(edge(server))
+        (began, before), (ended, after) = edges[-2:]
+        phases.append({"name": name, "began": began, "ended": ended,
+                       "wal_mb": round((after - before) / model.MB, 1)})
 
-def load(server, scale, phases):
-    phase(phases, "pgbench -i", lambda: server.pgbench("--initialize", "--quiet",
-                                                       f"--scale={scale}", database="bulk"))
-    file = server.work / "copied"
-    server.psql(f"COPY pgbench_accounts TO '{file}'", "bulk")
+    phase("pgbench -i", lambda: server.pgbench("--initialize", "--quiet", f"--scale={scale}",
+                                               database="bulk"))
     for name, statements in STATEMENTS:
         # pylint: disable-next=cell-var-from-loop
-        phase(phases, name, lambda: [server.psql(statement.format(file=file), "bulk")
-                                     for statement in statements])
-    file.unlink()
+        phase(name, lambda: [server.psql(statement.format(file=files["file"]), "bulk")
+                             for statement in statements])
+    phase("pg_restore -j2",
+          lambda: servers.run("pg_restore", [*server.client("pg_restore"), "--jobs=2",
+                                             "--dbname=restored", files["dump"]]))
+    return phases
 
 
-def wait_for_checkpoint(server, timeout):
-    """Until the one that is running has ended, and its successor could begin."""
-    end = time.monotonic() + 1.5 * timeout
-    while time.monotonic() < end:
-        checkpoints, _ = watch.read_log(server.log, 0)
-        if not checkpoints or checkpoints[-1].total is not None:
-            break
-        time.sleep(0.5)
-    time.sleep(2)
-
-
-def summary(milliseconds):
-    return {"reads": len(milliseconds),
-            **{f"p{percent}": tps.percentile(milliseconds, percent) for percent in (50, 95, 99)}}
+def edge(server):
+    return time.time(), int(server.value("SELECT pg_current_wal_insert_lsn() - '0/0'"))
 
 
 #
 # What comes of it
 #
 
-def total(run, what):
-    return sum(part[what] for part in run["phases"])
+def of(what, phase):
+    """A figure of a run: of one phase, or the sum of all."""
+    return lambda run: sum(part[what] for part in run["phases"] if phase in (ALL, part["name"]))
+
+
+def figures(what, digits, needed=pairs.AMOUNT):
+    """One for each phase, named like it."""
+    return [pairs.Figure(phase, of(what, phase), digits, needed) for phase in [ALL, *PHASES]]
+
+
+SECONDS = figures("seconds", 1, pairs.RATE)
+FORCED = figures("forced", 0)
+WAL = figures("wal_mb", 0)
+SHOWN = [pairs.Figure("seconds", of("seconds", ALL), 1),
+         pairs.Figure("forced", of("forced", ALL), 0),
+         pairs.Figure("timed", of("timed", ALL), 0),
+         pairs.Figure("WAL, MB", of("wal_mb", ALL), 0),
+         pairs.Figure("max_wal_size at the end, MB", lambda run: run["final_mb"], 0)]
+
+
+def names(rounds):
+    """As they were measured, the base first."""
+    found = [run["name"] for each in rounds if each["number"] % 2 for run in each["runs"]]
+    return list(dict.fromkeys(found))
+
+
+def compared(rounds):
+    """The sizes with each other, and each delay with the usual one."""
+    found = names(rounds)
+    sizes = [name for name in found if not name.startswith("plain") and not is_quick(name)]
+    return ([(name, "plain") for name in sizes]
+            + [(name, "static") for name in sizes if name != "static"]
+            + [(name, name.removesuffix(f" {DELAY}")) for name in found if is_quick(name)])
+
+
+def is_quick(name):
+    return name.endswith(f" {DELAY}")
+
+
+def of_sizes(rounds):
+    return [pair for pair in compared(rounds) if not is_quick(pair[0])]
+
+
+def label(start, name):
+    if name == "static":
+        return f"static {LARGE}"
+    head, comma, tail = name.partition(f" {DELAY}")
+    return f"{head}{', ' if head.startswith('plain') else ', from '}{start}" + (
+        f", wal_writer_delay = {DELAY}" if comma else tail)
 
 
 def tables(data):
-    yield (f"From {data['start']}, checkpoint_timeout = {data['timeout']} s, scale "
-           f"{data['scale']}.", ["preloaded", "run", "forced", "timed", "WAL, MB", "seconds",
-                                 "reads: median, ms", "95 %", "99 %", "max_wal_size"],
-           [[run["name"], run["run"], total(run, "forced"), total(run, "timed"),
-             f"{total(run, 'wal_mb'):.0f}",
-             f"{sum(p['ended'] - p['began'] for p in run['phases'] if p['name'] != AFTER):.0f}",
-             *milliseconds(run["all"]), f"{run['start_mb']} -> {run['final_mb']} MB"]
-            for run in data["runs"]])
-    yield ("Phase by phase.", ["preloaded", "run", "phase", "forced", "WAL, MB", "seconds",
-                               "reads: median, ms", "95 %", "99 %"],
-           [[run["name"], run["run"], part["name"], part["forced"], f"{part['wal_mb']:.0f}",
-             f"{part['ended'] - part['began']:.0f}", *milliseconds(part)]
-            for run in data["runs"] for part in run["phases"]])
+    conditions = data["conditions"]
+    for start in SHARE:
+        rounds = rounds_of(data, start)
+        if not rounds:
+            continue
+        yield (f"From {start}, scale {conditions['scale']}, checkpoint_timeout = "
+               f"{conditions['timeout']}. Median (smallest to largest) of the runs.",
+               ["setting", "runs", *(figure.name for figure in SHOWN)],
+               labelled(start, pairs.medians(rounds, names(rounds), SHOWN)))
+        for what, of_phases, compares in (("Seconds", SECONDS, compared(rounds)),
+                                          ("Forced checkpoints", FORCED, of_sizes(rounds)),
+                                          ("WAL, MB", WAL, of_sizes(rounds))):
+            yield (f"From {start}: {what} of each phase.",
+                   ["setting", "runs", *(figure.name for figure in of_phases)],
+                   labelled(start, pairs.medians(rounds, names(rounds), of_phases)))
+            yield (f"From {start}: {what}, the ratio within each round, its median, the interval "
+                   "that covers it, and what that says.",
+                   ["phase", *pairs.HEADING[1:]], pairs.comparisons(rounds, of_phases, compares))
+    yield ("The rounds.", ["start", *pairs.MACHINES],
+           [[each["start"], *row]
+            for each, row in zip(data["rounds"], pairs.machines(data["rounds"]))])
 
 
-def milliseconds(of):
-    return ["-" if of[f"p{percent}"] is None else f"{of[f'p{percent}']:.1f}"
-            for percent in (50, 95, 99)]
+def labelled(start, rows):
+    return [[label(start, row[0]), *row[1:]] for row in rows]
 
 
 def limits(data):
-    forced = {name: sum(total(run, "forced") for run in data["runs"] if run["name"] == name)
-              for name in ("plain", "walsizer")}
-    if not any(run["name"] == "walsizer" for run in data["runs"]):
-        return []
-    share = forced["walsizer"] / max(1, forced["plain"])
-    return [judge.at_most(f"forced, share of those without ({forced['walsizer']} of "
-                          f"{forced['plain']})", round(share, 3), SHARE)]
+    kept = []
+    for start, most in SHARE.items():
+        rounds = rounds_of(data, start)
+        if pairs.ratios(rounds, FORCED[0], "walsizer", "plain"):
+            share = pairs.median_ratio(rounds, FORCED[0], "walsizer", "plain")
+            kept.append(judge.at_most(f"from {start}: forced, share of those without, median,",
+                                      round(share, 3), most))
+    return kept
 
+
+#
+# The plot
+#
 
 def draw(figure, theme, data):
-    """Bars: forced checkpoints in each phase; the first run of each."""
-    axis = figure.subplots()
-    figure.set_size_inches(9, 3.6)
-    first = [run for run in data["runs"] if run["run"] == 1]
-    width = 0.8 / len(first)
-    for number, run in enumerate(first):
-        places = [place + (number - (len(first) - 1) / 2) * width for place in range(len(PHASES))]
-        values = [part["forced"] for part in run["phases"]]
-        kind = "small" if run["name"] == "plain" else run["name"]
-        label = START if run["name"] == "plain" else f"{run['name']}, from {START}"
-        bars = axis.bar(places, values, width * 0.92, color=theme.colour(kind),
-                        label=f"{label}: {total(run, 'forced')} in all")
-        axis.bar_label(bars, color=theme.text, padding=2)
-    axis.set_xticks(range(len(PHASES)), PHASES)
-    axis.grid(False, axis="x")
-    axis.margins(y=0.12)
-    axis.set_ylabel("forced checkpoints")
-    axis.set_title(f"Checkpoints forced by a bulk load (scale {data['scale']}, "
-                   f"checkpoint_timeout = {data['timeout']} s)")
-    axis.legend()
+    """A row for each start: forced checkpoints and seconds of each phase, medians."""
+    starts = [start for start in SHARE if rounds_of(data, start)]
+    figure.set_size_inches(11, 0.8 + 3 * len(starts))
+    panels = figure.subplots(len(starts), 2, squeeze=False)
+    for start, row in zip(starts, panels):
+        rounds = rounds_of(data, start)
+        for panel, what, of_phases in zip(row, ("forced checkpoints", "seconds"),
+                                          (FORCED, SECONDS)):
+            bars(panel, theme, start, rounds, of_phases[1:])
+            panel.set_ylabel(what)
+            panel.set_title(f"From {start}: {what}, median of {len(rounds)}", loc="left")
+    panels[0][0].legend(fontsize=8)
+
+
+def bars(panel, theme, start, rounds, of_phases):
+    shown = [name for name in names(rounds) if not name.endswith(pairs.AGAIN)]
+    width = 0.84 / len(shown)
+    for number, name in enumerate(shown):
+        places = [place + (number - (len(shown) - 1) / 2) * width for place in range(len(PHASES))]
+        kind = name.removesuffix(f" {DELAY}")
+        kind = {"plain": "small", "static": "large"}.get(kind, kind)
+        panel.bar(places, [pairs.median(rounds, one_, name) for one_ in of_phases], width * 0.92,
+                  color=theme.colour(kind), alpha=0.55 if is_quick(name) else 1,
+                  hatch="//" if is_quick(name) else None, edgecolor=theme.page,
+                  label=label(start, name))
+    panel.set_xticks(range(len(PHASES)), PHASES, rotation=20, ha="right")
+    panel.grid(False, axis="x")
 
 
 PLOTS = {"bulk": draw}

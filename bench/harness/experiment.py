@@ -15,9 +15,9 @@ from harness import plots, results, server as servers, storage
 # In this order in "all".
 NAMES = ["dip", "bulk", "distance", "small", "slow", "sweep", "cost", "crash", "fleet"]
 
-# Not part of "all": of the dip one is enough, and the others only judge walsizer.
-# One round of defaults takes longer than all others.
-APART = ["larger", "defaults", "statement", "failover", "failover_bursts"]
+# Not part of "all": of the dip one is enough, the server alone is measured, or the others
+# only judge walsizer.  One round of defaults takes longer than all others.
+APART = ["larger", "defaults", "statement", "writer", "failover", "failover_bursts"]
 MODES = ["quick", "normal", "full"]
 
 QUICK = ("**This is a quick run**: it shows that the experiment works, and roughly what comes out. "
@@ -103,8 +103,9 @@ class Bench:
                     keep_log(server, self.name)
 
     def chosen(self, usual, possible):
-        """Names of parts of an experiment: those of --only, or the usual ones."""
-        if not self.options.only:
+        """Names of parts of an experiment: those of --only, or the usual ones.  Of "all"
+        --only names experiments."""
+        if not self.options.only or self.options.experiment == "all":
             return usual
         names = self.options.only.split(",")
         for name in names:
@@ -144,6 +145,15 @@ def title(module):
     return module.__doc__.split("\n\n")[0].replace("\n", " ").rstrip(".")
 
 
+def in_rounds(module):
+    return inspect.isgeneratorfunction(module.measure)
+
+
+def is_outdated(content):
+    """Whether results are of the time before their experiment was measured in rounds."""
+    return in_rounds(load(content["experiment"])) and "rounds" not in content["data"]
+
+
 def run(options, name):
     """One experiment, from the measurement to the verdict.  After each round, where
     it is measured in rounds, what there is so far is written."""
@@ -156,7 +166,7 @@ def run(options, name):
                "subjects": [vars(subject) for subject in options.subjects],
                "begun": results.now()}
     began = time.monotonic()
-    if inspect.isgeneratorfunction(module.measure):
+    if in_rounds(module):
         bench.earlier = earlier_data(options, name)
         several = module.measure(bench)
     elif options.add:
