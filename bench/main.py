@@ -43,16 +43,16 @@ def read_options():
         prog="bench/run", description="Runs an experiment on real servers.",
         epilog="--output DIR is where the results go (default: bench/output).")
     parser.add_argument("experiment", choices=[*OWN_MAIN, *experiment.APART, *experiment.NAMES, "all"],
-                        help="all: all but larger, defaults, statement, failover, failover_bursts, recovery "
-                             "and loads")
+                        help=f"all: all but {', '.join(experiment.APART + OWN_MAIN)}")
     parser.add_argument("--quick", dest="mode", action="store_const", const="quick",
                         help="short: to see that it works, and roughly what comes out")
     parser.add_argument("--full", dest="mode", action="store_const", const="full",
                         help="long, with more repetitions and sizes")
     parser.add_argument("--add", action="store_true",
-                        help="add rounds to the results that are there (defaults, small)")
+                        help="add rounds to the results that are there (bulk, defaults, small, writer)")
     parser.add_argument("--only", metavar="NAME,...",
-                        help="not all loads, sizes of defaults, or experiments of all")
+                        help="not all loads, sizes of defaults, starts of bulk, loads of writer, or "
+                             "experiments of all")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="repetitions")
     parser.add_argument("--without", nargs=0, action=AddSubject,
                         help="measure the plain server too")
