@@ -11,7 +11,7 @@ over several runs: see --add."""
 import os
 import time
 
-from harness import fixed, limits as judge, model, pairs, tps, watch
+from harness import fixed, limits as judge, model, pairs, tps, wal, watch
 
 CLIENTS = 8
 SAMPLED = 0.1   # of the transactions, whose latency is written down
@@ -106,26 +106,7 @@ def course(run, series_, checkpoints, changes):
             "start_mb": series_.rows[0][3], "final_mb": series_.rows[-1][3],
             "changes": [(round(at - began, 2), mb) for at, mb in changes],
             "checkpoints": [{**vars(c), "at": round(c.at - began, 2)} for c in within],
-            "saw": saw_tooth(series_, checkpoints, began, run["ended"])}
-
-
-def saw_tooth(series_, checkpoints, began, ended):
-    """(second, MB of WAL since the last checkpoint began, max_wal_size), once a second,
-    and just before and just after each checkpoint began.  The log tells that as soon as
-    it has; the control file only when the checkpoint has ended."""
-    starts = [c.at for c in checkpoints if series_.lsn_at(c.at) is not None]
-    moments = [(at, at) for at in [began, *(row[0] for row in series_.rows), ended]]
-    for before, at in zip(starts, starts[1:]):
-        moments += [(at, before), (at, at)]
-    found = []
-    for at, since in sorted(moments):
-        since = max((start for start in starts if start <= since), default=None)
-        lsn = series_.lsn_at(at)
-        if began <= at <= ended and None not in (since, lsn):
-            size = [row[3] for row in series_.rows if row[0] <= at][-1]
-            found.append((round(at - began, 2),
-                          round((lsn - series_.lsn_at(since)) / model.MB, 1), size))
-    return found
+            "saw": wal.saw_tooth(series_.rows, [c.at for c in checkpoints], began, run["ended"])}
 
 
 #

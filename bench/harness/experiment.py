@@ -17,7 +17,7 @@ NAMES = ["dip", "bulk", "distance", "small", "slow", "sweep", "cost", "crash", "
 
 # Not part of "all": of the dip one is enough, the server alone is measured, or the others
 # only judge walsizer.  One round of defaults takes longer than all others.
-APART = ["larger", "defaults", "statement", "writer", "failover", "failover_bursts"]
+APART = ["larger", "defaults", "statement", "writer", "day", "failover", "failover_bursts"]
 MODES = ["quick", "normal", "full"]
 
 QUICK = ("**This is a quick run**: it shows that the experiment works, and roughly what comes out. "
@@ -43,6 +43,7 @@ class Bench:
         self.name = name
         self.mode = options.mode           # "quick", "normal" or "full"
         self.subjects = options.subjects   # walsizer, and what --preload names
+        self.without = any(not one.library for one in options.beside)  # --without
         self.gucs = options.gucs           # --guc, of every server
         self.repeat = options.repeat       # --repeat, 1 unless given
         self.repetitions = options.repeat  # of the measurement, as repeated() finds

@@ -1,11 +1,12 @@
 """What a server did: a series of one row a second, its log, its worker."""
 
-import bisect
 import datetime
 import os
 import re
 import threading
 import time
+
+from harness import wal
 
 UNITS = {"": 1, "MB": 1, "GB": 1024, "TB": 1024 * 1024, "kB": 1 / 1024}
 
@@ -50,11 +51,7 @@ class Series(threading.Thread):
 
     def lsn_at(self, at):
         """Between two rows; None outside of the series."""
-        i = bisect.bisect_right(self.rows, at, key=lambda row: row[0])
-        if not 0 < i < len(self.rows):
-            return None
-        (before, lsn, *_), (after, lsn_after, *_) = self.rows[i - 1:i + 1]
-        return lsn + (lsn_after - lsn) * (at - before) / (after - before)
+        return wal.lsn_at(self.rows, at)
 
 
 class Checkpoint:
