@@ -8,7 +8,7 @@ were written in less time than checkpoint_completion_target leaves."""
 import statistics
 import time
 
-from harness import limits as judge, model, watch
+from harness import limits as judge, model, pairs, watch
 
 TIMEOUT = 30   # checkpoint_timeout, s
 TARGET = 0.9   # checkpoint_completion_target, the server's default
@@ -28,17 +28,15 @@ FILL = ("INSERT INTO filled SELECT i, repeat('x', 1000) FROM generate_series(1, 
 
 
 def measure(bench):
-    seconds = bench.seconds(60, 150, 300)
-    runs = []
-    for number in range(bench.repeated(1, 3, 5)):
-        # every second round backwards, so that a machine that becomes slower favours none
-        subjects = [bench.plain, *bench.subjects][::-1 if number % 2 else 1]
-        for subject in subjects:
-            bench.say(f"{subject.name}, round {number + 1}")
-            runs.append({"name": subject.name, "round": number + 1,
-                         **one(bench, subject, seconds)})
-    return {"seconds": seconds, "timeout": TIMEOUT, "start": START, "rate": BURST / PAUSE,
-            "runs": runs}
+    conditions = {"seconds": bench.seconds(60, 150, 300), "timeout": TIMEOUT, "start": START,
+                  "rate": BURST / PAUSE}
+    data = bench.continue_data(conditions)
+    series = [pairs.Series(subject.name, subject, {}) for subject in [bench.plain, *bench.subjects]]
+    for _ in range(bench.repeated(1, 3, 5)):
+        data["rounds"].append(pairs.measure_round(
+            bench, series, 1 + len(data["rounds"]),
+            lambda each: one(bench, each.subject, conditions["seconds"])))
+        yield data
 
 
 def one(bench, subject, seconds):
@@ -103,61 +101,61 @@ def forced_hurried_after(run):
 
 def distances(run):
     """Seconds from a checkpoint to the next, if that one was forced."""
-    pairs = zip(run["checkpoints"], run["checkpoints"][1:])
-    return [new["at"] - old["at"] for old, new in pairs if new["cause"] == "forced"]
+    following = zip(run["checkpoints"], run["checkpoints"][1:])
+    return [new["at"] - old["at"] for old, new in following if new["cause"] == "forced"]
 
 
-FIGURES = [
-    ("forced", lambda run: count(run, "forced"), 0),
-    ("timed", lambda run: count(run, "timed"), 0),
-    ("of all hurried", lambda run: len(hurried(run)), 0),
-    ("seconds in hurried ones", hurried_seconds, 1),
-    ("mean seconds to a forced one", lambda run: statistics.fmean(distances(run))
-     if distances(run) else None, 1),
-    ("shortest", lambda run: min(distances(run), default=None), 1),
-    ("buffers written", lambda run: sum(c["buffers"] for c in written(run)), 0),
-    ("WAL, MB", lambda run: run["wal_mb"], 0),
-    ("seconds", lambda run: run["seconds"], 0),
+FORCED = pairs.Figure("forced", lambda run: count(run, "forced"), 0)
+HURRY = pairs.Figure("seconds in hurried ones", hurried_seconds, 1)
+SHOWN = [
+    FORCED,
+    pairs.Figure("timed", lambda run: count(run, "timed"), 0),
+    pairs.Figure("of all hurried", lambda run: len(hurried(run)), 0),
+    HURRY,
+    pairs.Figure("mean seconds to a forced one", lambda run: statistics.fmean(distances(run))
+                 if distances(run) else None, 1),
+    pairs.Figure("shortest", lambda run: min(distances(run), default=None), 1),
+    pairs.Figure("buffers written", lambda run: sum(c["buffers"] for c in written(run)), 0),
+    pairs.Figure("WAL, MB", lambda run: run["wal_mb"], 0),
+    pairs.Figure("seconds", lambda run: run["seconds"], 0),
 ]
 
 
 def names(data):
-    return list(dict.fromkeys(run["name"] for run in sorted(
-        data["runs"], key=lambda run: run["name"] != "plain")))
+    """As they were measured, the base first."""
+    return [run["name"] for run in data["rounds"][0]["runs"]]
 
 
 def of(data, name):
-    return [run for run in data["runs"] if run["name"] == name]
-
-
-def spread(values, digits):
-    """Median, lowest and highest."""
-    values = [value for value in values if value is not None]
-    if not values:
-        return "-"
-    middle, low, high = (f"{value:.{digits}f}" for value in (statistics.median(values),
-                                                             min(values), max(values)))
-    return middle if low == high else f"{middle} ({low} to {high})"
+    return [run for each in data["rounds"] for run in each["runs"] if run["name"] == name]
 
 
 def tables(data):
-    yield (f"An INSERT ... SELECT of {data['rate']:.0f} MB of WAL a second, from {data['start']}, "
-           f"checkpoint_timeout = {data['timeout']} s.  Median of the runs (lowest to highest).",
-           ["preloaded", "runs", *(name for name, _, _ in FIGURES)],
-           [[name, len(of(data, name)),
-             *(spread([figure(run) for run in of(data, name)], digits)
-               for _, figure, digits in FIGURES)] for name in names(data)])
+    conditions, rounds = data["conditions"], data["rounds"]
+    yield (f"An INSERT ... SELECT of {conditions['rate']:.0f} MB of WAL a second, from "
+           f"{conditions['start']}, checkpoint_timeout = {conditions['timeout']} s. Median "
+           "(smallest to largest) of the runs.",
+           ["preloaded", "runs", *(figure.name for figure in SHOWN)],
+           pairs.medians(rounds, names(data), SHOWN))
+    compared = [(name, "plain") for name in names(data) if not name.startswith("plain")]
+    if compared:
+        yield ("The ratio within each round, its median, the interval that covers it, and what "
+               "that says.", pairs.HEADING, pairs.comparisons(rounds, [FORCED, HURRY], compared))
     yield ("Each run.",
            ["round", "preloaded", "forced", "of which hurried after the last raise", "timed",
             "seconds of the starts", "seconds of writing", "last raise after, s", "max_wal_size",
             "at an old value, as walsizer counts"],
-           [[run["round"], run["name"], count(run, "forced"), forced_hurried_after(run),
+           [[each["number"], run["name"], count(run, "forced"), forced_hurried_after(run),
              count(run, "timed"), seconds(c["at"] for c in run["checkpoints"]),
              seconds(c["write"] for c in written(run)),
              "-" if raised(run) is None else f"{raised(run):.0f}",
              f"{run['start_mb']} -> {run['final_mb']} MB",
              "-" if run["forced_old_value"] is None else run["forced_old_value"]]
-            for run in data["runs"]])
+            for each in rounds for run in each["runs"]])
+    # of the first three rounds it was noted only once, and stands below
+    noted = [each for each in rounds if "machine" in each]
+    if noted:
+        yield "The rounds.", pairs.MACHINES, pairs.machines(noted)
 
 
 def seconds(values):
@@ -165,21 +163,21 @@ def seconds(values):
 
 
 def limits(data):
-    if not of(data, "walsizer"):
+    if "walsizer" not in names(data):
         return []
-    shares = [hurried_seconds(run) / max(1, hurried_seconds(plain))
-              for run, plain in zip(of(data, "walsizer"), of(data, "plain"))]
     return [judge.none("checkpoint that was forced after the last raise and hurried",
                        sum(map(forced_hurried_after, of(data, "walsizer")))),
             judge.at_most("median seconds in hurried checkpoints / those without",
-                          round(statistics.median(shares), 3), HURRIED)]
+                          round(pairs.median_ratio(data["rounds"], HURRY, "walsizer", "plain"), 3),
+                          HURRIED)]
 
 
 def draw(figure, theme, data):
     """Each checkpoint's writing on a line of time; the first round."""
     axis = figure.subplots()
-    figure.set_size_inches(9, 1.2 + 0.8 * len(names(data)))
-    for place, name in enumerate(reversed(names(data))):
+    shown = [name for name in reversed(names(data)) if not name.endswith(pairs.AGAIN)]
+    figure.set_size_inches(9, 1.2 + 0.8 * len(shown))
+    for place, name in enumerate(shown):
         run = of(data, name)[0]
         for number, c in enumerate(run["checkpoints"]):
             following = [later["at"] for later in run["checkpoints"][number + 1:]]
@@ -189,7 +187,7 @@ def draw(figure, theme, data):
             axis.broken_barh([(c["at"], end - c["at"])], (place - 0.35, 0.7),
                              color=theme.colour(kind), edgecolor=theme.text, linewidth=0.5)
             axis.text(c["at"] + 0.3, place, c["cause"][0], color=theme.text, va="center")
-    axis.set_yticks(range(len(names(data))), list(reversed(names(data))))
+    axis.set_yticks(range(len(shown)), shown)
     axis.grid(False, axis="y")
     axis.set_xlabel("seconds from the start of the statement (f: forced, t: timed)")
     axis.set_title("Writing of checkpoints that WAL hurried (red) and that time paced (blue); "
