@@ -225,7 +225,9 @@ def limits(data):
     kept = []
     for start, most in SHARE.items():
         rounds = rounds_of(data, start)
-        if pairs.ratios(rounds, FORCED[0], "walsizer", "plain"):
+        # a share of nothing shows nothing
+        if (pairs.ratios(rounds, FORCED[0], "walsizer", "plain")
+                and pairs.median(rounds, FORCED[0], "plain") > 0):
             share = pairs.median_ratio(rounds, FORCED[0], "walsizer", "plain")
             kept.append(judge.at_most(f"from {start}: forced, share of those without, median,",
                                       round(share, 3), most))
@@ -263,6 +265,7 @@ def bars(panel, theme, start, rounds, of_phases):
                   hatch="//" if is_quick(name) else None, edgecolor=theme.page,
                   label=label(start, name))
     panel.set_xticks(range(len(PHASES)), PHASES, rotation=20, ha="right")
+    panel.set_ylim(bottom=0)
     panel.grid(False, axis="x")
 
 
