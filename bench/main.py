@@ -13,9 +13,9 @@ from harness import experiment  # noqa: E402
 from harness.experiment import Subject  # noqa: E402
 from harness.server import DEBIAN_PG_CONFIG, Failure  # noqa: E402
 
-# These read the options themselves; what all others are is said in
+# Reads the options itself; what all others are is said in
 # experiments/__init__.py.
-OWN_MAIN = ["loads", "recovery"]
+OWN_MAIN = ["loads"]
 
 
 class AddSubject(argparse.Action):

@@ -1,6 +1,6 @@
 """One module for each experiment; its name on the command line is the module's.
 
-`loads` and `recovery` read the command line themselves (main).  Of all others
+`loads` reads the command line itself (main).  Of all others
 harness/experiment.py asks this:
 
     __doc__         the first line is the title of the table and of the page

@@ -1,53 +1,127 @@
-"""Recovery after a crash: is what walsizer says beforehand what it takes, and
-does walsizer.max_recovery_time keep its promise?
+"""Crash recovery at the worst moment, against walsizer.max_recovery_time
 
-A server under pgbench is killed with SIGKILL again and again.  The first time
-only measures the rate of replay."""
+A server under load is killed with SIGKILL when there is as much to replay as
+walsizer.max_recovery_time lets be: just before a checkpoint at full size completes.
+Some recoveries find the data in the page cache, others do not; on storage without a
+limit, and on slow storage.  On each of them two recoveries only measure its speed.
 
+What a recovery takes is counted from the beginning of replay until connections are
+accepted, which includes the checkpoint at its end.  Before that the server syncs its
+data directory, which no max_wal_size changes: that time has a column of its own."""
+
+import datetime
 import os
 import re
 import signal
 import statistics
-import sys
 import time
 
-from harness import model, results, server as servers
+from harness import limits as judge, model, results, server as servers, storage, tps
 
 SCALE = 50
-LOAD = 20  # seconds of pgbench before each crash
-LIMIT = 1  # walsizer.max_recovery_time, s
-ROUNDS = 5  # unless --repeat says more
-WITHIN = 1.5  # the median of estimate / truth, either way
+WRITES = 3000        # per second, of the slow storage
+FULL = 0.9           # of max_wal_size is to be replayed: the checkpoint is about to complete
+NEAR = 0.8           # of the limit, at least, is max_wal_size
+PATIENCE = 1500      # s, until that is so
+MOST, LEAST = 1.25, 0.5  # x walsizer.max_recovery_time, of all and in the median
 
-HEADING = ["crash", "WAL replayed, MB", "rate used, MB/s", "estimate, s", "took, s",
-           "estimate / took"]
+# Transactions that change pages here and there, and statements that change many rows.
+# Commits that do not wait for the disk write more WAL in the same time.
+LOADS = {"TPC-B": ["--client=8", "--jobs=2", "--protocol=prepared"],
+         "updates": ["--client=4", "--jobs=2", "--file=updates.sql"]}
+UPDATES = f"""\\set first random(1, {(SCALE - 1) * 100000})
+UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid BETWEEN :first AND :first + 9999;
+"""
+SETTINGS = {"checkpoint_timeout": "1h", "max_wal_size": "512MB", "synchronous_commit": "off",
+            "walsizer.max": "64GB", "walsizer.max_recovery_time": "1s"}
 
+# a third of the data; all of it, or the storage would slow the load down, too
+BUFFERS = {"free": {"shared_buffers": "256MB"}, "slow": {"shared_buffers": "1GB"}}
 
-class Crash:
-    def __init__(self, kind, stats, estimate, replay):
-        self.kind = kind
-        self.rate_mb = stats["replay_rate"] / model.MB
-        self.source = stats["replay_rate_source"]
-        self.estimate = estimate
-        self.wal_mb = (position(replay["done"]) - position(replay["starts"])) / model.MB
-        self.took = float(replay["took"])
-        self.ratio = estimate / self.took
-
-    def row(self):
-        return [self.kind, f"{self.wal_mb:.0f}", f"{self.rate_mb:.0f} ({self.source})",
-                f"{self.estimate:.2f}", f"{self.took:.2f}", f"{self.ratio:.2f}"]
-
-
-# the lines of the startup process; what follows "redo done at" is its use of
-# the processor
-REPLAY = re.compile(r"redo starts at (?P<starts>[0-9A-F/]+)$.*"
-                    r"redo done at (?P<done>[0-9A-F/]+) .*elapsed: (?P<took>[\d.]+) s",
-                    re.M | re.S)
+HEADING = ["storage", "load", "cache", "max_wal_size, MB", "WAL replayed, MB",
+           "before replay, s", "replay, s", "checkpoint, s", "took, s",
+           "max_recovery_time, s", "took / that", "recovery_time_now before, s"]
 
 
-def position(lsn):
-    high, low = lsn.split("/")
-    return (int(high, 16) << 32) + int(low, 16)
+# What walsizer.max_recovery_time allows, s.
+PLAN = {"free": [("TPC-B", 5), ("updates", 20), ("TPC-B", 10), ("updates", 80), ("updates", 40),
+                 ("TPC-B", 8)],
+        "slow": [("TPC-B", 40), ("updates", 60), ("TPC-B", 60), ("updates", 40)]}
+
+
+def plan(bench, where):
+    """(load, seconds allowed, is everything cached?), in this order."""
+    for load, allowed in PLAN[where][:bench.pick(1, None, None)] * bench.pick(1, 1, 2):
+        yield from ((load, allowed, cached) for cached in (True, False))
+
+
+def measure(bench):
+    """A round is a crash."""
+    data = bench.continue_data({"scale": SCALE, "writes": WRITES})
+    data["storage"] = bench.storage.measure(WRITES)
+    subject = next((one for one in bench.subjects if one.library == "walsizer"), None)
+    if subject is None:  # nobody else makes a promise
+        return
+    with open("updates.sql", "w", encoding="ascii") as script:
+        script.write(UPDATES)
+    for where in bench.chosen(list(PLAN), PLAN):
+        place, writes = (".", 0) if where == "free" else (bench.storage.place, WRITES)
+        with bench.server(subject, {**SETTINGS, **BUFFERS[where]}, SCALE, place) as server:
+            bench.storage.limit(writes)
+            try:
+                measure_speed(bench, server, where)
+                for load, allowed, cached in plan(bench, where):
+                    bench.say(f"{where} storage, {load}, {allowed} s, "
+                              f"{'cached' if cached else 'not cached'}")
+                    data["rounds"].append({"storage": where, "load": load, "cached": cached,
+                                           "begun": results.now(),
+                                           "revision": bench.options.revision,
+                                           **at_worst(server, load, cached, allowed)})
+                    yield data
+            finally:
+                bench.storage.limit(0)
+
+
+def measure_speed(bench, server, where):
+    """Two recoveries that only tell walsizer how fast this server is."""
+    for cached in (True, False):
+        bench.say(f"{where} storage: measuring the speed of recovery")
+        server.psql("CHECKPOINT")
+        load_until(server, "TPC-B", lambda: unsaved(server) > 400)
+        crash(server, cached)
+
+
+def at_worst(server, load, cached, allowed):
+    """A crash when there is as much to replay as that limit (s) allows."""
+    server.psql(f"ALTER SYSTEM SET walsizer.max_recovery_time = '{allowed}s'")
+    server.psql("SELECT pg_reload_conf()")
+    found = {}
+
+    def full():
+        size, limit, now = map(float, server.psql(
+            "SELECT max_wal_size / 1048576, recovery_limit / 1048576, "
+            "extract(epoch FROM recovery_time_now) FROM walsizer_status, walsizer_stats")[0])
+        found.update(size=size, estimate=now)
+        return NEAR * limit <= size <= limit / NEAR and unsaved(server) > FULL * size
+
+    load_until(server, load, full)
+    return {"allowed": allowed, **found, **crash(server, cached)}
+
+
+def unsaved(server):
+    """MB of WAL to be replayed after a crash."""
+    return float(server.value("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), redo_lsn) / 1048576 "
+                              "FROM pg_control_checkpoint()"))
+
+
+def load_until(server, load, reached):
+    end = time.monotonic() + PATIENCE
+    with tps.Pgbench(server, *LOADS[load], f"--time={2 * PATIENCE}"):
+        while not reached():
+            if time.monotonic() > end:
+                raise servers.Failure(f"{load}: there was never enough to replay")
+            time.sleep(0.1)
+        kill(server)
 
 
 def kill(server):
@@ -55,93 +129,137 @@ def kill(server):
     os.kill(pid, signal.SIGKILL)
 
 
-def start_again(server):
-    """As soon as the last process of the killed server is gone."""
-    end = time.monotonic() + 120
-    while True:
-        try:
-            return server.__enter__()
-        except servers.Failure:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.2)
-
-
-def crash(server, kind):
-    """Kill it now, start it, and compare."""
-    server.value("SELECT walsizer_adjust()")
-    stats = server.rows("walsizer_stats")[0]
-    estimate = float(server.value("SELECT extract(epoch FROM recovery_time_now) "
-                                  "FROM walsizer_stats"))
+def crash(server, cached):
+    """What was killed is started again, and what that took is read from its log."""
+    wait_for_end(server)
+    if not cached:
+        drop_from_cache(server.data)
     offset = server.log.stat().st_size
-    kill(server)
-    start_again(server)
+    server.__enter__()
     with open(server.log, encoding="utf-8", errors="replace") as log:
         log.seek(offset)
-        replay = REPLAY.search(log.read())
-    if replay is None:
-        raise servers.Failure("the server was killed, but did not recover")
-    return Crash(kind, stats, estimate, replay)
+        return read_recovery(log.read())
 
 
-def estimates(server, rounds, seconds):
-    """Crashes with different amounts of WAL to replay."""
-    for number in range(rounds + 1):
-        server.psql("CHECKPOINT")
-        server.pgbench("--client=8", f"--time={max(2, seconds * (1 + number % 3) // 2)}",
-                       "--no-vacuum", "--protocol=prepared")
-        yield crash(server, "estimate" if number > 0 else "first")
+def wait_for_end(server):
+    """The last process of the killed server lets go of the shared memory."""
+    end = time.monotonic() + 120
+    while subprocesses(server.data):
+        if time.monotonic() > end:
+            raise servers.Failure("a killed server did not end")
+        time.sleep(0.1)
 
 
-def at_worst(server, seconds):
-    """A crash when there is as much to replay as the limit allows."""
-    server.psql(f"ALTER SYSTEM SET walsizer.max_recovery_time = '{LIMIT}s'")
-    server.psql("ALTER SYSTEM SET walsizer.enable = on")
-    server.psql("ALTER SYSTEM SET max_wal_size = '64MB'")
-    # an administrator's change is left alone for one checkpoint_timeout: the first
-    # start notices it, the second has forgotten when that was
-    for _ in range(2):
-        server.__exit__()
-        server.__enter__()
-        server.value("SELECT walsizer_adjust()")
-    end = time.monotonic() + 20 * seconds
-    while time.monotonic() < end:
-        server.pgbench("--client=8", "--time=1", "--no-vacuum", "--protocol=prepared")
-        server.value("SELECT walsizer_adjust()")
-        now, most, limited = server.psql(
-            "SELECT extract(epoch FROM recovery_time_now), extract(epoch FROM recovery_time_max),"
-            " limited_by FROM walsizer_status, walsizer_stats")[0]
-        if limited == "recovery" and float(now) > 0.6 * float(most):
-            break
-    return crash(server, f"limit {LIMIT} s")
+def subprocesses(data):
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/cwd") == str(data):
+                found.append(pid)
+        except OSError:
+            pass
+    return found
 
 
-def main(options, parser):
-    if any(subject.library != "walsizer" for subject in options.subjects):
-        parser.error("only walsizer estimates recovery")
-    print("building ...", file=sys.stderr, flush=True)
-    installation = servers.Installation(".", options.pg_config).build("src")
-    template = servers.make_template(installation, ".", SCALE)
-    settings = {"shared_preload_libraries": "walsizer", "checkpoint_timeout": "30min",
-                "max_wal_size": "8GB", "walsizer.enable": "off", **options.subjects[0].gucs,
-                **options.gucs}
-    rounds = max(options.repeat, ROUNDS)
-    seconds = max(1, round(LOAD * options.time_factor))
-    crashes = []
-    with servers.Server(installation, ".", settings).create(template) as server:
-        server.psql("CREATE EXTENSION walsizer")
-        for one in estimates(server, rounds, seconds):
-            print(*one.row(), sep="  ", file=sys.stderr, flush=True)
-            crashes.append(one)
-        crashes.append(at_worst(server, seconds))
-    median = statistics.median(c.ratio for c in crashes if c.kind == "estimate")
-    kept = 1 / WITHIN <= median <= WITHIN
-    results.write("recovery", {
-        "experiment": "recovery", "command": options.command, "revision": options.revision,
-        "server": installation.version(), "machine": results.machine(), "median": median,
-        "crashes": crashes})
-    print(results.table(HEADING, [c.row() for c in crashes]))
-    print(f"\n{'PASS' if kept else 'FAIL'}  median of estimate / took between "
-          f"{1 / WITHIN:.2f} and {WITHIN}: {median:.2f}")
-    print(f"With walsizer.max_recovery_time = {LIMIT}s recovery took {crashes[-1].took:.2f} s.")
-    return 0 if kept else 1
+def drop_from_cache(directory):
+    """As after a failure of power.  What is not written yet cannot be dropped."""
+    os.sync()
+    for path, _, names in os.walk(directory):
+        for name in names:
+            descriptor = os.open(os.path.join(path, name), os.O_RDONLY)
+            try:
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(descriptor)
+
+
+#
+# What the server's log tells
+#
+
+LINE = r"^(\d+-\d+-\d+ \d+:\d+:\d+\.\d+) UTC \[\d+\] LOG:  "
+BEGINS = re.compile(LINE + "database system was interrupted", re.M)
+STARTS = re.compile(LINE + r"redo starts at ([0-9A-F]+/[0-9A-F]+)", re.M)
+DONE = re.compile(LINE + r"redo done at ([0-9A-F]+/[0-9A-F]+) .*elapsed: ([\d.]+) s", re.M)
+CHECKPOINT = re.compile(LINE + r"checkpoint complete: .* total=([\d.]+) s", re.M)
+READY = re.compile(LINE + "database system is ready to accept connections", re.M)
+
+
+def read_recovery(text):
+    begins, starts, done, checkpoint, ready = (
+        pattern.search(text) for pattern in (BEGINS, STARTS, DONE, CHECKPOINT, READY))
+    if None in (begins, starts, done, checkpoint, ready):
+        raise servers.Failure(f"the server was killed, but did not recover\n{text[-2000:]}")
+    return {"wal_mb": (position(done[2]) - position(starts[2])) / model.MB,
+            "before": seconds(begins, starts), "replay": float(done[3]),
+            "checkpoint": float(checkpoint[2]), "took": seconds(starts, ready)}
+
+
+def position(lsn):
+    high, low = lsn.split("/")
+    return (int(high, 16) << 32) + int(low, 16)
+
+
+def seconds(first, second):
+    moments = [datetime.datetime.strptime(line[1], "%Y-%m-%d %H:%M:%S.%f")
+               for line in (first, second)]
+    return (moments[1] - moments[0]).total_seconds()
+
+
+#
+# What comes of it
+#
+
+def share(one):
+    return one["took"] / one["allowed"]
+
+
+def tables(data):
+    yield (storage.describe(data["storage"]).replace("Storage limited", "Slow storage: limited"),
+           HEADING,
+           [[one["storage"], one["load"], "yes" if one["cached"] else "no", f"{one['size']:.0f}",
+             f"{one['wal_mb']:.0f}", f"{one['before']:.1f}", f"{one['replay']:.1f}",
+             f"{one['checkpoint']:.1f}", f"{one['took']:.1f}", one["allowed"],
+             f"{share(one):.2f}", f"{one['estimate']:.1f}"] for one in data["rounds"]])
+    groups = {}
+    for one in data["rounds"]:
+        groups.setdefault((one["storage"], one["cached"]), []).append(share(one))
+    yield ("What it took, divided by walsizer.max_recovery_time.",
+           ["storage", "cached", "crashes", "smallest", "median", "largest"],
+           [[where, "yes" if cached else "no", len(shares), f"{min(shares):.2f}",
+             f"{statistics.median(shares):.2f}", f"{max(shares):.2f}"]
+            for (where, cached), shares in groups.items()])
+
+
+def limits(data):
+    shares = [share(one) for one in data["rounds"]]
+    if not shares:
+        return []
+    return [judge.at_most("recovery / walsizer.max_recovery_time, largest,",
+                          round(max(shares), 2), MOST),
+            judge.at_least("recovery / walsizer.max_recovery_time, median,",
+                           round(statistics.median(shares), 2), LEAST)]
+
+
+def draw(figure, theme, data):
+    """What recovery took over what was allowed."""
+    axes = figure.subplots()
+    for where, marker in (("free", "o"), ("slow", "s")):
+        for cached, filled in ((True, True), (False, False)):
+            chosen = [one for one in data["rounds"]
+                      if (one["storage"], one["cached"]) == (where, cached)]
+            colour = theme.colour("walsizer" if where == "free" else "plain")
+            axes.plot([one["allowed"] for one in chosen], [one["took"] for one in chosen], marker,
+                      color=colour, fillstyle="full" if filled else "none",
+                      label=f"{where} storage, {'cached' if cached else 'not cached'}")
+    most = 1.1 * max((one["allowed"] for one in data["rounds"]), default=1)
+    for factor, style in ((MOST, ":"), (1, "--"), (LEAST, ":")):
+        axes.plot([0, most], [0, factor * most], style, color=theme.text, linewidth=1)
+    axes.set_xlabel("walsizer.max_recovery_time, s")
+    axes.set_ylabel("recovery took, s")
+    axes.set_xlim(left=0)
+    axes.set_ylim(bottom=0)
+    axes.legend()
+
+
+PLOTS = {"recovery": draw}

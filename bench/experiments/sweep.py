@@ -17,7 +17,7 @@ TABLES = 4  # sysbench's
 
 
 def sizes(bench):
-    """MB; experiment crash uses the same."""
+    """MB."""
     return bench.pick([64, 512, 4096], [64, 256, 512, 1024, 4096],
                       [64, 128, 256, 512, 1024, 2048, 4096, 8192])
 

@@ -13,11 +13,12 @@ import time
 from harness import plots, results, server as servers, storage
 
 # In this order in "all".
-NAMES = ["dip", "bulk", "distance", "small", "slow", "sweep", "cost", "crash", "fleet"]
+NAMES = ["dip", "bulk", "distance", "small", "slow", "sweep", "cost", "fleet"]
 
 # Not part of "all": of the dip one is enough, the server alone is measured, or the others
 # only judge walsizer.  One round of defaults takes longer than all others.
-APART = ["larger", "defaults", "statement", "writer", "day", "failover", "failover_bursts"]
+APART = ["larger", "defaults", "statement", "recovery", "writer", "day",
+         "failover", "failover_bursts"]
 MODES = ["quick", "normal", "full"]
 
 QUICK = ("**This is a quick run**: it shows that the experiment works, and roughly what comes out. "
