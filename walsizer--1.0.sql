@@ -444,7 +444,7 @@ COMMENT ON COLUMN walsizer_stats.disk_limit IS 'limit by disk space, in bytes; n
 COMMENT ON COLUMN walsizer_stats.recovery_limit IS 'limit by recovery time, in bytes; null if none is set';
 COMMENT ON COLUMN walsizer_stats.recovery_time_max IS 'estimated duration of recovery after a crash at the worst moment';
 COMMENT ON COLUMN walsizer_stats.recovery_time_now IS 'estimated duration of recovery after a crash now';
-COMMENT ON COLUMN walsizer_stats.replay_rate IS 'bytes of WAL replayed per second, for both estimates';
+COMMENT ON COLUMN walsizer_stats.replay_rate IS 'bytes of WAL recovered per second at worst';
 COMMENT ON COLUMN walsizer_stats.replay_rate_source IS 'where replay_rate comes from: configured, measured or assumed';
 COMMENT ON COLUMN walsizer_stats.wal_held_back IS 'bytes of WAL files that slots, wal_keep_size or the archiver hold back, which max_wal_size does not limit; null if not known';
 COMMENT ON COLUMN walsizer_stats.checkpoints_forced IS 'checkpoints forced by WAL volume at the value in effect';

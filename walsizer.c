@@ -82,8 +82,8 @@ define_settings(void)
 							&walsizer_max_recovery_time, 0, 0, 24 * 60 * 60,
 							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
 	DefineCustomIntVariable("walsizer.replay_rate",
-							"Sets the amount of WAL per second that this server replays in crash recovery.",
-							"Set it if you have measured it. Zero means the rate of the last crash recovery, or 40MB if there was none.",
+							"Sets the amount of WAL per second that this server recovers after a crash.",
+							"Set it if you have measured it. Zero means the speed measured in the last crash recoveries, or assumed if there was none.",
 							&walsizer_replay_rate, 0, 0, 1024 * 1024,
 							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
 

@@ -136,6 +136,13 @@ extern bool walsizer_must_follow_limit(const WalsizerState *state,
 									   const WalsizerSample *sample,
 									   const WalsizerFigures *figures, int64_t allowed);
 
+/* policy/replay.c */
+extern void walsizer_observe_mix(WalsizerState *state, const WalsizerSample *sample,
+								 WalsizerCause cause);
+extern int64_t walsizer_recovery_limit(const WalsizerConfig *config,
+									   const WalsizerState *state,
+									   const WalsizerSample *sample);
+
 /* policy/boost.c */
 extern void walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample);
 extern int64_t walsizer_boost_rule(const WalsizerState *state,

@@ -9,7 +9,7 @@
  */
 #include "policy/internal.h"
 
-#define WORTH_RAISING		1.1 /* least factor of a raise to a disk limit */
+#define WORTH_RAISING		1.1 /* least factor of a raise to a measured limit */
 
 /*
  * The disk is read after LOOK_TICKS at the latest, and before 1/NOTICEABLE_PART
@@ -23,8 +23,12 @@
 #define CLAIMED_PART		10
 #define CLAIMED_BY_SEGMENT	8
 
-/* A disk limit is followed down if it allows at most this part of the size. */
-#define FOLLOW_BELOW		0.8
+/*
+ * A measured limit is followed down if it allows at most this part of the size:
+ * free space and what WAL consists of vary all the time.
+ */
+#define FOLLOW_DISK_BELOW	0.8
+#define FOLLOW_RECOVERY_BELOW	0.9
 
 /* At most this part of the new trigger point may be used before a lowering. */
 #define LOWER_USED			0.5
@@ -49,17 +53,6 @@ consider_limit(WalsizerFigures *figures, int64_t limit_mb, WalsizerLimit kind)
 		figures->limit_mb = limit_mb;
 		figures->limit_kind = kind;
 	}
-}
-
-/*
- * Worst-case recovery time (ms) with a size (MB): a crash just before a
- * checkpoint completes leaves about max_wal_size of WAL to replay, which is
- * what the server derives CheckPointSegments from.
- */
-int64_t
-walsizer_recovery_time(const WalsizerConfig *config, int64_t mb)
-{
-	return walsizer_to_int64((double) mb * (double) WALSIZER_MB * 1000.0 / config->replay_rate);
 }
 
 /*
@@ -179,8 +172,7 @@ walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, i
  *
  * Disk: a part p of (free space + existing WAL that max_wal_size covers).  N
  * clusters that share a file system and all want more thus arrive at equal
- * parts, p / (1 + p * (N - 1)) each.  Recovery: the inverse of
- * walsizer_recovery_time().
+ * parts, p / (1 + p * (N - 1)) each.
  */
 void
 walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
@@ -200,10 +192,9 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 	}
 	if (config->max_recovery_ms > 0)
 	{
-		double		bytes = config->replay_rate * (double) config->max_recovery_ms / 1000.0;
-
-		figures->recovery_limit_mb = walsizer_whole_segments(walsizer_to_int64(bytes) / WALSIZER_MB,
-															 &sample->settings);
+		figures->recovery_limit_mb =
+			walsizer_whole_segments(walsizer_recovery_limit(config, state, sample),
+									&sample->settings);
 		consider_limit(figures, figures->recovery_limit_mb, WALSIZER_LIMIT_RECOVERY);
 	}
 	figures->limit_mb = walsizer_whole_segments(figures->limit_mb, &sample->settings);
@@ -222,8 +213,8 @@ walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
 {
 	if (walsizer_min(size, figures->limit_mb) <= figures->in_effect_mb)
 		return false;
-	return size <= figures->limit_mb || figures->limit_kind != WALSIZER_LIMIT_DISK ||
-		walsizer_disk_is_worth_raising(figures);
+	return size <= figures->limit_mb || figures->limit_kind == WALSIZER_LIMIT_MAX ||
+		(double) figures->limit_mb >= WORTH_RAISING * (double) figures->in_effect_mb;
 }
 
 /*
@@ -249,8 +240,8 @@ walsizer_can_lower_to(const WalsizerFigures *figures, int64_t size,
 /*
  * Must our own raise be lowered to what a limit allows (MB)?  A filling disk
  * does not wait for a good moment: the checkpoint that the lowering may force
- * frees WAL.  But free space varies, so a disk limit is followed only below
- * FOLLOW_BELOW.
+ * frees WAL.  But a measured limit varies, so it is followed only from
+ * FOLLOW_..._BELOW on.
  */
 bool
 walsizer_must_follow_limit(const WalsizerState *state, const WalsizerSample *sample,
@@ -260,6 +251,9 @@ walsizer_must_follow_limit(const WalsizerState *state, const WalsizerSample *sam
 		return false;
 	if (figures->limit_kind == WALSIZER_LIMIT_DISK)
 		return sample->looked && sample->has_disk &&
-			(double) allowed <= FOLLOW_BELOW * (double) figures->in_effect_mb;
+			(double) allowed <= FOLLOW_DISK_BELOW * (double) figures->in_effect_mb;
+	if (figures->limit_kind == WALSIZER_LIMIT_RECOVERY &&
+		(double) allowed > FOLLOW_RECOVERY_BELOW * (double) figures->in_effect_mb)
+		return false;
 	return walsizer_can_lower_to(figures, allowed, &sample->settings);
 }

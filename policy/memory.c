@@ -6,7 +6,8 @@
  *		walsizer 1
  *		system <system identifier>
  *		state <whose value it is> <what the files say> <planned load>
- *			<last crash recovery> <number of the newest event ever>
+ *			<last interval> <number of the newest event ever>
+ *		recovery <WAL> <time> <read> <pages used> <written> <time>	(newest first)
  *		peak <hour> <demand> <timeout>						(any number)
  *		event <number> <at> ... <forced after> <message>	(any number)
  *		end <number of the lines above> <checksum of them>
@@ -142,10 +143,28 @@ read_state(Reader *reader, WalsizerMemory *memory)
 		take_number(reader, 0, INT32_MAX, &memory->boost_mb) &&
 		take_number(reader, INT64_MIN, INT64_MAX, &memory->boost_until) &&
 		take_number(reader, 0, INT32_MAX, &memory->boost_return_mb) &&
-		take_number(reader, 0, INT64_C(1) << 60, &memory->replay_bytes) &&
-		take_number(reader, 0, INT64_C(1) << 40, &memory->replay_ms) &&
+		take_number(reader, 0, INT64_C(1) << 60, &memory->interval.bytes) &&
+		take_number(reader, 0, INT64_C(1) << 60, &memory->interval.records) &&
+		take_number(reader, 0, INT64_C(1) << 60, &memory->interval.images) &&
 		take_number(reader, 0, INT64_MAX - 1, &memory->last_event) &&
 		*reader->field == '\0';
+}
+
+static bool
+read_recovery(Reader *reader, WalsizerMemory *memory)
+{
+	WalsizerRecovery recovery;
+
+	if (!take_number(reader, 1, INT64_C(1) << 60, &recovery.bytes) ||
+		!take_number(reader, 1, INT64_C(1) << 40, &recovery.replay_ms) ||
+		!take_number(reader, 0, INT64_C(1) << 60, &recovery.bytes_read) ||
+		!take_number(reader, 0, INT64_C(1) << 60, &recovery.pages_used) ||
+		!take_number(reader, 0, INT64_C(1) << 60, &recovery.pages_written) ||
+		!take_number(reader, 0, INT64_C(1) << 40, &recovery.writing_ms) ||
+		*reader->field != '\0' || memory->num_recoveries >= WALSIZER_RECOVERIES)
+		return false;
+	memory->recoveries[memory->num_recoveries++] = recovery;
+	return true;
 }
 
 static bool
@@ -284,7 +303,8 @@ walsizer_memory_parse(const char *text, size_t length, WalsizerMemory *memory,
 		if (take_word(&reader, "end"))
 			return read_end(&reader, text, so_far) ||
 				fail(error, &reader, "wrong number of lines or checksum");
-		if (!(take_word(&reader, "peak") && read_peak(&reader, memory)) &&
+		if (!(take_word(&reader, "recovery") && read_recovery(&reader, memory)) &&
+			!(take_word(&reader, "peak") && read_peak(&reader, memory)) &&
 			!(take_word(&reader, "event") && read_event(&reader, memory)))
 			return fail(error, &reader, "not a valid line");
 	}
@@ -342,7 +362,7 @@ walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
 {
 	const WalsizerOwner *owner = &memory->owner;
 	Writer		writer = {text, size, 0, false};
-	int			lines = 3 + memory->num_events;
+	int			lines = 3 + memory->num_recoveries + memory->num_events;
 
 	append(&writer, "walsizer %d\nsystem %" PRIu64 "\n",
 		   WALSIZER_MEMORY_VERSION, memory->system_identifier);
@@ -354,8 +374,18 @@ walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
 		   memory->files_valid);
 	append(&writer, " %" PRId64 " %" PRId64 " %" PRId64,
 		   memory->boost_mb, memory->boost_until, memory->boost_return_mb);
-	append(&writer, " %" PRId64 " %" PRId64 " %" PRId64 "\n",
-		   memory->replay_bytes, memory->replay_ms, memory->last_event);
+	append(&writer, " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n",
+		   memory->interval.bytes, memory->interval.records, memory->interval.images,
+		   memory->last_event);
+	for (int i = 0; i < memory->num_recoveries; i++)
+	{
+		const WalsizerRecovery *recovery = &memory->recoveries[i];
+
+		append(&writer, "recovery %" PRId64 " %" PRId64 " %" PRId64,
+			   recovery->bytes, recovery->replay_ms, recovery->bytes_read);
+		append(&writer, " %" PRId64 " %" PRId64 " %" PRId64 "\n",
+			   recovery->pages_used, recovery->pages_written, recovery->writing_ms);
+	}
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 	{
 		const WalsizerPeak *peak = &memory->peaks[i];

@@ -18,7 +18,8 @@
 
 /* Longest line of the file, with its newline, and most lines it can have. */
 #define WALSIZER_LINE_SIZE			1024
-#define WALSIZER_MEMORY_LINES		(4 + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
+#define WALSIZER_MEMORY_LINES \
+	(4 + WALSIZER_RECOVERIES + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
 
 /* One adjustment, with the figures of the decision. */
 typedef struct WalsizerEvent
@@ -58,8 +59,9 @@ typedef struct WalsizerMemory
 	int64_t		boost_mb;		/* 0: no planned load */
 	int64_t		boost_until;	/* a TimestampTz */
 	int64_t		boost_return_mb;
-	int64_t		replay_bytes;	/* WAL of the last crash recovery ... */
-	int64_t		replay_ms;		/* ... and its time; 0: there was none */
+	WalsizerRecovery recoveries[WALSIZER_RECOVERIES];	/* newest first */
+	int			num_recoveries;
+	WalsizerWal interval;		/* see WalsizerMix */
 	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];	/* hour 0: unused */
 	int64_t		last_event;		/* number of the newest ever */
 	int			num_events;

@@ -195,6 +195,7 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 		state->pace.running = 0;
 
 		observe_old_value(state, sample, cause);
+		walsizer_observe_mix(state, sample, cause);
 	}
 	else if (timed > 0 && walsizer_distance(sample->redo_lsn, sample->write_lsn) < NOTHING_WRITTEN)
 		state->checkpoints.timer_start = sample->now;
@@ -301,6 +302,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->window = (WalsizerWindow) {0};
 	state->rate = (WalsizerRate) {0};
 	state->pace = (WalsizerPace) {0};
+	state->mix.at_redo = sample->wal;
 	state->changes = (WalsizerChanges) {0};
 	state->boost.planned_until = 0;
 	state->cycle = (WalsizerCycle) {.start = sample->now};
@@ -324,7 +326,8 @@ walsizer_sample_valid(const WalsizerSample *sample)
 		sample->now >= 0 && sample->now < MOST_COUNT &&
 		sample->hour >= 0 && sample->hour < MOST_COUNT &&
 		sample->requested >= 0 && sample->requested < MOST_COUNT &&
-		sample->timed >= 0 && sample->timed < MOST_COUNT;
+		sample->timed >= 0 && sample->timed < MOST_COUNT &&
+		sample->wal.bytes >= 0 && sample->wal.records >= 0 && sample->wal.images >= 0;
 }
 
 /*

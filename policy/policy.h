@@ -129,6 +129,27 @@ typedef struct WalsizerNote
 	bool		original_by_alter_system;
 } WalsizerNote;
 
+#define WALSIZER_RECOVERIES		4	/* that are remembered */
+
+/* A crash recovery, as measured; replay_ms 0: there was none. */
+typedef struct WalsizerRecovery
+{
+	int64_t		bytes;			/* of WAL replayed */
+	int64_t		replay_ms;
+	int64_t		bytes_read;		/* from storage, because they were not cached */
+	int64_t		pages_used;		/* by the records: about one each */
+	int64_t		pages_written;	/* after replay */
+	int64_t		writing_ms;		/* until connections were accepted */
+} WalsizerRecovery;
+
+/* What the server counted of the WAL that it wrote. */
+typedef struct WalsizerWal
+{
+	int64_t		bytes;
+	int64_t		records;
+	int64_t		images;			/* of pages */
+} WalsizerWal;
+
 /* walsizer's own settings, each within its range (see walsizer.c). */
 typedef struct WalsizerConfig
 {
@@ -142,7 +163,8 @@ typedef struct WalsizerConfig
 	int64_t		lookback_hours;
 	int			max_disk_percent;
 	int64_t		max_recovery_ms;	/* 0: no limit */
-	double		replay_rate;	/* at least 1 */
+	double		replay_rate;	/* bytes per second; 0: as measured */
+	WalsizerRecovery recoveries[WALSIZER_RECOVERIES];	/* newest first */
 } WalsizerConfig;
 
 /* One observation of the server. */
@@ -160,6 +182,8 @@ typedef struct WalsizerSample
 	int64_t		requested;		/* the server's counters */
 	int64_t		timed;
 	bool		counters_reset; /* since the sample before */
+	WalsizerWal wal;			/* since its own last reset */
+	int64_t		buffers;		/* pages in shared_buffers */
 	bool		standby;
 	bool		alter_system;	/* the value is in postgresql.auto.conf */
 	WalsizerNote note;			/* if it is about the value in effect */
@@ -321,6 +345,13 @@ typedef struct WalsizerPace
 	int			next;
 } WalsizerPace;
 
+/* policy/replay.c: what WAL consists of */
+typedef struct WalsizerMix
+{
+	WalsizerWal at_redo;		/* counted when the redo pointer moved */
+	WalsizerWal interval;		/* between two checkpoints; 0: not known */
+} WalsizerMix;
+
 /* A change of max_wal_size that took effect, ours or not. */
 typedef struct WalsizerChange
 {
@@ -381,7 +412,7 @@ typedef struct WalsizerPacing
 	bool		lower_due;		/* a cycle found a lowering justified */
 } WalsizerPacing;
 
-/* The state file keeps owner, boost.return_mb and learned.peaks. */
+/* The state file keeps owner, boost.return_mb, learned.peaks and mix.interval. */
 typedef struct WalsizerState
 {
 	bool		primed;			/* last is filled */
@@ -394,6 +425,7 @@ typedef struct WalsizerState
 	WalsizerPrimary primary;
 	WalsizerCheckpoints checkpoints;
 	WalsizerPace pace;
+	WalsizerMix mix;
 	WalsizerChanges changes;
 	WalsizerDisk disk;
 	WalsizerCycle cycle;
@@ -440,8 +472,15 @@ extern void walsizer_remember(WalsizerState *state, int64_t hour,
 extern void walsizer_remember_window(WalsizerState *state);
 extern void walsizer_forget(WalsizerState *state);
 
-/* policy/limits.c, policy/whatif.c */
-extern int64_t walsizer_recovery_time(const WalsizerConfig *config, int64_t mb);
+/* policy/replay.c */
+extern int64_t walsizer_recovery_time(const WalsizerConfig *config,
+									  const WalsizerState *state,
+									  const WalsizerSample *sample, int64_t mb);
+extern int64_t walsizer_recovery_time_now(const WalsizerConfig *config,
+										  const WalsizerState *state,
+										  const WalsizerSample *sample);
+
+/* policy/whatif.c */
 extern WalsizerWhatIf walsizer_what_if(const WalsizerConfig *config,
 									   const WalsizerState *state,
 									   const WalsizerSample *sample,

@@ -85,7 +85,7 @@ walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
 	what.spacing_now_ms = spacing(mb, figures->demand, settings);
 	what.spacing_peak_ms = spacing(mb, walsizer_max(learned, figures->demand), settings);
 	what.forced_fraction = forced_share(state, sample->hour, config->lookback_hours, mb, settings);
-	what.recovery_ms = walsizer_recovery_time(config, mb);
+	what.recovery_ms = walsizer_recovery_time(config, state, sample, mb);
 	what.limited_by = forbidding(figures, config, mb);
 	return what;
 }

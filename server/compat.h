@@ -17,6 +17,8 @@
 #include "utils/guc_tables.h"
 #include "utils/wait_event.h"
 
+#include "policy/policy.h"
+
 #if PG_VERSION_NUM < 150000
 #error "walsizer needs PostgreSQL 15 or later"
 #endif
@@ -57,6 +59,23 @@ walsizer_fetch_counters(bool standby)
 	counters.reset_at = pgstat_fetch_stat_bgwriter()->stat_reset_timestamp;
 #endif
 	return counters;
+}
+
+/* What the server counted of its WAL.  18 moved the counters. */
+static inline WalsizerWal
+walsizer_fetch_wal(void)
+{
+#if PG_VERSION_NUM >= 180000
+	PgStat_WalCounters *counted = &pgstat_fetch_stat_wal()->wal_counters;
+#else
+	PgStat_WalStats *counted = pgstat_fetch_stat_wal();
+#endif
+
+	return (WalsizerWal) {
+		.bytes = (int64) counted->wal_bytes,
+		.records = counted->wal_records,
+		.images = counted->wal_fpi,
+	};
 }
 
 /* The record of a setting, or NULL.  16 exported find_option(). */

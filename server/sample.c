@@ -102,6 +102,8 @@ read_counters(WalsizerSample *sample, bool first)
 	sample->timed = Max(counters.timed, 0);
 	sample->counters_reset = !first && counters.reset_at != last_reset;
 	last_reset = counters.reset_at;
+	sample->wal = walsizer_fetch_wal();
+	sample->buffers = NBuffers;
 }
 
 /*

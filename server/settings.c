@@ -11,9 +11,6 @@
 
 #include "server/walsizer.h"
 
-/* Bytes replayed per second, until there was a recovery to measure. */
-#define REPLAY_RATE_UNKNOWN		(40.0 * WALSIZER_MB)
-
 bool		walsizer_enable;
 bool		walsizer_dry_run;
 bool		walsizer_predict;
@@ -28,19 +25,10 @@ int			walsizer_replay_rate;
 double		walsizer_headroom;
 char	   *walsizer_last_written;
 
-/* Bytes per second of the last crash recovery, at least 1; 0: none yet. */
-double
-walsizer_measured_replay_rate(const WalsizerShared *shared)
-{
-	if (shared->replay_ms <= 0)
-		return 0;
-	return Max((double) shared->replay_bytes * 1000.0 / (double) shared->replay_ms, 1.0);
-}
-
 /*
- * The settings in the policy's units.  The replay rate is the one set, else
- * the one measured, else assumed.  "shared" is a copy, or the caller is the
- * worker: nothing else changes the measured rate while there is one.
+ * The settings in the policy's units, and the last recoveries.  "shared" is a
+ * copy, or the caller is the worker: nothing else changes what
+ * recoveries were while there is one.
  */
 WalsizerConfig
 walsizer_config(const WalsizerShared *shared)
@@ -57,10 +45,7 @@ walsizer_config(const WalsizerShared *shared)
 	config.lookback_hours = (walsizer_lookback + 59) / 60;
 	config.max_disk_percent = walsizer_max_disk_percent;
 	config.max_recovery_ms = (int64) walsizer_max_recovery_time * 1000;
-	config.replay_rate = walsizer_measured_replay_rate(shared);
-	if (walsizer_replay_rate > 0)
-		config.replay_rate = (double) walsizer_replay_rate * WALSIZER_MB;
-	else if (config.replay_rate <= 0)
-		config.replay_rate = REPLAY_RATE_UNKNOWN;
+	config.replay_rate = (double) walsizer_replay_rate * WALSIZER_MB;
+	memcpy(config.recoveries, shared->recoveries, sizeof(config.recoveries));
 	return config;
 }

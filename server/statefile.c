@@ -47,8 +47,8 @@ copy_memory(void)
 	memory->files_reloaded = walsizer_shared->files_reloaded;
 	memory->files_configured_mb = walsizer_shared->configured_mb;
 	memory->files_valid = walsizer_shared->configured_valid;
-	memory->replay_bytes = walsizer_shared->replay_bytes;
-	memory->replay_ms = walsizer_shared->replay_ms;
+	for (int i = 0; i < WALSIZER_RECOVERIES && walsizer_shared->recoveries[i].replay_ms > 0; i++)
+		memory->recoveries[memory->num_recoveries++] = walsizer_shared->recoveries[i];
 	memory->last_event = walsizer_shared->last_event;
 	for (int64 number = walsizer_first_event(walsizer_shared);
 		 number <= walsizer_shared->last_event; number++)
@@ -59,6 +59,7 @@ copy_memory(void)
 	memory->system_identifier = GetSystemIdentifier();
 	memory->owner = state->owner;
 	memory->boost_return_mb = state->boost.return_mb;
+	memory->interval = state->mix.interval;
 	memcpy(memory->peaks, state->learned.peaks, sizeof(memory->peaks));
 	pfree(state);
 	return memory;
@@ -84,6 +85,7 @@ put_memory(const WalsizerMemory *memory)
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	state->owner = memory->owner;
 	state->boost.return_mb = memory->boost_return_mb;
+	state->mix.interval = memory->interval;
 	walsizer_shared->boost_mb = memory->boost_mb;
 	walsizer_shared->boost_until = memory->boost_until;
 	walsizer_shared->boost_end = walsizer_monotonic_ms() + boost_left(memory);
@@ -93,11 +95,10 @@ put_memory(const WalsizerMemory *memory)
 		walsizer_shared->configured_mb = memory->files_configured_mb;
 		walsizer_shared->configured_valid = memory->files_valid;
 	}
-	if (walsizer_shared->replay_ms == 0)	/* none measured at this start */
-	{
-		walsizer_shared->replay_bytes = memory->replay_bytes;
-		walsizer_shared->replay_ms = memory->replay_ms;
-	}
+	/* behind the one of this start */
+	for (int from = 0, to = walsizer_shared->recoveries[0].replay_ms > 0 ? 1 : 0;
+		 from < memory->num_recoveries && to < WALSIZER_RECOVERIES; from++, to++)
+		walsizer_shared->recoveries[to] = memory->recoveries[from];
 	memcpy(state->learned.peaks, memory->peaks, sizeof(state->learned.peaks));
 	for (int i = 0; i < memory->num_events; i++)
 	{

@@ -104,8 +104,8 @@ typedef struct WalsizerAutoConf
 /*
  * Shared memory.  "lock" protects all of it except "answered", and is never
  * held over I/O.  Only the worker writes, so it reads without the lock; but
- * sessions write requests, and the startup process writes replay_bytes and
- * replay_ms before there is a worker.  Others copy out under the shared lock.
+ * sessions write requests, and the startup process writes recoveries before
+ * there is a worker.  Others copy out under the shared lock.
  */
 typedef struct WalsizerShared
 {
@@ -137,9 +137,10 @@ typedef struct WalsizerShared
 	int64		boost_end;		/* ms of the monotonic clock */
 	TimestampTz boost_until;	/* the same, for display and the state file */
 
-	/* the last crash recovery: WAL replayed, and in which time; 0: none yet */
-	int64		replay_bytes;
-	int64		replay_ms;
+	/* the last crash recoveries, newest first */
+	WalsizerRecovery recoveries[WALSIZER_RECOVERIES];
+	int64		replayed_at;	/* ms of the monotonic clock, at this start; 0:
+								 * nothing was measured */
 
 	/* the last attempt that did not succeed; no outcome: none */
 	WalsizerApplied trouble;
@@ -176,7 +177,6 @@ extern int	walsizer_replay_rate;	/* MB per second */
 extern char *walsizer_last_written; /* a WalsizerNote */
 
 extern WalsizerConfig walsizer_config(const WalsizerShared *shared);
-extern double walsizer_measured_replay_rate(const WalsizerShared *shared);
 
 /* server/worker.c */
 extern PGDLLEXPORT void walsizer_main(Datum main_arg);
@@ -222,6 +222,7 @@ extern WalsizerAnswer walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost
 
 /* server/recovery.c */
 extern void walsizer_recovery_install_hook(void);
+extern bool walsizer_recovery_ended(void);
 
 /* server/restore.c */
 extern void walsizer_restore_install_hook(void);

@@ -425,8 +425,8 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	SetConfigOption("stats_fetch_consistency", "none", PGC_USERSET, PGC_S_OVERRIDE);
 
 	walsizer_attach_worker();
-	/* a crash recovery before the first worker is not on disk yet */
-	measured = !walsizer_shared->loaded && walsizer_shared->replay_ms != 0;
+	/* not on disk yet */
+	measured = walsizer_recovery_ended();
 	walsizer_state_load();
 	walsizer_adopt_restored();
 

@@ -121,7 +121,7 @@ SELECT state, role, pg_size_pretty(max_wal_size) AS max_wal_size,
   FROM walsizer_status;
 SELECT reason IN ('started', 'sufficient') AS reason, explanation <> '' AS explanation
   FROM walsizer_status;
-SELECT trigger_point, recovery_limit, replay_rate, replay_rate_source,
+SELECT trigger_point, recovery_limit, replay_rate > 0 AS replay_rate, replay_rate_source,
        size_limit = least(16 * 1024::bigint ^ 3, disk_limit) AS size_limit,
        recovery_time_max >= recovery_time_now AS recovery_time
   FROM walsizer_stats;

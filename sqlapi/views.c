@@ -111,11 +111,7 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 	return walsizer_return_row(fcinfo, &row);
 }
 
-/*
- * What was measured; all null before the first sample.  A recovery replays at
- * worst about max_wal_size of WAL (see walsizer_find_limit()), and now what was
- * written since the last completed checkpoint began.
- */
+/* What was measured; all null before the first sample. */
 Datum
 walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 {
@@ -123,7 +119,8 @@ walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 	const WalsizerFigures *figures = &shared->decision.figures;
 	const WalsizerSample *sample = &shared->sample;
 	WalsizerConfig config = walsizer_config(shared);
-	double		unsaved = (double) Max((int64) (sample->write_lsn - sample->completed_lsn), 0);
+	int64		at_worst;
+	int64		in_effect_mb = sample->settings.max_wal_size_mb;
 	WalsizerRow row = {0};
 
 	if (shared->sampled_at == 0)
@@ -143,11 +140,12 @@ walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 	walsizer_put_size(&row, figures->limit_mb);
 	walsizer_put_size(&row, figures->disk_limit_mb);
 	walsizer_put_size(&row, figures->recovery_limit_mb);
-	walsizer_put_interval(&row, walsizer_recovery_time(&config, sample->settings.max_wal_size_mb));
-	walsizer_put_interval(&row, (int64) (unsaved * 1000.0 / config.replay_rate));
-	walsizer_put_int64(&row, (int64) config.replay_rate);
-	walsizer_put_text(&row, walsizer_replay_rate > 0 ? "configured" :
-					  walsizer_measured_replay_rate(shared) > 0 ? "measured" : "assumed");
+	at_worst = walsizer_recovery_time(&config, &shared->state, sample, in_effect_mb);
+	walsizer_put_interval(&row, at_worst);
+	walsizer_put_interval(&row, walsizer_recovery_time_now(&config, &shared->state, sample));
+	walsizer_put_int64(&row, in_effect_mb * WALSIZER_MB * 1000 / Max(at_worst, 1));
+	walsizer_put_text(&row, config.replay_rate > 0 ? "configured" :
+					  config.recoveries[0].replay_ms > 0 ? "measured" : "assumed");
 	walsizer_put(&row, Int64GetDatum(shared->state.disk.held), !shared->state.disk.known);
 	for (int cause = 0; cause < WALSIZER_CAUSES; cause++)
 		walsizer_put_int64(&row, shared->state.checkpoints.total[cause] -

@@ -32,28 +32,18 @@ CREATE TABLE load AS SELECT n, 0 AS v, repeat('x', 40) AS filler FROM generate_s
 CREATE INDEX ON load (v);
 END
 
-# Returns the estimate made just before the crash, and the seconds it took.  What
-# was measured is known when there is a worker: nothing, if there was too little.
+# Returns the estimate made just before the crash, and the seconds that replay and
+# the checkpoint after it took.  What was measured is known when there is a worker: nothing, if there was too little.
 # The crash is that of the whole server, unless a function is given that brings
 # one about.
 sub crash
 {
 	my ($node, $how) = @_;
-	my ($estimate, $bytes, $before, $redo, $line);
+	my ($estimate, $line);
 
-	# From one sample: not if a checkpoint was completed after it.
-	do
-	{
-		$before = $node->safe_psql('postgres', 'SELECT redo_lsn FROM pg_control_checkpoint()');
-		adjust($node);
-		($estimate, $bytes, $redo) = split /\|/, $node->safe_psql('postgres', <<'END');
-SELECT extract(epoch FROM recovery_time_now),
-  extract(epoch FROM recovery_time_now) * replay_rate - pg_wal_lsn_diff(pg_current_wal_lsn(), redo_lsn),
-  redo_lsn
-FROM walsizer_stats, pg_control_checkpoint()
-END
-	} while ($redo ne $before);
-	cmp_ok(abs($bytes), '<', 16 * MB, 'the estimate is that of the WAL since the redo pointer');
+	adjust($node);
+	$estimate = $node->safe_psql('postgres',
+		'SELECT extract(epoch FROM recovery_time_now) FROM walsizer_stats');
 	$offset = log_offset($node);
 	if ($how)
 	{
@@ -66,8 +56,9 @@ END
 	}
 	wait_for_worker($node);
 	$line = slurp_file($node->logfile, $offset);
-	$line =~ /redo done at .* elapsed: ([\d.]+) s/ or die 'there was no recovery';
-	return ($estimate, $1);
+	$line =~ /redo done at .* elapsed: ([\d.]+) s.* checkpoint complete: .* total=([\d.]+) s/s
+	  or die 'there was no recovery';
+	return ($estimate, $1 + $2);
 }
 
 sub load_and_crash
@@ -93,10 +84,10 @@ sub crash_of_one_process
 
 $status = status($node);
 is($status->{replay_rate_source}, 'assumed', 'before the first recovery the rate is assumed');
-is($status->{replay_rate}, 40 * MB, 'to be 40 MB/s');
-is($node->safe_psql('postgres',
-		"SELECT recovery_time_max = make_interval(secs => 2048 / 40.0) FROM walsizer_stats"),
-	't', 'at worst max_wal_size is to be replayed');
+cmp_ok(abs($status->{replay_rate} / MB - 40), '<', 5, 'to be about 40 MB/s, if WAL has small records');
+cmp_ok(abs($status->{replay_rate} / MB * $node->safe_psql('postgres',
+			'SELECT extract(epoch FROM recovery_time_max) FROM walsizer_stats') - 2048),
+	'<', 20, 'at worst max_wal_size is to be replayed');
 
 my ($estimate, $took);
 foreach my $updates (2, 2, 4, 6)
@@ -106,10 +97,10 @@ foreach my $updates (2, 2, 4, 6)
 	last if status($node)->{replay_rate_source} eq 'measured';
 }
 is(status($node)->{replay_rate_source}, 'measured', 'after a recovery the rate is measured');
-cmp_ok(status($node)->{replay_rate}, '!=', 40 * MB, 'and is not what was assumed');
+isnt(status($node)->{replay_rate}, $status->{replay_rate}, 'and is not what was assumed');
 
-# What one recovery took is told from the one before, if the machine did not stall
-# in one of the two.
+# What one recovery takes is told from the one before, if the machine did not stall
+# in one of the two.  Twice that is allowed for, as files may not be in the cache.
 my $good = 0;
 for (1 .. 5)
 {
@@ -117,10 +108,10 @@ for (1 .. 5)
 	($estimate, $took) = load_and_crash($node, 2);
 	note(sprintf('measured at %.1f MB/s: %.2f s, took %.2f s', $rate / MB, $estimate, $took));
 	next if status($node)->{replay_rate} == $rate;
-	$good = $estimate > $took / 3 && $estimate < $took * 3;
+	$good = $took < 1.25 * $estimate && $took > $estimate / 6;
 	last if $good;
 }
-ok($good, 'the estimate before a crash is what recovery takes, within a factor of three');
+ok($good, 'recovery takes at most a quarter more than estimated, and not much less');
 
 # So does the crash of one process.
 for (1 .. 5)
@@ -173,7 +164,7 @@ sub load_to_the_limit
 	{
 		my $there = $node->safe_psql('postgres',
 			"UPDATE load SET v = v + 1 WHERE n % 20 = $n % 20; "
-			  . "SELECT limited_by = 'recovery' AND own_size = recovery_limit AND "
+			  . "SELECT limited_by = 'recovery' AND own_size > 0.8 * recovery_limit AND "
 			  . 'recovery_time_now > 0.65 * recovery_time_max FROM walsizer_status, walsizer_stats');
 
 		return 1 if $there eq 't';
@@ -181,8 +172,8 @@ sub load_to_the_limit
 	return 0;
 }
 
-# As before, a machine that stalls proves nothing.  The last rate that was measured
-# counts: two seconds of it, or more if this server needs more for what the test takes.
+# As before, a machine that stalls proves nothing.  Two seconds, or more if this
+# server needs more for what the test takes.
 for (1 .. 5)
 {
 	my $limit = ceil(160 * MB / status($node)->{replay_rate});
@@ -194,10 +185,10 @@ for (1 .. 5)
 	cmp_ok($size, '>', 32, 'limit: more than the original value');
 	($estimate, $took) = crash($node);
 	note(sprintf('limit of %d s: %d MB, %.2f s estimated, took %.2f s', $limit, $size, $estimate, $took));
-	$good = $took < 3 * $limit && $took > 0.65 / 3 * $limit;
+	$good = $took < 1.25 * $limit && $took > $limit / 6;
 	last if $good;
 }
-ok($good, 'limit: recovery takes about the time that was allowed');
+ok($good, 'limit: recovery takes at most a quarter more than was allowed, and not much less');
 
 # The administrator's own figure counts more.
 set_conf($node, 'walsizer.replay_rate = 5MB');
@@ -205,6 +196,21 @@ adjust($node);
 $status = status($node);
 is($status->{replay_rate_source}, 'configured', 'a rate that is set counts more');
 is($status->{replay_rate}, 5 * MB, 'whatever was measured');
+
+# The estimate is that of the WAL since the redo pointer of the last checkpoint.
+my ($bytes, $before, $redo);
+do
+{
+	$before = $node->safe_psql('postgres', 'SELECT redo_lsn FROM pg_control_checkpoint()');
+	$node->safe_psql('postgres', 'UPDATE load SET v = v + 1 WHERE n % 4 = 0');
+	adjust($node);
+	($bytes, $redo) = split /\|/, $node->safe_psql('postgres', <<'END');
+SELECT extract(epoch FROM recovery_time_now) * replay_rate
+    - pg_wal_lsn_diff(pg_current_wal_lsn(), redo_lsn), redo_lsn
+FROM walsizer_stats, pg_control_checkpoint()
+END
+} while ($redo ne $before);
+cmp_ok(abs($bytes), '<', 16 * MB, 'the estimate is that of the WAL since the redo pointer');
 $node->stop;
 
 # ---- the limit

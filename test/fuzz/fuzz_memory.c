@@ -124,6 +124,17 @@ take_memory(const uint8_t **data, size_t *left, WalsizerMemory *memory)
 	memory->files_reloaded = (int64_t) take(data, left, 8);
 	memory->files_configured_mb = (int64_t) take(data, left, 3);
 	memory->files_valid = take(data, left, 1) & 1;
+	memory->num_recoveries = (int) (take(data, left, 1) % (WALSIZER_RECOVERIES + 1));
+	for (int i = 0; i < memory->num_recoveries; i++)
+		memory->recoveries[i] = (WalsizerRecovery) {
+			.bytes = 1 + (int64_t) take(data, left, 7), .replay_ms = 1 + (int64_t) take(data, left, 4),
+			.bytes_read = (int64_t) take(data, left, 7), .pages_used = (int64_t) take(data, left, 7),
+			.pages_written = (int64_t) take(data, left, 4), .writing_ms = (int64_t) take(data, left, 4),
+		};
+	memory->interval = (WalsizerWal) {
+		.bytes = (int64_t) take(data, left, 7), .records = (int64_t) take(data, left, 5),
+		.images = (int64_t) take(data, left, 5),
+	};
 	for (peaks = (int) take(data, left, 1); peaks > 0; peaks--)
 	{
 		int64_t		hour = 1 + (int64_t) take(data, left, 3);
@@ -159,6 +170,8 @@ written_and_changed(const uint8_t *data, size_t left, size_t *length)
 	CHECK(memory.owner.original_mb == again.owner.original_mb && memory.owner.own_mb == again.owner.own_mb);
 	CHECK(memory.owner.returning_mb == again.owner.returning_mb && memory.files_reloaded == again.files_reloaded);
 	CHECK(memory.num_events == again.num_events && memory.last_event == again.last_event);
+	CHECK(memcmp(memory.recoveries, again.recoveries, sizeof(memory.recoveries)) == 0);
+	CHECK(memcmp(&memory.interval, &again.interval, sizeof(memory.interval)) == 0);
 	CHECK(memcmp(memory.peaks, again.peaks, sizeof(memory.peaks)) == 0);
 
 	/* without the last line, which has to agree with the change */

@@ -67,14 +67,19 @@ take_config(Input *in, WalsizerConfig *config)
 	config->lookback_hours = 1 + (int64_t) (take(in, 2) % (WALSIZER_PEAK_SLOTS - 1));
 	config->max_disk_percent = 1 + (int) (take(in, 1) % 100);
 	config->max_recovery_ms = (int64_t) (take(in, 3) % 86401) * 1000;
-	config->replay_rate = 1.0 + (double) take(in, 5);
+	config->replay_rate = (double) take(in, 5);
+	config->recoveries[0] = (WalsizerRecovery) {
+		.bytes = (int64_t) take(in, 4), .replay_ms = (int64_t) take(in, 3),
+		.bytes_read = (int64_t) take(in, 4), .pages_used = (int64_t) take(in, 4), .pages_written = (int64_t) take(in, 3),
+		.writing_ms = (int64_t) take(in, 3),
+	};
 }
 
 /* A new whole value for one field of the sample. */
 static void
 replace(Input *in, WalsizerSample *s)
 {
-	switch (take(in, 1) % 20)
+	switch (take(in, 1) % 21)
 	{
 		case 0: s->now = (int64_t) take(in, 8); break;
 		case 1: s->hour = (int64_t) take(in, 8); break;
@@ -99,6 +104,12 @@ replace(Input *in, WalsizerSample *s)
 		case 17: s->boost_mb = (int64_t) take(in, 3); break;
 		case 18: s->boost_mb = 0; break;
 		case 16: s->configured_mb = (int64_t) take(in, 4); break;
+		case 19:
+			s->wal.bytes = (int64_t) take(in, 8);
+			s->wal.records = (int64_t) take(in, 8);
+			s->wal.images = (int64_t) take(in, 8);
+			s->buffers = (int64_t) take(in, 4);
+			break;
 		default:
 			s->primary_redo = take(in, 8);
 			s->primary_time = (int64_t) take(in, 8);

@@ -1,0 +1,201 @@
+/*-------------------------------------------------------------------------
+ *
+ * policy/replay.c
+ *	  How long a crash recovery takes.
+ *
+ * Replay costs time for each record, for each byte, and for each byte that is
+ * not cached.  WAL that consists of page images has few records, so a megabyte
+ * of it takes a tenth of the time that a megabyte of small changes takes, and
+ * the images become rarer the farther checkpoints are apart.  So what is to be
+ * replayed is estimated as bytes and records, from the server's own counters
+ * over the last interval between two checkpoints, and the last few crash
+ * recoveries tell how fast this server is.  Afterwards the server writes each page that
+ * replay changed, before it accepts connections.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "policy/internal.h"
+
+/*
+ * What a record and a byte cost (ms) on a server with slowness 1.  In recoveries
+ * of pgbench, bulk loads and index builds a record took 0.00025 where many
+ * change the same page, and 0.0004; it took twice that where pages did not fit
+ * into shared_buffers.  Reading a byte that is not cached is storage's part.
+ */
+#define RECORD_COST			0.00080
+#define BYTE_COST			(1.03 / WALSIZER_MB)
+#define READ_COST			(2.2 / WALSIZER_MB)
+
+/* Of the time of a recovery, at most this part was spent on reading. */
+#define MOST_READING		0.5
+
+/* A server on which no recovery was measured yet: about 40MB/s of small records. */
+#define ASSUMED_SLOWNESS	1.5
+#define ASSUMED_PAGE_MS		0.02	/* to write a page at the end */
+
+#define PAGE				8192.0	/* bytes, of PostgreSQL as packaged */
+#define LEAST_RECORD		60.0	/* bytes: a mean below that was never seen */
+#define LEAST_BYTES			(16 * WALSIZER_MB)	/* of an interval that counts */
+#define LEAST_CHANGES		8	/* parts: images hide the records if less */
+
+/*
+ * An interval between two checkpoints ends with this sample.  Keep what it
+ * consists of, if the server has counted most of it: a statement is counted
+ * when it ends.  An interval that CHECKPOINT or a backup cut short has more
+ * images than one that max_wal_size ends.
+ */
+void
+walsizer_observe_mix(WalsizerState *state, const WalsizerSample *sample, WalsizerCause cause)
+{
+	WalsizerWal interval = {
+		.bytes = sample->wal.bytes - state->mix.at_redo.bytes,
+		.records = sample->wal.records - state->mix.at_redo.records,
+		.images = sample->wal.images - state->mix.at_redo.images,
+	};
+
+	state->mix.at_redo = sample->wal;
+	if (cause == WALSIZER_CAUSE_OTHER || interval.bytes < LEAST_BYTES ||
+		interval.bytes < walsizer_distance(state->last.redo, sample->redo_lsn) / 2 ||
+		interval.records <= 0 || interval.images < 0)
+		return;
+	state->mix.interval = interval;
+}
+
+/*
+ * Records in the first bytes of WAL after a checkpoint.  Where more is asked
+ * than was seen, there are no images left, which is the slowest that it can be.
+ */
+static double
+records_in(const WalsizerWal *interval, double bytes)
+{
+	double		seen = (double) interval->bytes;
+	double		records = (double) interval->records;
+	double		changes = seen - (double) interval->images * PAGE;
+	double		each = LEAST_RECORD;
+
+	if (seen <= 0)
+		return bytes / LEAST_RECORD;
+	if (bytes <= seen)
+		return records * bytes / seen;
+	if (changes > seen / LEAST_CHANGES && changes > LEAST_RECORD * records)
+		each = changes / records;
+	return records + (bytes - seen) / each;
+}
+
+/* How slow a recovery was, without the reading of what was not cached. */
+static double
+slowness(const WalsizerRecovery *last)
+{
+	double		all = (double) last->replay_ms;
+	double		reading = READ_COST * (double) last->bytes_read;
+
+	if (last->replay_ms <= 0 || last->bytes <= 0)
+		return ASSUMED_SLOWNESS;
+	if (reading > MOST_READING * all)
+		reading = MOST_READING * all;
+	return (all - reading) /
+		(RECORD_COST * (double) last->pages_used + BYTE_COST * (double) last->bytes);
+}
+
+/*
+ * Time (ms) that this much WAL takes, at the speed of that recovery.  After a
+ * failure of power nothing is cached.
+ */
+static double
+replay_time(const WalsizerRecovery *last, double bytes, double records)
+{
+	return slowness(last) * (RECORD_COST * records + BYTE_COST * bytes) + READ_COST * bytes;
+}
+
+/*
+ * Time (ms) to write the changed pages of that WAL: one for each page of WAL,
+ * and no more than shared_buffers hold.
+ */
+static double
+writing_time(const WalsizerRecovery *last, const WalsizerSample *sample, double bytes)
+{
+	double		pages = bytes / PAGE;
+	double		each = ASSUMED_PAGE_MS;
+
+	if (pages > (double) sample->buffers)
+		pages = (double) sample->buffers;
+	if (last->pages_written > 0)
+		each = (double) last->writing_ms / (double) last->pages_written;
+	return each * pages;
+}
+
+/*
+ * Time (ms) of the recovery of so much WAL: the longest that any of the
+ * remembered recoveries lets expect, as each had WAL of its own kind.
+ */
+static int64_t
+recovery_time(const WalsizerConfig *config, const WalsizerSample *sample,
+			  double bytes, double records)
+{
+	double		longest = 0;
+
+	if (config->replay_rate > 0)
+		return walsizer_to_int64(bytes * 1000.0 / config->replay_rate);
+	for (int i = 0; i < WALSIZER_RECOVERIES; i++)
+	{
+		const WalsizerRecovery *one = &config->recoveries[i];
+		double		time = replay_time(one, bytes, records) + writing_time(one, sample, bytes);
+
+		/* an empty one lets expect what is assumed, if there is no other */
+		if ((i == 0 || one->replay_ms > 0) && time > longest)
+			longest = time;
+	}
+	return walsizer_to_int64(longest);
+}
+
+/*
+ * Time (ms) that a crash recovery takes at worst with a size (MB): a crash just
+ * before a checkpoint completes leaves about max_wal_size of WAL to replay,
+ * which is what the server derives CheckPointSegments from.  That is one
+ * interval, and completion_target of the next.  Monotonic in the size.
+ */
+int64_t
+walsizer_recovery_time(const WalsizerConfig *config, const WalsizerState *state,
+					   const WalsizerSample *sample, int64_t mb)
+{
+	double		bytes = (double) mb * (double) WALSIZER_MB;
+	double		intervals = 1.0 + sample->settings.completion_target;
+	double		records = intervals * records_in(&state->mix.interval, bytes / intervals);
+
+	return recovery_time(config, sample, bytes, records);
+}
+
+/* Time (ms) for a crash at this sample: WAL since the last complete checkpoint. */
+int64_t
+walsizer_recovery_time_now(const WalsizerConfig *config, const WalsizerState *state,
+						   const WalsizerSample *sample)
+{
+	double		bytes = (double) walsizer_distance(sample->completed_lsn, sample->write_lsn);
+
+	return recovery_time(config, sample, bytes, records_in(&state->mix.interval, bytes));
+}
+
+/*
+ * The largest size (MB) with which recovery takes at most max_recovery_ms at
+ * worst: the inverse of walsizer_recovery_time(), by bisection.
+ */
+int64_t
+walsizer_recovery_limit(const WalsizerConfig *config, const WalsizerState *state,
+						const WalsizerSample *sample)
+{
+	int64_t		low = 0;
+	int64_t		high = WALSIZER_MOST_MB;
+
+	while (low < high)
+	{
+		int64_t		middle = low + (high - low + 1) / 2;
+
+		if (walsizer_recovery_time(config, state, sample, middle) <= config->max_recovery_ms)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}

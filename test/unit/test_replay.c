@@ -1,0 +1,339 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_replay.c
+ *	  How long a crash recovery takes, and the size that a limit to it allows.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "driver.h"
+
+#define PAGE		INT64_C(8192)
+
+/* A load: so many records a second, of that size, that change these pages. */
+typedef struct Load
+{
+	int64_t		records;
+	int64_t		record_bytes;
+	int64_t		pages;
+	int64_t		imaged;			/* of them since the redo pointer */
+} Load;
+
+/* One second of it, as the server counts it. */
+static void
+load_step(Driver *d, Load *load)
+{
+	int64_t		images = (load->pages - load->imaged) / 20;
+	int64_t		bytes = load->records * load->record_bytes + images * PAGE;
+
+	load->imaged += images;
+	d->sample.wal.bytes += bytes;
+	d->sample.wal.records += load->records;
+	d->sample.wal.images += images;
+	driver_step(d, SECOND, bytes);
+}
+
+static void
+start_checkpoint(Driver *d, Load *load, bool requested)
+{
+	driver_checkpoint(d, requested);
+	d->timer = d->sample.now;
+	load->imaged = 0;
+}
+
+static void
+load_run(Driver *d, Load *load, int64_t seconds)
+{
+	for (int64_t i = 0; i < seconds; i++)
+	{
+		load_step(d, load);
+		if (driver_forced_due(d))
+			start_checkpoint(d, load, true);
+		else if (d->sample.now - d->timer >= d->sample.settings.timeout_ms)
+			start_checkpoint(d, load, false);
+	}
+}
+
+static int64_t
+time_of(const Driver *d, int64_t mb)
+{
+	return walsizer_recovery_time(&d->config, &d->state, &d->sample, mb);
+}
+
+/* A server, and a recovery of 1000 MB in 2 s, which used a million pages. */
+static Driver *
+measured_server(void)
+{
+	Driver	   *d = driver_new();
+
+	d->sample.buffers = 1000 * MB / PAGE;
+	d->config.recoveries[0] = (WalsizerRecovery) {
+		.bytes = 1000 * MB, .replay_ms = 2000, .pages_used = 1000 * 1000,
+		.pages_written = 10000, .writing_ms = 500,
+	};
+	return d;
+}
+
+/* Give the state an interval between two checkpoints. */
+static void
+interval_was(Driver *d, int64_t mb, int64_t records, int64_t images)
+{
+	d->state.mix.interval = (WalsizerWal) {mb * MB, records, images};
+}
+
+static void
+the_configured_rate_counts_alone(void **unused)
+{
+	Driver	   *d = measured_server();
+
+	(void) unused;
+	d->config.replay_rate = 40.0 * MB;
+	assert_int_equal(time_of(d, 2000), 50 * SECOND);
+}
+
+/*
+ * The same bytes and records again take the same time, then the pages are
+ * written.  What was in the cache may be read from storage, a second for each
+ * 450 MB or so, but not twice.
+ */
+static void
+what_was_measured_is_expected_again(void **unused)
+{
+	Driver	   *d = measured_server();
+
+	(void) unused;
+	interval_was(d, 1000, 1000 * 1000, 0);
+	d->sample.settings.completion_target = 0;
+	d->sample.buffers = 10000;
+	assert_in_range(time_of(d, 1000), 2000 + 2200 + 500 - 1, 2000 + 2200 + 500 + 1);
+	d->config.recoveries[0].replay_ms *= 3;
+	assert_in_range(time_of(d, 1000), 6000 + 2200 + 500 - 1, 6000 + 2200 + 500 + 1);
+	d->config.recoveries[0].bytes_read = 1000 * MB;
+	assert_in_range(time_of(d, 1000), 6000 + 500 - 1, 6000 + 500 + 1);
+	d->config.recoveries[0].bytes_read = 100 * 1000 * MB;
+	assert_in_range(time_of(d, 1000), 6000 / 2 + 2200 + 500 - 1, 6000 / 2 + 2200 + 500 + 1);
+}
+
+static void
+records_take_longer_than_images(void **unused)
+{
+	Driver	   *d = measured_server();
+	int64_t		images;
+
+	(void) unused;
+	d->sample.buffers = 0;
+	d->config.recoveries[0].bytes_read = 1000 * MB;	/* slow enough that reading is a small part */
+	d->config.recoveries[0].replay_ms = 20000;
+	interval_was(d, 1000, 130 * 1000, 126 * 1000);
+	images = time_of(d, 1000);
+	interval_was(d, 1000, 10 * 1000 * 1000, 1000);
+	assert_true(time_of(d, 1000) > 3 * images);
+}
+
+/* Beyond what was seen there are no images, which is the slowest there is. */
+static void
+a_longer_interval_is_not_underestimated(void **unused)
+{
+	Driver	   *d = measured_server();
+	Load		load = {20000, 100, 50000, 0};
+	int64_t		expected;
+
+	(void) unused;
+	d->config.enable = false;
+	d->sample.settings.max_wal_size_mb = 512;
+	load_run(d, &load, 1000);
+	assert_true(d->state.mix.interval.bytes > 200 * MB);
+	expected = time_of(d, 4096);
+	d->sample.settings.max_wal_size_mb = 4096;
+	d->sample.settings.timeout_ms = 3600 * SECOND;
+	load_run(d, &load, 7200);
+	assert_true(d->state.mix.interval.bytes > 2000 * MB);
+	assert_true(time_of(d, 4096) <= expected);
+	assert_true(time_of(d, 4096) > expected / 2);
+}
+
+/* Nothing known: 60 bytes a record, at an assumed speed of about 40MB/s. */
+static void
+without_a_measurement_the_slowest_is_assumed(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.buffers = 1000 * MB / PAGE;
+	assert_in_range(time_of(d, 4000), 75 * SECOND, 120 * SECOND);
+	interval_was(d, 2000, 250 * 1000, 240 * 1000);
+	assert_true(time_of(d, 4000) < 30 * SECOND);
+}
+
+/* At most what shared_buffers hold is written at the end. */
+static void
+pages_are_written_as_far_as_buffers_hold_them(void **unused)
+{
+	Driver	   *d = measured_server();
+	int64_t		few;
+
+	(void) unused;
+	d->config.recoveries[0].replay_ms = 1;
+	d->config.recoveries[0].writing_ms = 10000;	/* 1 ms a page */
+	interval_was(d, 8000, 1, 0);
+	d->sample.buffers = 1000;
+	few = time_of(d, 8000);
+	d->sample.buffers = 100 * 1000;
+	assert_in_range(time_of(d, 8000) - few, 98990, 99010);
+	assert_in_range(time_of(d, 8), 1024, 1044); /* that has 1024 pages */
+}
+
+/* What CHECKPOINT cut short, or was not counted, says nothing of whole intervals. */
+static void
+only_whole_intervals_count(void **unused)
+{
+	Driver	   *d = measured_server();
+	Load		load = {20000, 100, 50000, 0};
+	WalsizerWal before;
+
+	(void) unused;
+	load_run(d, &load, 900);
+	before = d->state.mix.interval;
+	assert_true(before.bytes > 0);
+
+	load_run(d, &load, 20);
+	start_checkpoint(d, &load, true);
+	load_step(d, &load);
+	assert_memory_equal(&d->state.mix.interval, &before, sizeof(before));
+
+	/* a statement that still runs is not counted yet */
+	d->timer = d->sample.now;
+	driver_run(d, 301, 8 * MB);
+	assert_memory_equal(&d->state.mix.interval, &before, sizeof(before));
+
+	/* statistics that were reset */
+	d->sample.wal = (WalsizerWal) {0};
+	load_run(d, &load, 100);
+	assert_memory_equal(&d->state.mix.interval, &before, sizeof(before));
+	load.records *= 2;
+	load_run(d, &load, 900);
+	assert_memory_not_equal(&d->state.mix.interval, &before, sizeof(before));
+}
+
+static void
+the_limit_is_the_largest_size_within_the_time(void **unused)
+{
+	Driver	   *d = measured_server();
+
+	(void) unused;
+	interval_was(d, 1000, 1000 * 1000, 100 * 1000);
+	for (int64_t seconds = 1; seconds < 100000; seconds *= 3)
+	{
+		int64_t		limit;
+
+		d->config.max_recovery_ms = seconds * SECOND;
+		driver_step(d, SECOND, 0);
+		limit = d->last.figures.recovery_limit_mb;
+		assert_true(limit == 32 || time_of(d, limit) <= seconds * SECOND);
+		assert_true(time_of(d, limit + 16) > seconds * SECOND);
+	}
+}
+
+/*
+ * The larger the size, the fewer images and the slower the replay.  The limit
+ * is approached from below, and not passed to and fro.
+ */
+static void
+a_steady_load_comes_to_rest_at_the_limit(void **unused)
+{
+	Driver	   *d = measured_server();
+	Load		load = {100 * 1000, 100, 200 * 1000, 0};
+
+	(void) unused;
+	d->sample.settings.timeout_ms = 3600 * SECOND;
+	d->config.max_recovery_ms = 30 * SECOND;
+	load_run(d, &load, 4 * 3600);
+	assert_int_equal(d->lowers, 0);
+	assert_in_range(d->raises, 1, 8);
+	assert_int_equal(d->last.figures.limit_kind, WALSIZER_LIMIT_RECOVERY);
+	assert_true(d->sample.settings.max_wal_size_mb > 1024);
+	assert_in_range(time_of(d, d->sample.settings.max_wal_size_mb), 20 * SECOND, 30 * SECOND);
+}
+
+/* What WAL consists of varies from interval to interval; that is no reason to follow. */
+static void
+a_limit_that_trembles_changes_nothing(void **unused)
+{
+	Driver	   *d = measured_server();
+	Load		load = {100 * 1000, 100, 200 * 1000, 0};
+	int			raises;
+
+	(void) unused;
+	d->sample.settings.timeout_ms = 3600 * SECOND;
+	d->config.max_recovery_ms = 30 * SECOND;
+	load_run(d, &load, 4 * 3600);
+	raises = d->raises;
+	for (int i = 0; i < 100; i++)
+	{
+		load.record_bytes = 100 + i % 2 * 6;
+		load_run(d, &load, 400);
+		assert_true(time_of(d, d->sample.settings.max_wal_size_mb) < 34 * SECOND);
+	}
+	assert_int_equal(d->raises, raises);
+	assert_int_equal(d->lowers, 0);
+
+	load.record_bytes = 60;
+	load_run(d, &load, 3600);
+	assert_int_equal(d->lowers, 1);
+	assert_int_equal(d->last.figures.limit_kind, WALSIZER_LIMIT_RECOVERY);
+}
+
+/* Each of the last recoveries had WAL of its own kind: the slowest counts. */
+static void
+the_slowest_of_the_last_recoveries_counts(void **unused)
+{
+	Driver	   *d = measured_server();
+	int64_t		one;
+
+	(void) unused;
+	interval_was(d, 1000, 1000 * 1000, 0);
+	one = time_of(d, 1000);
+	d->config.recoveries[3] = d->config.recoveries[0];
+	d->config.recoveries[0].replay_ms /= 10;
+	assert_int_equal(time_of(d, 1000), one);
+	d->config.recoveries[3].replay_ms = 0;
+	assert_true(time_of(d, 1000) < one);
+}
+
+/* A measurement that cannot be is no trap. */
+static void
+any_measurement_gives_an_answer(void **unused)
+{
+	Driver	   *d = measured_server();
+
+	(void) unused;
+	d->config.recoveries[0] = (WalsizerRecovery) {.replay_ms = 1000};
+	assert_true(time_of(d, 1000) > 0);
+	d->config.recoveries[0] = (WalsizerRecovery) {
+		INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX
+	};
+	interval_was(d, 1, INT64_MAX, INT64_MAX);
+	assert_true(time_of(d, INT32_MAX) > 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_configured_rate_counts_alone),
+		cmocka_unit_test(what_was_measured_is_expected_again),
+		cmocka_unit_test(records_take_longer_than_images),
+		cmocka_unit_test(a_longer_interval_is_not_underestimated),
+		cmocka_unit_test(without_a_measurement_the_slowest_is_assumed),
+		cmocka_unit_test(pages_are_written_as_far_as_buffers_hold_them),
+		cmocka_unit_test(only_whole_intervals_count),
+		cmocka_unit_test(the_limit_is_the_largest_size_within_the_time),
+		cmocka_unit_test(a_steady_load_comes_to_rest_at_the_limit),
+		cmocka_unit_test(a_limit_that_trembles_changes_nothing),
+		cmocka_unit_test(the_slowest_of_the_last_recoveries_counts),
+		cmocka_unit_test(any_measurement_gives_an_answer),
+	};
+
+	return cmocka_run_group_tests_name("policy, replay", tests, NULL, NULL);
+}
