@@ -11,7 +11,7 @@ OBJS = \
 	policy/names.o \
 	policy/observe.o \
 	policy/owner.o \
-	policy/replay.o \
+	policy/recovery.o \
 	policy/rules.o \
 	policy/step.o \
 	policy/whatif.o \

@@ -136,7 +136,7 @@ extern bool walsizer_must_follow_limit(const WalsizerState *state,
 									   const WalsizerSample *sample,
 									   const WalsizerFigures *figures, int64_t allowed);
 
-/* policy/replay.c */
+/* policy/recovery.c */
 extern void walsizer_observe_mix(WalsizerState *state, const WalsizerSample *sample,
 								 WalsizerCause cause);
 extern int64_t walsizer_recovery_limit(const WalsizerConfig *config,

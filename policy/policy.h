@@ -345,7 +345,7 @@ typedef struct WalsizerPace
 	int			next;
 } WalsizerPace;
 
-/* policy/replay.c: what WAL consists of */
+/* policy/recovery.c: what WAL consists of */
 typedef struct WalsizerMix
 {
 	WalsizerWal at_redo;		/* counted when the redo pointer moved */
@@ -472,7 +472,7 @@ extern void walsizer_remember(WalsizerState *state, int64_t hour,
 extern void walsizer_remember_window(WalsizerState *state);
 extern void walsizer_forget(WalsizerState *state);
 
-/* policy/replay.c */
+/* policy/recovery.c */
 extern int64_t walsizer_recovery_time(const WalsizerConfig *config,
 									  const WalsizerState *state,
 									  const WalsizerSample *sample, int64_t mb);

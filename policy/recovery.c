@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * policy/replay.c
+ * policy/recovery.c
  *	  How long a crash recovery takes.
  *
  * Replay costs time for each record, for each byte, and for each byte that is

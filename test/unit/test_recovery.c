@@ -1,6 +1,6 @@
 /*-------------------------------------------------------------------------
  *
- * test_replay.c
+ * test_recovery.c
  *	  How long a crash recovery takes, and the size that a limit to it allows.
  *
  * Portions Copyright (c) 2026, the walsizer developers
@@ -335,5 +335,5 @@ main(void)
 		cmocka_unit_test(any_measurement_gives_an_answer),
 	};
 
-	return cmocka_run_group_tests_name("policy, replay", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("policy, recovery", tests, NULL, NULL);
 }
