@@ -251,52 +251,47 @@ set_up(Server *server)
 	if (result == NULL)
 		return false;
 	PQclear(result);
-	return identify(server) && watch_prepare(server);
+	return identify(server);
 }
 
 /*
- * Connect; ends the program if that fails, because then something is wrong
- * that does not pass.
+ * Connect, and set up our side.  False if that fails; then the message is in
+ * "why", or was said already and it is empty.  "final": trying again does not
+ * help.
  */
-Server *
-watch_connect(const Options *options)
+bool
+watch_open(Server *server, char *why, size_t size, bool *final)
 {
-	Server	   *server = watch_allocate(sizeof(Server));
-	char		text[256];
-
-	server->options = options;
-	server->connection = open_connection(options);
+	why[0] = '\0';
+	*final = false;
+	server->connection = open_connection(server->options);
 	if (PQstatus(server->connection) != CONNECTION_OK)
 	{
 		if (PQconnectionNeedsPassword(server->connection))
-			watch_die("the server asks for a password: put it into ~/.pgpass or PGPASSWORD");
-		watch_die("could not connect: %s", error_of(server, text, sizeof(text)));
+			snprintf(why, size, "the server asks for a password: put it into ~/.pgpass or PGPASSWORD");
+		else
+			snprintf(why, size, "could not connect: %.*s",
+					 (int) strcspn(PQerrorMessage(server->connection), "\n"),
+					 PQerrorMessage(server->connection));
+		close_connection(server);
+		return false;
 	}
 	server->version = PQserverVersion(server->connection);
 	if (server->version < WATCH_OLDEST_SERVER)
-		watch_die("the server is PostgreSQL %s, at least %d is needed",
-				  watch_server_version(server), WATCH_OLDEST_SERVER / 10000);
-	if (!set_up(server))
-		exit(WATCH_COULD_NOT_TELL);
-	return server;
+	{
+		*final = true;
+		snprintf(why, size, "the server is PostgreSQL %s, at least %d is needed",
+				 watch_server_version(server), WATCH_OLDEST_SERVER / 10000);
+		close_connection(server);
+		return false;
+	}
+	return set_up(server);
 }
 
 bool
 watch_connected(const Server *server)
 {
 	return server->connection != NULL;
-}
-
-/* Try once to connect again. */
-bool
-watch_reconnect(Server *server)
-{
-	server->connection = open_connection(server->options);
-	if (PQstatus(server->connection) == CONNECTION_OK &&
-		(server->version = PQserverVersion(server->connection)) >= WATCH_OLDEST_SERVER)
-		return set_up(server);
-	close_connection(server);
-	return false;
 }
 
 void

@@ -8,116 +8,12 @@
  *-------------------------------------------------------------------------
  */
 #include <errno.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "watch/watch.h"
 
 #define PROMETHEUS_MS		15000	/* between two writes of the file */
 #define LONGEST_BACK_OFF	60000	/* ms */
-
-static volatile sig_atomic_t interrupted = 0;
-
-static void
-handle_signal(int signal_number)
-{
-	(void) signal_number;
-	interrupted = 1;
-}
-
-/* Has a signal asked us to come to an end? */
-bool
-watch_interrupted(void)
-{
-	return interrupted != 0;
-}
-
-/* The first signal ends the watch, the second one the program. */
-static void
-catch_signals(void)
-{
-	struct sigaction action;
-
-	memset(&action, 0, sizeof(action));
-	action.sa_handler = handle_signal;
-	action.sa_flags = SA_RESETHAND;
-	sigemptyset(&action.sa_mask);
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
-	signal(SIGPIPE, SIG_IGN);
-}
-
-static void
-complain(const char *kind, const char *format, va_list args)
-{
-	fflush(stdout);
-	fprintf(stderr, WATCH_NAME ": %s", kind);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
-}
-
-/* Say something on standard error. */
-void
-watch_complain(const char *format, ...)
-{
-	va_list		args;
-
-	va_start(args, format);
-	complain("", format, args);
-	va_end(args);
-}
-
-/* Say why nothing can be told, and end with the status for that. */
-void
-watch_die(const char *format, ...)
-{
-	va_list		args;
-
-	va_start(args, format);
-	complain("error: ", format, args);
-	va_end(args);
-	exit(WATCH_COULD_NOT_TELL);
-}
-
-/* Zeroed memory; ends the program if there is none. */
-void *
-watch_allocate(size_t size)
-{
-	void	   *memory = calloc(1, size);
-
-	if (memory == NULL)
-		watch_die("out of memory");
-	return memory;
-}
-
-/* Milliseconds of a clock that cannot be set. */
-int64_t
-watch_clock_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* Sleep until this time of watch_clock_ms(); false if a signal came. */
-bool
-watch_sleep_until(int64_t ms)
-{
-	int64_t		left;
-
-	while (!interrupted && (left = ms - watch_clock_ms()) > 0)
-	{
-		struct timespec pause = {left / 1000, left % 1000 * 1000000};
-
-		nanosleep(&pause, NULL);
-	}
-	return !interrupted;
-}
 
 /* A watch of a server. */
 typedef struct Live
@@ -125,7 +21,8 @@ typedef struct Live
 	const Options *options;
 	Server	   *server;
 	TraceWriter *trace;
-	int64_t		began;			/* ms of watch_clock_ms(), tick 0 */
+	int64_t		start;			/* s since 1970, of tick 0; and the same in ms */
+	int64_t		began;			/* of watch_clock_ms() */
 	int64_t		last_tick;
 	int64_t		prometheus_at;
 	bool		failed;			/* a file could not be written */
@@ -134,7 +31,7 @@ typedef struct Live
 static bool
 is_over(const Live *live)
 {
-	return interrupted || live->failed ||
+	return watch_interrupted() || live->failed ||
 		(live->options->duration_ms > 0 &&
 		 watch_clock_ms() - live->began >= live->options->duration_ms);
 }
@@ -189,10 +86,10 @@ take_sample(Live *live, Watcher *watcher)
 	Observation seen;
 	const WatchChange *change;
 
-	if (!watch_sample(live->server, watcher->start, &seen))
+	if (!watch_sample(live->server, live->start, &seen))
 	{
 		/* a statement may time out without an end of the connection */
-		if (!interrupted && !watch_connected(live->server))
+		if (!watch_interrupted() && !watch_connected(live->server))
 		{
 			write_prometheus(live, watcher, true);
 			wait_for_server(live);
@@ -236,9 +133,10 @@ watch_live(const Options *options, Watcher *watcher)
 	int64_t		interval = options->config.sample_interval_ms;
 
 	live.server = watch_connect(options);
-	watch_begin(watcher, options, interval, watch_server_time(live.server));
+	live.start = watch_server_time(live.server);
+	watch_begin(watcher, options, interval, live.start);
 	if (options->record != NULL)
-		live.trace = watch_trace_create(options->record, interval, watcher->start);
+		live.trace = watch_trace_create(options->record, interval, live.start);
 	say_hello(&live, options);
 	live.began = watch_clock_ms();
 	while (!is_over(&live))
@@ -268,7 +166,7 @@ watch_replay(const Options *options, Watcher *watcher)
 	int			more = 0;
 
 	watch_begin(watcher, options, interval, start);
-	while (!interrupted && (more = watch_trace_next(reader, &seen)) > 0)
+	while (!watch_interrupted() && (more = watch_trace_next(reader, &seen)) > 0)
 	{
 		const WatchChange *change = watch_observe(watcher, &seen);
 
@@ -291,7 +189,7 @@ main(int argc, char **argv)
 	int			status;
 
 	watch_parse_options(&options, argc, argv);
-	catch_signals();
+	watch_catch_signals();
 	complete = options.replay != NULL ?
 		watch_replay(&options, &watcher) : watch_live(&options, &watcher);
 	if (options.json)

@@ -90,7 +90,7 @@ static void
 put_hours(const Watcher *watcher)
 {
 	WalsizerState state = watcher->state;
-	int64_t		first = (watcher->start + watcher->began / 1000) / 3600;
+	int64_t		first = (watcher->zero + watcher->began / 1000) / 3600;
 	bool		any = false;
 
 	walsizer_remember_window(&state);
@@ -122,8 +122,8 @@ watch_json(const Watcher *watcher)
 
 	printf("{\n");
 	printf("  \"verdict\": \"%s\",\n", verdict_name(verdict.status));
-	put_int("started_at", watcher->start + watcher->began / 1000);
-	put_int("ended_at", watcher->start + watcher->now / 1000);
+	put_int("started_at", watcher->zero + watcher->began / 1000);
+	put_int("ended_at", watcher->zero + watcher->now / 1000);
 	put_int("samples", watcher->samples);
 	put_int("unseen_seconds", watcher->unseen_ms / 1000);
 	put_int("restarts", watcher->restarts);
@@ -173,7 +173,7 @@ put_metrics(FILE *file, const Watcher *watcher, bool connected)
 
 	put_metric(file, "connected", "gauge", "1 while there is a connection.", connected);
 	put_metric(file, "last_sample_timestamp_seconds", "gauge", "Time of the last sample.",
-			   watcher->start + watcher->now / 1000);
+			   watcher->zero + watcher->now / 1000);
 	put_metric(file, "wal_bytes_total", "counter", "WAL written since the watch began.",
 			   watcher->wal);
 	fprintf(file, "# HELP walsizer_watch_checkpoints_total Checkpoints by cause.\n"

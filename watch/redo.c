@@ -48,7 +48,7 @@ watch_begin_redo(RedoTracker *tracker, const Observation *seen, int64_t now)
 	tracker->now = tracker->now_before = now;
 	tracker->requested = seen->requested;
 	tracker->timed = seen->timed;
-	tracker->timer_start = seen->timer_s * 1000;
+	tracker->timer_start = WATCH_CLOCK_START + seen->timer_s * 1000;
 	tracker->idle_seen = seen->busy == 0;
 }
 
@@ -60,7 +60,7 @@ static void
 complete(RedoTracker *tracker, const Observation *seen, WalsizerState *state)
 {
 	tracker->redo = tracker->completed = seen->completed;
-	tracker->timer_start = seen->started_s * 1000;
+	tracker->timer_start = WATCH_CLOCK_START + seen->started_s * 1000;
 	if (tracker->running)
 		walsizer_correct_redo(state, (uint64_t) seen->completed);
 	tracker->running = tracker->busy = tracker->idle_seen = false;

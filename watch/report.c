@@ -124,8 +124,8 @@ say_watched(const Watcher *watcher)
 
 	watch_duration_text(watcher->now - watcher->began, lasted, sizeof(lasted));
 	watch_duration_text(watcher->unseen_ms, unseen, sizeof(unseen));
-	watch_time_text(watcher->start + watcher->began / 1000, "%Y-%m-%d %H:%M", from, sizeof(from));
-	watch_time_text(watcher->start + watcher->now / 1000, "%Y-%m-%d %H:%M", to, sizeof(to));
+	watch_time_text(watcher->zero + watcher->began / 1000, "%Y-%m-%d %H:%M", from, sizeof(from));
+	watch_time_text(watcher->zero + watcher->now / 1000, "%Y-%m-%d %H:%M", to, sizeof(to));
 	watch_size_text(watcher->wal, size, sizeof(size));
 	say(14, "Watched       %s, from %s to %s, %lld samples; %s of WAL %s", lasted, from, to,
 		(long long) watcher->samples, size,
@@ -226,7 +226,7 @@ static int
 make_rows(const Watcher *watcher, const WalsizerState *state, Row *rows, bool *by_day)
 {
 	int64_t		last = watcher->sample.hour;
-	int64_t		first = (watcher->start + watcher->began / 1000) / 3600;
+	int64_t		first = (watcher->zero + watcher->began / 1000) / 3600;
 	int64_t		days;
 
 	if (last - first > watcher->config.lookback_hours)

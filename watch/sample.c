@@ -184,8 +184,8 @@ compose(const Server *server, char *sql)
 }
 
 /* Prepare the statement for a new connection.  False if that ended. */
-bool
-watch_prepare(Server *server)
+static bool
+prepare(Server *server)
 {
 	char		sql[STATEMENT_SIZE];
 
@@ -193,6 +193,41 @@ watch_prepare(Server *server)
 		return false;
 	compose(server, sql);
 	return watch_prepare_statement(server, sql);
+}
+
+/*
+ * Connect; ends the program if that fails, because then something is wrong
+ * that does not pass.
+ */
+Server *
+watch_connect(const Options *options)
+{
+	Server	   *server = watch_allocate(sizeof(Server));
+	char		why[256];
+	bool		final;
+
+	server->options = options;
+	if (!watch_open(server, why, sizeof(why), &final) || !prepare(server))
+	{
+		if (why[0] != '\0')
+			watch_die("%s", why);
+		exit(WATCH_COULD_NOT_TELL);
+	}
+	return server;
+}
+
+/* Try once to connect again.  Ends the program if that will never succeed. */
+bool
+watch_reconnect(Server *server)
+{
+	char		why[256];
+	bool		final;
+
+	if (watch_open(server, why, sizeof(why), &final))
+		return prepare(server);
+	if (final)
+		watch_die("%s", why);
+	return false;
 }
 
 static int64_t

@@ -50,14 +50,12 @@ struct Server
 	int64_t		first_seen;
 };
 
-/* watch/connect.c */
+/* watch/connect.c; sample.c calls it, and not the other way */
+extern bool watch_open(Server *server, char *why, size_t size, bool *final);
 extern PGresult *watch_query(Server *server, const char *sql, int num_parameters,
 							 const char *const *parameters);
 extern bool watch_prepare_statement(Server *server, const char *sql);
 extern PGresult *watch_run(Server *server, int num_parameters, const char *const *parameters);
-
-/* watch/sample.c */
-extern bool watch_prepare(Server *server);
 
 #define STATEMENT			"sample"
 #define STATEMENT_TIMEOUT	5000	/* ms, by the server; ours is twice that */

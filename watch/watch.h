@@ -34,6 +34,12 @@
 /* Positions are rounded down to this part of a segment: see doc/traces.md. */
 #define WATCH_UNITS_PER_SEGMENT	64
 
+/*
+ * The policy's clock at the start, ms: what happened before, such as the last
+ * checkpoint, must not be before 0.
+ */
+#define WATCH_CLOCK_START		(INT64_C(2) * 24 * 3600 * 1000)
+
 /* A figure that the server did not give. */
 #define WATCH_UNKNOWN			(-1)
 
@@ -141,7 +147,7 @@ typedef struct Watcher
 	WalsizerConfig config;
 	int64_t		disk_limit;		/* bytes, 0: none */
 	int64_t		interval_ms;
-	int64_t		start;			/* s since 1970 */
+	int64_t		zero;			/* of the policy's clock, s since 1970 */
 
 	WalsizerState state;
 	WalsizerSample sample;		/* the last, like the next three */
@@ -222,7 +228,8 @@ extern void watch_report(const Watcher *watcher);
 extern void watch_json(const Watcher *watcher);
 extern bool watch_write_prometheus(const Watcher *watcher, const char *path, bool connected);
 
-/* watch/main.c */
+/* watch/system.c */
+extern void watch_catch_signals(void);
 extern bool watch_interrupted(void);
 extern void watch_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern void watch_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));

@@ -24,7 +24,7 @@ watch_begin(Watcher *watcher, const Options *options, int64_t interval_ms, int64
 	watcher->config.sample_interval_ms = interval_ms;
 	watcher->disk_limit = options->disk_limit;
 	watcher->interval_ms = interval_ms;
-	watcher->start = start;
+	watcher->zero = start - WATCH_CLOCK_START / 1000;
 	watcher->images = watcher->image_bytes = WATCH_UNKNOWN;
 }
 
@@ -37,7 +37,7 @@ make_sample(Watcher *watcher, const Observation *seen)
 
 	*sample = (WalsizerSample) {0};
 	sample->now = watcher->now;
-	sample->hour = (watcher->start + watcher->now / 1000) / 3600;
+	sample->hour = (watcher->zero + watcher->now / 1000) / 3600;
 	sample->write_lsn = (uint64_t) seen->position;
 	sample->redo_lsn = (uint64_t) tracker->redo;
 	sample->completed_lsn = (uint64_t) (seen->completed != WATCH_UNKNOWN ?
@@ -45,9 +45,8 @@ make_sample(Watcher *watcher, const Observation *seen)
 	sample->needed_lsn = sample->completed_lsn;
 	sample->checkpoint_running = tracker->running;
 	sample->checkpoint_age = -1;
-	if (seen->begins)
-		sample->checkpoint_age = watcher->now > seen->timer_s * 1000 ?
-			watcher->now - seen->timer_s * 1000 : 0;
+	if (seen->begins && watcher->now > tracker->timer_start)
+		sample->checkpoint_age = watcher->now - tracker->timer_start;
 	sample->standby = seen->standby;
 	sample->requested = seen->requested != WATCH_UNKNOWN ? seen->requested : 0;
 	sample->timed = seen->timed != WATCH_UNKNOWN ? seen->timed : 0;
@@ -57,7 +56,7 @@ make_sample(Watcher *watcher, const Observation *seen)
 	{
 		sample->primary_redo = sample->completed_lsn;
 		sample->primary_time = seen->completed != WATCH_UNKNOWN ?
-			watcher->start + seen->started_s : 0;
+			watcher->zero + WATCH_CLOCK_START / 1000 + seen->started_s : 0;
 		sample->primary_lsn = seen->primary != WATCH_UNKNOWN ? (uint64_t) seen->primary : 0;
 	}
 
@@ -158,7 +157,7 @@ note_change(Watcher *watcher, int64_t old_mb)
 		return NULL;
 
 	change = &watcher->changes[watcher->num_changes++ % WATCH_CHANGES];
-	change->at = watcher->start + watcher->now / 1000;
+	change->at = watcher->zero + watcher->now / 1000;
 	change->action = decision->action;
 	change->reason = decision->reason;
 	change->limited_by = decision->limited_by;
@@ -179,7 +178,7 @@ watch_observe(Watcher *watcher, const Observation *seen)
 	WalsizerCheckpoints before;
 	int64_t		old_mb = watcher->state.owner.original_mb;
 
-	watcher->now = seen->tick * watcher->interval_ms;
+	watcher->now = WATCH_CLOCK_START + seen->tick * watcher->interval_ms;
 	if (watcher->samples == 0)
 		watcher->began = watcher->now;
 	if (seen->begins)
