@@ -47,6 +47,9 @@ watch_catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+static void complain(const char *kind, const char *format, va_list args)
+			__attribute__((format(printf, 2, 0)));
+
 static void
 complain(const char *kind, const char *format, va_list args)
 {
