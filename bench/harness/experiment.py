@@ -13,7 +13,7 @@ import time
 from harness import plots, results, server as servers, storage
 
 # In this order in "all".
-NAMES = ["dip", "bulk", "distance", "small", "slow", "sweep", "cost", "crash", "fleet"]
+NAMES = ["dip", "bulk", "distance", "small", "slow", "sweep", "cost", "watch", "crash", "fleet"]
 
 # Not part of "all": of the dip one is enough, and the others only judge walsizer.
 # One round of defaults takes longer than all others.
