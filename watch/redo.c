@@ -96,17 +96,27 @@ starts(const RedoTracker *tracker, const Observation *seen, int64_t now)
 		(filled || due || (tracker->idle_seen && (counted || tracker->busy)));
 }
 
+/*
+ * A checkpoint starts, in the middle of the interval as far as we know.  Much
+ * of the WAL after it may be full-page images, so up to it the rate is at most
+ * that of the interval before.  These images may also pass the trigger point:
+ * then the counters tell what started the checkpoint.
+ */
 static void
 start(RedoTracker *tracker, const Observation *seen, int64_t now)
 {
 	int64_t		forced_at = trigger_position(tracker, seen);
+	bool		timed = seen->timed != tracker->timed && seen->requested == tracker->requested;
 	int64_t		from = tracker->busy ? tracker->position_before : tracker->position;
 	int64_t		to = tracker->busy ? tracker->position : seen->position;
 	int64_t		from_ms = tracker->busy ? tracker->now_before : tracker->now;
 	int64_t		to_ms = tracker->busy ? tracker->now : now;
-	int64_t		redo = from + (to - from) / 2;
+	int64_t		usual = tracker->position - tracker->position_before;
+	int64_t		redo = from + (to - from < usual ? to - from : usual) / 2;
 
-	if (forced_at > from && forced_at <= to)
+	if (timed && redo >= forced_at)
+		redo = forced_at - 1;
+	else if (!timed && forced_at > from && forced_at <= to)
 		redo = forced_at;
 	tracker->redo = redo > tracker->redo ? redo : tracker->redo;
 	tracker->timer_start = from_ms + (to_ms - from_ms) / 2;
