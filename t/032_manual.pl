@@ -413,6 +413,13 @@ my ($example) = map { $_->{text} } grep { $_->{word} eq 'watch' } blocks_of($bef
 	is($example, "$page\n", 'the page is what walsizer-watch prints');
 }
 
+# So is the example of a trace.
+my ($trace) = $text{"$top/doc/traces.md"} =~ /^((?:    .*\n)+)/m;
+my $trace_file = PostgreSQL::Test::Utils::tempdir . '/example.trace';
+append_to_file($trace_file, $trace =~ s/^    //mgr);
+my (undef, $complaint) = PostgreSQL::Test::Utils::run_command([ 'walsizer-watch', '--replay', $trace_file, '--json' ]);
+is($complaint, '', 'the example of a trace is one');
+
 # Its options are in its manual page, and the other way round.
 my ($help) = PostgreSQL::Test::Utils::run_command([ 'walsizer-watch', '--help' ]);
 my $man = slurp_file("$top/watch/walsizer-watch.1") =~ s/\\-/-/gr;
