@@ -244,7 +244,7 @@ static bool
 set_up(Server *server)
 {
 	PGresult   *result = watch_query(server,
-									 "SET statement_timeout = 5000; SET lock_timeout = 5000;"
+									 "SET statement_timeout = 5000;"
 									 " SET default_transaction_read_only = on;"
 									 " SET search_path = ''; SET jit = off", 0, NULL);
 

@@ -21,8 +21,8 @@ typedef struct Live
 	const Options *options;
 	Server	   *server;
 	TraceWriter *trace;
-	int64_t		start;			/* s since 1970, of tick 0; and the same in ms */
-	int64_t		began;			/* of watch_clock_ms() */
+	int64_t		start;			/* of tick 0, s since 1970 */
+	int64_t		began;			/* the same, ms of watch_clock_ms() */
 	int64_t		last_tick;
 	int64_t		prometheus_at;
 	bool		failed;			/* a file could not be written */
@@ -105,7 +105,7 @@ take_sample(Live *live, Watcher *watcher)
 		live->failed = true;
 	change = watch_observe(watcher, &seen);
 	if (change != NULL && !live->options->quiet && !live->options->json)
-		watch_say_change(watcher, change);
+		watch_say_change(change);
 	write_prometheus(live, watcher, false);
 }
 
@@ -171,7 +171,7 @@ watch_replay(const Options *options, Watcher *watcher)
 		const WatchChange *change = watch_observe(watcher, &seen);
 
 		if (change != NULL && !options->quiet && !options->json)
-			watch_say_change(watcher, change);
+			watch_say_change(change);
 	}
 	watch_trace_free(reader);
 	if (options->prometheus != NULL &&

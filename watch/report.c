@@ -72,12 +72,11 @@ limit_text(WalsizerLimit limit)
 
 /* A decision that is news. */
 void
-watch_say_change(const Watcher *watcher, const WatchChange *change)
+watch_say_change(const WatchChange *change)
 {
 	const WalsizerFigures *figures = &change->figures;
 	char		at[WATCH_TEXT_SIZE];
 
-	(void) watcher;
 	watch_time_text(change->at, "%Y-%m-%d %H:%M:%S", at, sizeof(at));
 	if (change->action == WALSIZER_EXTERNAL)
 		say(4, "%s  max_wal_size was changed from %lld MB to %lld MB", at,

@@ -216,7 +216,10 @@ watch_connect(const Options *options)
 	return server;
 }
 
-/* Try once to connect again.  Ends the program if that will never succeed. */
+/*
+ * Try once to connect again; says once why that fails.  Ends the program if it
+ * will never succeed.
+ */
 bool
 watch_reconnect(Server *server)
 {
@@ -224,9 +227,17 @@ watch_reconnect(Server *server)
 	bool		final;
 
 	if (watch_open(server, why, sizeof(why), &final))
+	{
+		server->said_why = false;
 		return prepare(server);
+	}
 	if (final)
 		watch_die("%s", why);
+	if (why[0] != '\0' && !server->said_why)
+	{
+		watch_complain("%s; trying again", why);
+		server->said_why = true;
+	}
 	return false;
 }
 

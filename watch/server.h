@@ -42,6 +42,7 @@ struct Server
 	int64_t		base;			/* position from which to count */
 	bool		standby;		/* at the last sample */
 	int64_t		samples;
+	bool		said_why;		/* why it cannot be connected again */
 	bool		failed;			/* there was none last time, and that was said */
 	Observation counted;		/* the last one with the counters */
 

@@ -221,7 +221,7 @@ extern uint64_t watch_checksum(uint64_t sum, const char *text, size_t length);
 #define WATCH_CHECKSUM_START	UINT64_C(14695981039346656037)
 
 /* watch/report.c */
-extern void watch_say_change(const Watcher *watcher, const WatchChange *change);
+extern void watch_say_change(const WatchChange *change);
 extern void watch_report(const Watcher *watcher);
 
 /* watch/output.c */
