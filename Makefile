@@ -48,6 +48,19 @@ PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 include dist.mk
 
+# The client program, which has a Makefile of its own: PGXS builds a module or a
+# program, not both.  WATCH=no leaves it out, for packages that have it apart.
+ifneq ($(WATCH),no)
+all: watch-all
+install: watch-install
+uninstall: watch-uninstall
+clean: watch-clean
+endif
+.PHONY: watch-all watch-install watch-uninstall watch-clean
+watch-all watch-install watch-uninstall watch-clean: watch-%:
+	$(MAKE) -C watch $* CC='$(CC)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' COPT= \
+		PG_CONFIG='$(PG_CONFIG)' DESTDIR='$(DESTDIR)' bindir='$(bindir)' mandir='$(mandir)'
+
 # The policy knows no server: its tests are ordinary programs.
 .PHONY: check-unit check-fuzz
 check-unit check-fuzz:

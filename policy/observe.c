@@ -143,6 +143,17 @@ observe_old_value(WalsizerState *state, const WalsizerSample *sample, WalsizerCa
 }
 
 /*
+ * For a caller that sees a redo pointer only when its checkpoint is complete,
+ * and gives an estimate until then: this is where it really was.  Distances to
+ * the next one count from here; nothing is judged again.
+ */
+void
+walsizer_correct_redo(WalsizerState *state, uint64_t redo_lsn)
+{
+	state->last.redo = redo_lsn;
+}
+
+/*
  * When (ms) did the redo pointer move?  WAL passed it at that time, so
  * interpolate between the sample before and this one.
  */

@@ -463,6 +463,9 @@ extern int64_t walsizer_roomy_size(const WalsizerConfig *config,
 extern WalsizerDecision walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 									  const WalsizerSample *sample);
 
+/* policy/observe.c */
+extern void walsizer_correct_redo(WalsizerState *state, uint64_t redo_lsn);
+
 /* policy/demand.c */
 extern int64_t walsizer_learned_demand(const WalsizerState *state,
 									   int64_t hour, int64_t lookback_hours);

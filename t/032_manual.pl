@@ -373,6 +373,61 @@ is(join("\n", unknown_messages($troubleshooting, @messages)), '', 'and nothing e
 is(join("\n", unknown_messages($troubleshooting, grep { !/^(?:not a valid line|sufficient)$/ } @messages)),
 	"not a valid line\nsufficient", 'a message that is gone would be noticed');
 
+# ---- messages of walsizer-watch
+
+# What it says and ends with; a text of another function takes its place in "...".
+sub watch_messages_of
+{
+	my ($source) = @_;
+	my %message;
+
+	$source =~ s{/\*.*?\*/}{}gs;
+	while ($source =~ /\b(?:watch_die|watch_complain|snprintf)\((?:why, size, )?((?:"(?:[^"\\]|\\.)*"\s*)+)/g)
+	{
+		my $message = join '', $1 =~ /"((?:[^"\\]|\\.)*)"/g;
+
+		$message =~ s/\\"/"/g;
+		$message =~ s/%(?:lld|\.\*s|g|[ds])(?:MB|ms)?/.../g;
+		$message =~ s/\(\.\.\. \.\. \.\.\.\)/(...)/;
+		$message{$message} = 1 if $message =~ /[a-z]{2}/;
+	}
+	return sort keys %message;
+}
+
+my @watch_messages = map { watch_messages_of(slurp_file($_)) } glob "$top/watch/*.c";
+my $before = $text{"$top/doc/before-you-install.md"};
+cmp_ok(scalar(@watch_messages), '>=', 30, 'messages of walsizer-watch were found');
+is(join("\n", missing_messages($before, @watch_messages)), '', 'each has its place in before-you-install.md');
+is(join("\n", missing_messages($before, watch_messages_of('watch_die("no %s \"%s\"" /* of */ " at all", a, b)'))),
+	'no ... "..." at all', 'one without would be noticed');
+my %known_to_watch = map { $_ => 1 } @watch_messages, 'the server does not answer', '"..." is damaged in line ...: ...';
+my ($said) = $before =~ /^(## Messages\n.*)/ms;
+is(join("\n", grep { !$known_to_watch{$_} } $said =~ /^\| `(.*?)` \|/mg), '', 'and nothing else has one');
+
+# The example is what it prints for a trace of the tests.
+my ($example) = map { $_->{text} } grep { $_->{word} eq 'watch' } blocks_of($before, 'text');
+{
+	local $ENV{TZ} = 'UTC';
+	my ($page) = PostgreSQL::Test::Utils::run_command(
+		[ 'walsizer-watch', '--replay', "$top/test/sim/traces/pgbench.trace" ]);
+	is($example, "$page\n", 'the page is what walsizer-watch prints');
+}
+
+# So is the example of a trace.
+my ($trace) = $text{"$top/doc/traces.md"} =~ /^((?:    .*\n)+)/m;
+my $trace_file = PostgreSQL::Test::Utils::tempdir . '/example.trace';
+append_to_file($trace_file, $trace =~ s/^    //mgr);
+my (undef, $complaint) = PostgreSQL::Test::Utils::run_command([ 'walsizer-watch', '--replay', $trace_file, '--json' ]);
+is($complaint, '', 'the example of a trace is one');
+
+# Its options are in its manual page, and the other way round.
+my ($help) = PostgreSQL::Test::Utils::run_command([ 'walsizer-watch', '--help' ]);
+my $man = slurp_file("$top/watch/walsizer-watch.1") =~ s/\\-/-/gr;
+my %option = map { $_ => 1 } $help =~ /(--[a-z-]+)/g;
+delete @option{qw(--version --help)};
+is(join(' ', grep { $man !~ /\Q$_\E\b/ } sort keys %option), '', 'all options are in the manual page');
+is(join(' ', grep { !$option{$_} } $man =~ /^\.(?:BR?|BR \S+ ", ") (--[a-z-]+)/mg), '', 'and no others');
+
 # ---- links
 
 # What GitHub makes of a heading.

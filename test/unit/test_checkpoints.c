@@ -256,6 +256,37 @@ windows_are_of_one_timeout(void **unused)
 	assert_in_range(d->last.figures.demand, 594 * MB, 601 * MB);
 }
 
+/* As for a client that sees the redo pointer only when a checkpoint is complete. */
+static void
+an_estimate_is_corrected_without_a_checkpoint(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		timer;
+
+	(void) unused;
+	d->config.enable = false;
+	driver_step(d, 0, 0);
+	d->sample.write_lsn += 100 * MB;
+	driver_checkpoint(d, true);
+	d->sample.redo_lsn -= 40 * MB;	/* an estimate, too early */
+	driver_step(d, 100 * SECOND, 0);
+	assert_int_equal(count(d, WALSIZER_CAUSE_OTHER), 1);
+	timer = d->state.checkpoints.timer_start;
+
+	d->sample.redo_lsn += 40 * MB;
+	walsizer_correct_redo(&d->state, d->sample.redo_lsn);
+	driver_step(d, SECOND, 0);
+	assert_int_equal(count(d, WALSIZER_CAUSE_OTHER), 1);
+	assert_int_equal(d->state.checkpoints.timer_start, timer);
+
+	/* the next distance counts from the true one, also if it is before it */
+	walsizer_correct_redo(&d->state, d->sample.redo_lsn -= 8 * MB);
+	d->sample.write_lsn += CAPACITY - 8 * MB;
+	driver_checkpoint(d, true);
+	driver_step(d, SECOND, 0);
+	assert_int_equal(count(d, WALSIZER_CAUSE_FORCED), 1);
+}
+
 int
 main(void)
 {
@@ -271,6 +302,7 @@ main(void)
 		cmocka_unit_test(a_statistics_reset_changes_nothing),
 		cmocka_unit_test(requests_are_counted_over_resets),
 		cmocka_unit_test(windows_are_of_one_timeout),
+		cmocka_unit_test(an_estimate_is_corrected_without_a_checkpoint),
 	};
 
 	return cmocka_run_group_tests_name("policy, checkpoints and timer", tests, NULL, NULL);

@@ -1,0 +1,407 @@
+
+# walsizer-watch: the worker's decision, over an ordinary connection.
+#
+# Worker and watcher look at the same server at different moments, so what both
+# measure differs by the WAL of one interval at most.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use File::Temp ();
+use IPC::Run ();
+use JSON::PP ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+# the name of the connection is the program's
+delete $ENV{PGAPPNAME};
+
+my $dir = PostgreSQL::Test::Utils::tempdir;
+my $watches = 0;
+
+# Run it to its end: exit status, standard output, standard error.
+sub watch
+{
+	my (@args) = @_;
+	my ($out, $err);
+
+	IPC::Run::run([ 'walsizer-watch', @args ], '<', \undef, '>', \$out, '2>', \$err,
+		IPC::Run::timeout(2 * $PostgreSQL::Test::Utils::timeout_default));
+	return ($? >> 8, $out, $err);
+}
+
+# Start it on a server; returns what finish_watch() wants.
+sub start_watch
+{
+	my ($node, @args) = @_;
+	my %watch = (out => '', err => '');
+
+	$watch{run} = IPC::Run::start(
+		[ 'walsizer-watch', '--interval', '100ms', '-d', $node->connstr('postgres'), @args ],
+		'<', \undef, '>', \$watch{out}, '2>', \$watch{err},
+		IPC::Run::timeout(5 * $PostgreSQL::Test::Utils::timeout_default));
+	wait_until('the watch has begun',
+		sub {
+			$watch{run}->pump_nb;
+			return $node->safe_psql('postgres',
+				"SELECT count(*) FROM pg_stat_activity WHERE application_name = 'walsizer-watch' AND query <> '' AND state = 'idle'") > 0;
+		});
+	return \%watch;
+}
+
+sub finish_watch
+{
+	my ($watch, $signal) = @_;
+
+	$watch->{run}->signal($signal) if $signal;
+	$watch->{run}->finish;
+	return ($? >> 8, $watch->{out}, $watch->{err});
+}
+
+sub decoded { return JSON::PP->new->decode($_[0]); }
+
+# ---- the command line
+
+my ($status, $out, $err) = watch('--help');
+is($status, 0, '--help');
+like($out, qr/^Usage: walsizer-watch/, 'the usage');
+is(join("\n", grep { length > 80 } split /\n/, $out), '', 'it fits into 80 columns');
+($status, $out, $err) = watch('--version');
+is("$status $out", "0 walsizer-watch (walsizer) 1.0\n", '--version');
+
+foreach my $case (
+	[ '--max', '3x', qr/--max: "3x" is no size/ ],
+	[ '--max', '1MB', qr/--max: 1MB is outside the valid range \(2MB/ ],
+	[ '--max', '32gb', qr/"32gb" is no size/ ],
+	[ '--interval', '5us', qr/outside the valid range/ ],
+	[ '--lookback', '1fortnight', qr/is no time/ ],
+	[ '--headroom', '5', qr/--headroom: 5 is outside the valid range \(1 \.\. 4\)/ ],
+	[ '--headroom', 'nan', qr/is no number/ ],
+	[ '--threshold', '1.5', qr/no whole number/ ],
+	[ '--replay-rate', '-1', qr/is no size/ ],
+	[ '--frobnicate', 'x', qr/unrecognized option.*--help/s ],
+	[ 'postgres', 'other', qr/too many arguments, the first is "other"/ ],
+	[ '--replay=x', '--record=y', qr/cannot be combined/ ],
+	[ '--replay=x', '--host=y', qr/needs no server/ ])
+{
+	my ($option, $value, $message) = @$case;
+
+	($status, $out, $err) = watch($option, $value);
+	is($status, 2, "$option $value: status");
+	like($err, $message, "$option $value: message");
+}
+
+# ---- servers that are none
+
+($status, $out, $err) = watch('-h', 'no-such-host.invalid', '--duration', '1s');
+is($status, 2, 'unknown host');
+like($err, qr/^walsizer-watch: error: could not connect: .*no-such-host\.invalid/, 'it says so');
+($status, $out, $err) = watch('-h', $dir, '-p', '1', '--duration', '1s');
+is($status, 2, 'no server');
+like($err, qr/could not connect: .*No such file or directory/, 'it says so');
+
+# A server of another version, and one that does not answer.
+sub fake_server
+{
+	my ($port, $version) = @_;
+	my $sockets = File::Temp->newdir(DIR => '/tmp');
+	my $pid;
+
+	socket(my $listener, Socket::PF_UNIX(), Socket::SOCK_STREAM(), 0) or die "socket: $!";
+	bind($listener, Socket::sockaddr_un("$sockets/.s.PGSQL.$port")) or die "bind: $!";
+	listen($listener, 5) or die "listen: $!";
+	if (($pid = fork) == 0)
+	{
+		accept(my $client, $listener);
+		sysread($client, my $startup, 1000);
+		my $parameter = "server_version\0$version\0";
+		syswrite($client, 'R' . pack('NN', 8, 0) . 'S' . pack('N', 4 + length $parameter) . $parameter
+			  . 'Z' . pack('N', 5) . 'I');
+		sleep 60;
+		POSIX::_exit(0);
+	}
+	return ($sockets, $pid);
+}
+
+require POSIX;
+require Socket;
+my ($sockets, $pid) = fake_server(1, '12.22');
+($status, $out, $err) = watch('-h', "$sockets", '-p', '1', '-U', 'x');
+is($status, 2, 'old server');
+like($err, qr/the server is PostgreSQL 12\.22, at least 13 is needed/, 'it says so');
+kill 'KILL', $pid;
+waitpid $pid, 0;
+($sockets, $pid) = fake_server(1, '18.0');
+($status, $out, $err) = watch('-h', "$sockets", '-p', '1', '-U', 'x');
+is($status, 2, 'a server that does not answer');
+like($err, qr/lost the connection: the server does not answer/, 'it says so');
+kill 'KILL', $pid;
+waitpid $pid, 0;
+
+# ---- both at once: the worker decides for a dry run, the watcher watches
+
+# Trigger point 34 segments; a load needs time to fill it.
+my $node = make_node('both', conf => <<'END');
+max_wal_size = 64MB
+walsizer.dry_run = on
+log_statement = all
+END
+
+# The demands differ by the WAL of an interval, and by a segment.
+sub same_decisions
+{
+	my ($what, $mb_per_second, $watch) = @_;
+	my ($code, $json, $messages) = finish_watch($watch, 'INT');
+	my $worker  = status($node);
+	my @history = grep { $_->{action} eq 'raise' } history($node);
+	my $said    = decoded($json);
+	my @changes = grep { $_->{action} eq 'raise' } @{ $said->{changes} };
+	my $apart   = 1 + $mb_per_second * 0.3;
+	my ($demand) = sort { $b <=> $a } $worker->{demand}, $worker->{learned_demand} // 0;
+	my $wanted   = ($worker->{wanted_size} - $said->{wanted_size}) / MB;
+
+	note("$what: worker " . join(' ', map { "$_->{reason} $_->{new_mb}" } @history)
+		  . '; watcher ' . join(' ', map { "$_->{reason} " . $_->{new_size} / MB } @changes));
+	note("demand $demand $said->{demand}, wanted $worker->{wanted_size} $said->{wanted_size}");
+	is($messages, '', "$what: nothing is missing");
+	cmp_ok(abs($wanted), '<=', int($apart * 1.2 * 1.9) + 2, "$what: the same size is wanted");
+	ok(@history > 0, "$what: the worker would raise");
+	is($changes[0]{reason}, $history[0]{reason}, "$what: the watcher would, too, for the same reason");
+	# a prediction within a burst depends on the moment of the sample
+	cmp_ok(abs($changes[0]{new_size} / MB - $history[0]{new_mb}), '<=', int($apart * 1.2 * 1.9) + 2,
+		"$what: to the same size")
+	  unless $what =~ /burst/;
+	is($code, 1, "$what: the size in effect is too small");
+	return $said;
+}
+
+sub forget
+{
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	wait_for_sample($node);
+	# what was tried is not tried again for one checkpoint_timeout
+	$node->restart;
+	wait_for_worker($node);
+	$node->safe_psql('postgres', 'SELECT walsizer_forget(); SELECT walsizer_reset_stats()');
+	return;
+}
+
+my $watch = start_watch($node, '--json', '--record', "$dir/steady.trace", '--prometheus', "$dir/watch.prom");
+my $load = start_load($node, 5);
+wait_for($node, 'checkpoints_forced >= 2');
+stop_load($load);
+wait_for_sample($node);
+my $said = same_decisions('steady load', 5, $watch);
+my $worker = status($node);
+is($said->{checkpoints_forced}, $worker->{checkpoints_forced}, 'the same forced checkpoints were seen');
+ok($said->{seconds_forced} > 0, 'and their time');
+is($said->{max_wal_size}, 64 * MB, 'the value in effect');
+is($said->{proposed_size}, $said->{wanted_size}, 'no limit');
+
+# It never wrote, and took one statement for each sample.
+my @statements = slurp_file($node->logfile) =~ /(?:statement|execute [^:]*): (.*)/g;
+my @foreign = grep { !/^(SELECT|SET|CREATE EXTENSION|CHECKPOINT|WITH|BEGIN|COMMIT)/i } @statements;
+is(join("\n", @foreign), '', 'only SELECT and SET');
+my $executed = () = slurp_file($node->logfile) =~ /execute sample: /g;
+is($executed, $said->{samples}, 'one statement for each sample');
+ok($said->{samples} > 50, 'and enough of them');
+
+# The file for Prometheus.
+my $metrics = slurp_file("$dir/watch.prom");
+my @lines = split /\n/, $metrics;
+is(join("\n", grep { !/^# (?:HELP \w+ \S.*|TYPE \w+ (?:gauge|counter))$|^\w+(?:\{cause="\w+"\})? -?\d+$/ } @lines),
+	'', 'its lines are valid');
+like($metrics, qr/^walsizer_watch_checkpoints_total\{cause="forced"\} $said->{checkpoints_forced}$/m, 'counters');
+like($metrics, qr/^walsizer_watch_too_small 1$/m, 'the verdict');
+is(join(' ', glob "$dir/watch.prom.*"), '', 'no temporary file is left');
+
+# A replay decides the same.
+($status, $out, $err) = watch('--replay', "$dir/steady.trace", '--json');
+is($status, 1, 'replay: status');
+is_deeply(decoded($out), $said, 'a replay says what the recording watch said');
+my ($replayed, undef) = (decoded($out));
+($status, $out) = watch('--replay', "$dir/steady.trace", '--json', '--max', '80MB', '--max-recovery-time', '1h');
+is(decoded($out)->{limited_by}, 'max', 'with another limit');
+is(decoded($out)->{proposed_size}, 80 * MB, 'it proposes as much');
+($status, $out) = watch('--replay', "$dir/steady.trace", '--json', '--disk-limit', '100MB', '--max-disk-percent', '90');
+is(decoded($out)->{limited_by}, 'disk', 'the disk limit');
+is(decoded($out)->{proposed_size}, 90 * MB, 'it proposes as much');
+($status, $out) = watch('--replay', "$dir/steady.trace", '--json', '--max-recovery-time', '2s', '--replay-rate', '36MB');
+is(decoded($out)->{limited_by}, 'recovery', 'the limit of recovery');
+is(decoded($out)->{proposed_size}, 72 * MB, 'it proposes as much');
+($status, $out) = watch('--replay', "$dir/steady.trace", '--json', '--headroom', '2');
+cmp_ok(decoded($out)->{wanted_size}, '>', 1.5 * $said->{wanted_size}, 'with more headroom');
+
+# The page, for people.
+($status, $out) = watch('--replay', "$dir/steady.trace");
+is(join("\n", grep { length > 80 } split /\n/, $out), '', 'the page fits into 80 columns');
+my $mb = $said->{proposed_size} / MB;
+like($out, qr/^max_wal_size = 64 MB is too small/m, 'the page: verdict');
+foreach my $line ("max_wal_size = '${mb}MB'", "ALTER SYSTEM SET max_wal_size = '${mb}MB';",
+	"max_wal_size = $mb in the DB parameter group (unit: MB)", "flag max_wal_size=$mb",
+	"server parameter max_wal_size = $mb", "max_wal_size=${mb}MB", "{max_wal_size: \"${mb}MB\"}")
+{
+	ok(index($out, $line) >= 0, "the page: $line");
+}
+like($out, qr/walsizer would change max_wal_size from 64 MB to \d+ MB:/, 'a line for the change');
+($status, $out) = watch('--replay', "$dir/steady.trace", '--quiet');
+is("$status$out", '1', 'or nothing at all');
+
+# Other loads.
+forget();
+$watch = start_watch($node, '--json');
+write_wal($node, 60);
+wait_for_sample($node);
+same_decisions('burst', 100, $watch);
+
+forget();
+$node->safe_psql('postgres', 'CREATE TABLE bulk (a int, b text)');
+$watch = start_watch($node, '--json');
+$node->safe_psql('postgres', "INSERT INTO bulk SELECT n, repeat('x', 200) FROM generate_series(1, 300000) n");
+wait_for_sample($node);
+same_decisions('bulk load by burst', 100, $watch);
+
+forget();
+IPC::Run::run([ 'pgbench', '-i', '-q', '-s', '5', $node->connstr('postgres') ], '>', '/dev/null', '2>', '/dev/null');
+$node->safe_psql('postgres', 'SELECT walsizer_forget()');
+forget();
+$watch = start_watch($node, '--json');
+IPC::Run::run([ 'pgbench', '-n', '-c', '2', '-R', '400', '-T', '15', $node->connstr('postgres') ], '>', '/dev/null', '2>', '/dev/null');
+wait_for_sample($node);
+same_decisions('TPC-B', 5, $watch);
+
+# ---- traces that are damaged
+
+my $trace = slurp_file("$dir/steady.trace");
+unlike($trace, qr/@{[ $node->host ]}|postgres|pgbench|emit_message/, 'a trace has nothing private in it');
+
+sub replay_text
+{
+	my ($text) = @_;
+
+	write_file("$dir/damaged.trace", $text);
+	return watch('--replay', "$dir/damaged.trace", '--quiet');
+}
+
+is((replay_text($trace))[0], 1, 'an undamaged trace');
+foreach my $case (
+	[ $trace =~ s/^wal (\d)/'wal ' . ($1 + 1)/emr, qr/its checksum is wrong/, 'one digit' ],
+	[ $trace . "wal 5\n", qr/its checksum is wrong/, 'more after the end' ],
+	[ $trace =~ s/trace 1/trace 2/r, qr/is a trace of version 2, this program reads version 1/, 'version' ],
+	[ "hello\n", qr/is not a trace/, 'something else' ],
+	[ '', qr/is not a trace/, 'nothing' ],
+	[ "walsizer-trace 1\nset interval 1\nset start 5\nwal 1\n", qr/line 4: it has not begun/, 'no beginning' ],
+	[ "walsizer-trace 1\nset interval 1\nset start 5\nset segment 1\nbegin primary 0 0\nwal x\n",
+		qr/line 6: not a number/, 'no number' ],
+	[ "walsizer-trace 1\nset interval 0\nset start 5\n", qr/line 2: no interval/, 'interval' ],
+	[ ($trace =~ s/^wal .*//msr) . "what\n", qr/not understood/, 'unknown line' ])
+{
+	my ($text, $message, $what) = @$case;
+
+	($status, $out, $err) = replay_text($text);
+	is($status, 2, "damaged trace: $what");
+	like($err, $message, "damaged trace: $what: message");
+}
+($status, $out, $err) = replay_text(substr($trace, 0, int(0.9 * length $trace)));
+like($err, qr/ends too early: it is used as far as it goes/, 'a trace that was cut');
+is($status, 1, 'still tells');
+($status, $out, $err) = watch('--replay', "$dir/none.trace");
+is($status, 2, 'no such trace');
+like($err, qr/could not open .*No such file/, 'it says so');
+
+# ---- files that cannot be written
+
+my @here = ('-d', $node->connstr('postgres'), '--interval', '100ms');
+($status, $out, $err) = watch(@here, '--duration', '2s', '--record', '/dev/full');
+is($status, 2, 'full disk');
+like($err, qr{could not write "/dev/full": No space left on device}, 'it says so');
+($status, $out, $err) = watch(@here, '--duration', '2s', '--record', "$dir/no/such");
+is($status, 2, 'no such directory');
+like($err, qr/could not create .*No such file/, 'it says so');
+($status, $out, $err) = watch(@here, '--duration', '2s', '--prometheus', "$dir/no/such");
+is($status, 2, 'no such directory for Prometheus');
+like($err, qr/could not create .*No such file/, 'it says so');
+
+# ---- roles
+
+$node->safe_psql('postgres', 'CREATE ROLE monitor LOGIN; GRANT pg_monitor TO monitor; CREATE ROLE nobody LOGIN');
+$node->safe_psql('postgres', 'CREATE ROLE watched LOGIN; REVOKE EXECUTE ON FUNCTION pg_control_checkpoint() FROM PUBLIC');
+$node->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION pg_control_checkpoint() TO pg_monitor, nobody');
+my $last = '';
+foreach my $case (
+	[ 'monitor', qr/^$/ ],
+	[ 'nobody', qr/^walsizer-watch: the server does not show the checkpointer in pg_stat_activity, which pg_monitor may read: [^\n]*\n$/ ],
+	[ 'watched', qr/does not show pg_control_checkpoint\(\): causes .*the checkpointer/s ])
+{
+	my ($role, $message) = @$case;
+	my %status_before = %{ status($node) };
+
+	$watch = start_watch($node, '--json', '-U', $role);
+	write_wal($node, 30);
+	write_wal($node, 30);
+	wait_for_sample($node);
+	($status, $out, $err) = finish_watch($watch, 'INT');
+	like($err, $message, "role $role: what is missing");
+	is($status, 1, "role $role: too small");
+	cmp_ok(abs(decoded($out)->{demand} / MB - 60), '<', 4, "role $role: the demand is right");
+	ok(decoded($out)->{checkpoints_forced} > 0, "role $role: forced checkpoints are seen");
+}
+$node->safe_psql('postgres', 'REVOKE EXECUTE ON FUNCTION pg_current_wal_lsn() FROM PUBLIC');
+($status, $out, $err) = watch(@here, '-U', 'nobody', '--duration', '1s');
+is($status, 2, 'without positions nothing can be told');
+like($err, qr/permission denied for function pg_current_wal_lsn/, 'it says so');
+$node->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION pg_current_wal_lsn() TO PUBLIC');
+$node->safe_psql('postgres', 'CREATE ROLE barred NOLOGIN');
+($status, $out, $err) = watch(@here, '-U', 'barred', '--duration', '1s');
+is($status, 2, 'a role that may not log in');
+like($err, qr/could not connect: .*not permitted to log in/, 'it says so');
+
+# ---- a restart under the watch
+
+$watch = start_watch($node, '--json', '--record', "$dir/restart.trace", '--prometheus', "$dir/restart.prom");
+write_wal($node, 20);
+wait_for_sample($node);
+$node->stop('fast');
+wait_until('the end of the connection is in the file',
+	sub { return slurp_file("$dir/restart.prom") =~ /^walsizer_watch_connected 0$/m; });
+$node->start;
+wait_until('it is connected again',
+	sub { $watch->{run}->pump_nb; return $watch->{err} =~ /connected again/; });
+write_wal($node, 20);
+wait_for_sample($node);
+($status, $out, $err) = finish_watch($watch, 'TERM');
+like($err, qr/^walsizer-watch: lost the connection: .*\n(?:walsizer-watch: could not connect: .*; trying again\n)?walsizer-watch: connected again after \d+ s\n$/, 'a restart is survived, and said');
+is(decoded($out)->{restarts}, 1, 'and counted');
+cmp_ok(decoded($out)->{wal} / MB, '>=', 39, 'WAL of both');
+is_deeply(decoded((watch('--replay', "$dir/restart.trace", '--json'))[1]), decoded($out), 'a replay across the restart');
+
+# ---- a server on which all is well, for a whole checkpoint_timeout; and a standby
+
+$node->stop;
+my $primary = make_node('primary', streaming => 1, conf => "max_wal_size = 64MB\nwalsizer.dry_run = on\n");
+$primary->backup('copy');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($primary, 'copy', has_streaming => 1);
+$standby->start;
+wait_for_worker($standby);
+($status, $out, $err) = watch('-d', $primary->connstr('postgres'), '--duration', '2s', '--interval', '100ms');
+is($status, 2, 'two seconds tell nothing');
+like($out, qr/sufficed so far\. To tell more takes at least one\ncheckpoint_timeout, 30 s/, 'it says so');
+my $quiet = start_watch($primary, '--duration', '33s', '--json');
+$watch = start_watch($standby, '--duration', '33s', '--json');
+write_wal($primary, 20);
+my ($quiet_status, $quiet_out) = finish_watch($quiet);
+($status, $out, $err) = finish_watch($watch);
+is($quiet_status, 0, 'a size that suffices');
+is(decoded($quiet_out)->{verdict}, 'sufficient', 'it says so');
+cmp_ok(abs(decoded($quiet_out)->{demand} / MB - 20), '<=', 2, 'the demand');
+is("$status $err", '0 ', 'so it does on the standby');
+is(decoded($out)->{role}, 'standby', 'which is known to be one');
+cmp_ok(abs(decoded($out)->{wanted_size} - status($standby)->{wanted_size}) / MB, '<=', 4,
+	'its worker wants the same');
+
+done_testing();

@@ -1,0 +1,323 @@
+/*-------------------------------------------------------------------------
+ *
+ * watch/connect.c
+ *	  The connection: to make it, to notice its end, to make it again.
+ *
+ * Nothing is written on the server.  Each statement has two time limits, the
+ * server's and ours, in case the server or the network no longer answers.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "watch/server.h"
+
+/* libpq's messages end with a newline, and may have several lines. */
+static const char *
+first_line(const char *message, char *text, size_t size)
+{
+	size_t		length = strcspn(message, "\n");
+
+	snprintf(text, size, "%.*s", (int) length, message);
+	return text;
+}
+
+static const char *
+error_of(const Server *server, char *text, size_t size)
+{
+	return first_line(PQerrorMessage(server->connection), text, size);
+}
+
+/* Is a database named, by an option, the environment or a service? */
+static bool
+names_database(const Options *options)
+{
+	bool		named = getenv("PGDATABASE") != NULL || getenv("PGSERVICE") != NULL;
+	PQconninfoOption *parsed;
+
+	if (options->dbname == NULL)
+		return named;
+	if (strchr(options->dbname, '=') == NULL && strstr(options->dbname, "://") == NULL)
+		return true;
+	parsed = PQconninfoParse(options->dbname, NULL);
+	for (PQconninfoOption *o = parsed; o != NULL && o->keyword != NULL; o++)
+		named |= o->val != NULL &&
+			(strcmp(o->keyword, "dbname") == 0 || strcmp(o->keyword, "service") == 0);
+	PQconninfoFree(parsed);
+	return named;
+}
+
+/*
+ * Like psql, except that the database is postgres and not the role's.  A
+ * connection string comes last, because the last of equal keywords counts.
+ */
+static PGconn *
+open_connection(const Options *options)
+{
+	const char *keywords[8] = {"fallback_application_name", "connect_timeout"};
+	const char *values[8] = {WATCH_NAME, getenv("PGCONNECT_TIMEOUT")};
+	int			number = 2;
+
+	if (values[1] == NULL)
+		values[1] = "10";
+	if (!names_database(options))
+	{
+		keywords[number] = "dbname";
+		values[number++] = "postgres";
+	}
+	if (options->host != NULL)
+	{
+		keywords[number] = "host";
+		values[number++] = options->host;
+	}
+	if (options->port != NULL)
+	{
+		keywords[number] = "port";
+		values[number++] = options->port;
+	}
+	if (options->user != NULL)
+	{
+		keywords[number] = "user";
+		values[number++] = options->user;
+	}
+	if (options->dbname != NULL)
+	{
+		keywords[number] = "dbname";
+		values[number++] = options->dbname;
+	}
+	return PQconnectdbParams(keywords, values, 1);
+}
+
+static void
+close_connection(Server *server)
+{
+	PQfinish(server->connection);
+	server->connection = NULL;
+}
+
+/* Wait for a result; false if it does not come in time or a signal does. */
+static bool
+wait_for_result(PGconn *connection)
+{
+	int64_t		end = watch_clock_ms() + 2 * STATEMENT_TIMEOUT;
+
+	while (PQisBusy(connection))
+	{
+		struct pollfd descriptor = {.fd = PQsocket(connection), .events = POLLIN};
+		int64_t		left = end - watch_clock_ms();
+
+		if (left <= 0 || watch_interrupted())
+			return false;
+		if (poll(&descriptor, 1, (int) left) < 0 && errno != EINTR)
+			return false;
+		if (!PQconsumeInput(connection))
+			return false;
+	}
+	return true;
+}
+
+/* The last result of what was sent; NULL, and no connection, if none comes. */
+static PGresult *
+receive(Server *server, bool sent)
+{
+	PGresult   *last = NULL;
+	PGresult   *result;
+	char		text[256];
+
+	while (sent && wait_for_result(server->connection))
+	{
+		result = PQgetResult(server->connection);
+		if (result == NULL)
+		{
+			if (last != NULL && PQstatus(server->connection) == CONNECTION_OK)
+				return last;
+			break;
+		}
+		/* the first error is the one that matters */
+		if (last != NULL && PQresultStatus(last) == PGRES_FATAL_ERROR)
+			PQclear(result);
+		else
+		{
+			PQclear(last);
+			last = result;
+		}
+	}
+	if (!watch_interrupted())
+		watch_complain("lost the connection: %s",
+					   last != NULL && PQresultStatus(last) == PGRES_FATAL_ERROR ?
+					   first_line(PQresultErrorMessage(last), text, sizeof(text)) :
+					   PQerrorMessage(server->connection)[0] != '\0' ?
+					   error_of(server, text, sizeof(text)) : "the server does not answer");
+	PQclear(last);
+	close_connection(server);
+	return NULL;
+}
+
+/* Parameters of our statements: a process ID and a truth value. */
+static const Oid parameter_types[] = {23, 16};
+
+/*
+ * Run a statement, or without parameters also several.  NULL if the connection
+ * ended.
+ */
+PGresult *
+watch_query(Server *server, const char *sql, int num_parameters, const char *const *parameters)
+{
+	return receive(server, num_parameters == 0 ? PQsendQuery(server->connection, sql) == 1 :
+				   PQsendQueryParams(server->connection, sql, num_parameters, parameter_types,
+									 parameters, NULL, NULL, 0) == 1);
+}
+
+/* Prepare the statement of each sample.  False if that fails, having said why. */
+bool
+watch_prepare_statement(Server *server, const char *sql)
+{
+	PGresult   *result = receive(server, PQsendPrepare(server->connection, STATEMENT, sql, 2,
+													   parameter_types) == 1);
+	bool		good = PQresultStatus(result) == PGRES_COMMAND_OK;
+	char		text[256];
+
+	if (result == NULL)
+		return false;
+	if (!good)
+	{
+		watch_complain("could not prepare the statement: %s",
+					   first_line(PQresultErrorMessage(result), text, sizeof(text)));
+		close_connection(server);
+	}
+	PQclear(result);
+	return good;
+}
+
+/* Run the prepared statement, in one round trip.  As above. */
+PGresult *
+watch_run(Server *server, int num_parameters, const char *const *parameters)
+{
+	return receive(server, PQsendQueryPrepared(server->connection, STATEMENT, num_parameters,
+											   parameters, NULL, NULL, 0) == 1);
+}
+
+/*
+ * Which server is it?  A restart, a failover or another server behind the same
+ * name begins anew.
+ */
+static bool
+identify(Server *server)
+{
+	static const char *const sql =
+		"SELECT pg_is_in_recovery(), floor(extract(epoch FROM pg_postmaster_start_time()))::bigint,"
+		" floor(extract(epoch FROM clock_timestamp()))::bigint,"
+		" extract(epoch FROM pg_postmaster_start_time()),"
+		" (SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer')";
+	PGresult   *result = watch_query(server, sql, 0, NULL);
+	char		identity[64];
+	char		text[256];
+
+	if (result == NULL)
+		return false;
+	if (PQresultStatus(result) != PGRES_TUPLES_OK || PQntuples(result) != 1)
+	{
+		watch_complain("the server does not say who it is: %s",
+					   first_line(PQresultErrorMessage(result), text, sizeof(text)));
+		PQclear(result);
+		close_connection(server);
+		return false;
+	}
+	snprintf(identity, sizeof(identity), "%s %s", PQgetvalue(result, 0, 0), PQgetvalue(result, 0, 3));
+	server->begins = server->begins || strcmp(identity, server->identity) != 0;
+	snprintf(server->identity, sizeof(server->identity), "%s", identity);
+	server->postmaster_s = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
+	if (server->server_time == 0)
+		server->server_time = strtoll(PQgetvalue(result, 0, 2), NULL, 10);
+	snprintf(server->checkpointer, sizeof(server->checkpointer), "%s", PQgetvalue(result, 0, 4));
+	PQclear(result);
+	return true;
+}
+
+/* Our side of a new connection: limits, and a promise to write nothing. */
+static bool
+set_up(Server *server)
+{
+	PGresult   *result = watch_query(server,
+									 "SET statement_timeout = 5000;"
+									 " SET default_transaction_read_only = on;"
+									 " SET search_path = ''; SET jit = off", 0, NULL);
+
+	if (result == NULL)
+		return false;
+	PQclear(result);
+	return identify(server);
+}
+
+/*
+ * Connect, and set up our side.  False if that fails; then the message is in
+ * "why", or was said already and it is empty.  "final": trying again does not
+ * help.
+ */
+bool
+watch_open(Server *server, char *why, size_t size, bool *final)
+{
+	why[0] = '\0';
+	*final = false;
+	server->connection = open_connection(server->options);
+	if (PQstatus(server->connection) != CONNECTION_OK)
+	{
+		if (PQconnectionNeedsPassword(server->connection))
+			snprintf(why, size, "the server asks for a password: put it into ~/.pgpass or PGPASSWORD");
+		else
+			snprintf(why, size, "could not connect: %.*s",
+					 (int) strcspn(PQerrorMessage(server->connection), "\n"),
+					 PQerrorMessage(server->connection));
+		close_connection(server);
+		return false;
+	}
+	server->version = PQserverVersion(server->connection);
+	if (server->version < WATCH_OLDEST_SERVER)
+	{
+		*final = true;
+		snprintf(why, size, "the server is PostgreSQL %s, at least %d is needed",
+				 watch_server_version(server), WATCH_OLDEST_SERVER / 10000);
+		close_connection(server);
+		return false;
+	}
+	return set_up(server);
+}
+
+bool
+watch_connected(const Server *server)
+{
+	return server->connection != NULL;
+}
+
+void
+watch_disconnect(Server *server)
+{
+	if (server->connection != NULL)
+		close_connection(server);
+	free(server);
+}
+
+/* The server's clock when we first connected, s since 1970. */
+int64_t
+watch_server_time(const Server *server)
+{
+	return server->server_time;
+}
+
+/* "15.20", without what a packager added. */
+const char *
+watch_server_version(const Server *server)
+{
+	static char text[32];
+	const char *version = PQparameterStatus(server->connection, "server_version");
+
+	if (version == NULL)
+		return "of unknown version";
+	snprintf(text, sizeof(text), "%.*s", (int) strcspn(version, " "), version);
+	return text;
+}

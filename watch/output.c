@@ -1,0 +1,231 @@
+/*-------------------------------------------------------------------------
+ *
+ * watch/output.c
+ *	  What programs read: JSON, and a file for Prometheus' textfile collector.
+ *
+ * Sizes are bytes and times seconds, as in the views and in monitoring/.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "watch/watch.h"
+
+#define PATH_SIZE			4096
+
+static const char *const causes[WALSIZER_CAUSES] = {
+	[WALSIZER_CAUSE_FORCED] = "forced",
+	[WALSIZER_CAUSE_OLD_VALUE] = "forced_old_value",
+	[WALSIZER_CAUSE_TIMED] = "timed",
+	[WALSIZER_CAUSE_OTHER] = "other",
+};
+
+static long long
+in_bytes(int64_t mb)
+{
+	return mb * WALSIZER_MB;
+}
+
+/* A member of an object; all are written by us, so no text needs escapes. */
+static void
+put_int(const char *name, int64_t value)
+{
+	printf("  \"%s\": %lld,\n", name, (long long) value);
+}
+
+static void
+put_known(const char *name, int64_t value)
+{
+	if (value == WATCH_UNKNOWN)
+		printf("  \"%s\": null,\n", name);
+	else
+		put_int(name, value);
+}
+
+/* Empty is null. */
+static const char *
+quoted(const char *value, char *text, size_t size)
+{
+	if (value[0] == '\0')
+		return "null";
+	snprintf(text, size, "\"%s\"", value);
+	return text;
+}
+
+static const char *
+verdict_name(int status)
+{
+	static const char *const names[] = {"sufficient", "too small", "unknown"};
+
+	return names[status];
+}
+
+static void
+put_changes(const Watcher *watcher)
+{
+	int64_t		first = watcher->num_changes > WATCH_CHANGES ?
+		watcher->num_changes - WATCH_CHANGES : 0;
+	char		limit[WATCH_TEXT_SIZE];
+
+	printf("  \"changes\": [");
+	for (int64_t i = first; i < watcher->num_changes; i++)
+	{
+		const WatchChange *change = &watcher->changes[i % WATCH_CHANGES];
+
+		printf("%s\n    {\"at\": %lld, \"action\": \"%s\", \"reason\": \"%s\", \"old_size\": %lld, \"wanted_size\": %lld, \"new_size\": %lld, \"limited_by\": %s}",
+			   i > first ? "," : "", (long long) change->at, walsizer_action_name(change->action),
+			   walsizer_reason_code(change->reason), in_bytes(change->figures.in_effect_mb),
+			   in_bytes(change->wanted_mb), in_bytes(change->new_mb),
+			   quoted(walsizer_limit_name(change->limited_by), limit, sizeof(limit)));
+	}
+	printf("%s],\n", watcher->num_changes > 0 ? "\n  " : "");
+}
+
+static void
+put_hours(const Watcher *watcher)
+{
+	WalsizerState state = watcher->state;
+	int64_t		first = (watcher->zero + watcher->began / 1000) / 3600;
+	bool		any = false;
+
+	walsizer_remember_window(&state);
+	if (watcher->sample.hour - first >= WALSIZER_PEAK_SLOTS)
+		first = watcher->sample.hour - WALSIZER_PEAK_SLOTS + 1;
+	printf("  \"hours\": [");
+	for (int64_t hour = first; hour <= watcher->sample.hour; hour++)
+	{
+		const WalsizerPeak *peak = walsizer_peak_of(&state, hour);
+
+		if (peak == NULL)
+			continue;
+		printf("%s\n    {\"hour\": %lld, \"demand\": %lld, \"needed_size\": %lld}",
+			   any ? "," : "", (long long) (hour * 3600), (long long) peak->demand,
+			   in_bytes(walsizer_roomy_size(&watcher->config, &watcher->sample.settings,
+											peak->demand)));
+		any = true;
+	}
+	printf("%s]\n", any ? "\n  " : "");
+}
+
+/* One object on standard output. */
+void
+watch_json(const Watcher *watcher)
+{
+	const WalsizerSettings *settings = &watcher->sample.settings;
+	WatchVerdict verdict = watch_judge(watcher);
+	char		text[WATCH_TEXT_SIZE];
+
+	printf("{\n");
+	printf("  \"verdict\": \"%s\",\n", verdict_name(verdict.status));
+	put_int("started_at", watcher->zero + watcher->began / 1000);
+	put_int("ended_at", watcher->zero + watcher->now / 1000);
+	put_int("samples", watcher->samples);
+	put_int("unseen_seconds", watcher->unseen_ms / 1000);
+	put_int("restarts", watcher->restarts);
+	printf("  \"role\": \"%s\",\n", watcher->seen.standby ? "standby" : "primary");
+	put_int("wal", watcher->wal);
+	put_int("max_wal_size", in_bytes(settings->max_wal_size_mb));
+	put_int("wal_segment_size", settings->segment_bytes);
+	put_int("checkpoint_timeout", settings->timeout_ms / 1000);
+	printf("  \"checkpoint_completion_target\": %g,\n", settings->completion_target);
+	put_int("trigger_point", watcher->decision.figures.trigger_point);
+	put_int("demand", verdict.demand);
+	put_int("needed_size", in_bytes(verdict.least_mb));
+	put_int("wanted_size", in_bytes(verdict.wanted_mb));
+	put_int("proposed_size", in_bytes(verdict.set_mb));
+	printf("  \"limited_by\": %s,\n",
+		   quoted(walsizer_limit_name(verdict.limited_by), text, sizeof(text)));
+	put_int("recovery_seconds", watch_recovery_time(watcher, settings->max_wal_size_mb) / 1000);
+	put_int("proposed_recovery_seconds", watch_recovery_time(watcher, verdict.set_mb) / 1000);
+	for (int cause = 0; cause < WALSIZER_CAUSES; cause++)
+	{
+		snprintf(text, sizeof(text), "checkpoints_%s", causes[cause]);
+		put_int(text, watcher->intervals[cause].number);
+		snprintf(text, sizeof(text), "seconds_%s", causes[cause]);
+		put_int(text, watcher->intervals[cause].ms / 1000);
+	}
+	put_known("full_page_images", watcher->images);
+	put_known("full_page_image_bytes", watcher->image_bytes);
+	put_changes(watcher);
+	put_hours(watcher);
+	printf("}\n");
+}
+
+static void
+put_metric(FILE *file, const char *name, const char *type, const char *help, int64_t value)
+{
+	fprintf(file, "# HELP walsizer_watch_%s %s\n# TYPE walsizer_watch_%s %s\nwalsizer_watch_%s %lld\n",
+			name, help, name, type, name, (long long) value);
+}
+
+static void
+put_metrics(FILE *file, const Watcher *watcher, bool connected)
+{
+	WatchVerdict verdict = watch_judge(watcher);
+	const WalsizerSample *sample = &watcher->sample;
+
+	put_metric(file, "connected", "gauge", "1 while there is a connection.", connected);
+	put_metric(file, "last_sample_timestamp_seconds", "gauge", "Time of the last sample.",
+			   watcher->zero + watcher->now / 1000);
+	put_metric(file, "wal_bytes_total", "counter", "WAL written since the watch began.",
+			   watcher->wal);
+	fprintf(file, "# HELP walsizer_watch_checkpoints_total Checkpoints by cause.\n"
+			"# TYPE walsizer_watch_checkpoints_total counter\n");
+	for (int cause = 0; cause < WALSIZER_CAUSES; cause++)
+		fprintf(file, "walsizer_watch_checkpoints_total{cause=\"%s\"} %lld\n", causes[cause],
+				(long long) watcher->intervals[cause].number);
+	if (watcher->samples < 2)
+		return;
+	put_metric(file, "max_wal_size_bytes", "gauge", "Value in effect.",
+			   in_bytes(sample->settings.max_wal_size_mb));
+	put_metric(file, "demand_bytes", "gauge", "WAL written within the last checkpoint_timeout.",
+			   watcher->decision.figures.demand);
+	put_metric(file, "largest_demand_bytes", "gauge", "Largest demand of the lookback.",
+			   verdict.demand);
+	put_metric(file, "needed_size_bytes", "gauge", "Size that the largest demand needs.",
+			   in_bytes(verdict.least_mb));
+	put_metric(file, "wanted_size_bytes", "gauge", "The same with headroom, before limits.",
+			   in_bytes(verdict.wanted_mb));
+	put_metric(file, "proposed_size_bytes", "gauge", "Size to set, within the limits.",
+			   in_bytes(verdict.set_mb));
+	put_metric(file, "too_small", "gauge", "1 if the value in effect is too small.",
+			   verdict.status == WATCH_TOO_SMALL);
+}
+
+/*
+ * Replace the file, in one step, because the collector reads it at any time.
+ * False, having said why, if that fails.
+ */
+bool
+watch_write_prometheus(const Watcher *watcher, const char *path, bool connected)
+{
+	char		temporary[PATH_SIZE];
+	FILE	   *file;
+	bool		good;
+
+	if (snprintf(temporary, sizeof(temporary), "%s.%ld.tmp", path, (long) getpid()) >=
+		(int) sizeof(temporary))
+	{
+		watch_complain("the name of the file for Prometheus is too long");
+		return false;
+	}
+	file = fopen(temporary, "w");
+	if (file == NULL)
+	{
+		watch_complain("could not create \"%s\": %s", temporary, strerror(errno));
+		return false;
+	}
+	put_metrics(file, watcher, connected);
+	good = fflush(file) == 0 && !ferror(file);
+	good = fclose(file) == 0 && good;
+	if (good && rename(temporary, path) == 0)
+		return true;
+	watch_complain("could not write \"%s\": %s", path, strerror(errno));
+	unlink(temporary);
+	return false;
+}

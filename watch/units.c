@@ -1,0 +1,121 @@
+/*-------------------------------------------------------------------------
+ *
+ * watch/units.c
+ *	  Sizes and times as PostgreSQL reads them, and as people do.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "watch/watch.h"
+
+typedef struct Unit
+{
+	const char *name;
+	double		factor;
+} Unit;
+
+/* in MB; names as in the server's configuration, case counts */
+static const Unit size_units[] = {
+	{"B", 1.0 / 1024 / 1024}, {"kB", 1.0 / 1024}, {"MB", 1}, {"GB", 1024}, {"TB", 1024.0 * 1024},
+	{NULL, 0},
+};
+
+/* in ms */
+static const Unit time_units[] = {
+	{"us", 0.001}, {"ms", 1}, {"s", 1000}, {"min", 60000}, {"h", 3600000}, {"d", 86400000},
+	{NULL, 0},
+};
+
+/* A number, and a unit unless it is the default one.  Rounds as the server. */
+static bool
+parse(const char *text, const Unit *units, double default_factor, int64_t *value)
+{
+	char	   *end;
+	double		number = strtod(text, &end);
+	double		factor = default_factor;
+
+	if (end == text || !isfinite(number) || number < 0)
+		return false;
+	while (isspace((unsigned char) *end))
+		end++;
+	if (*end != '\0')
+	{
+		while (units->name != NULL && strcmp(units->name, end) != 0)
+			units++;
+		if (units->name == NULL)
+			return false;
+		factor = units->factor;
+	}
+	number = rint(number * factor);
+	if (number > 1e15)
+		return false;
+	*value = (int64_t) number;
+	return true;
+}
+
+/* "32GB", or "512" for 512 MB.  False if it is no size. */
+bool
+watch_parse_size(const char *text, int64_t *mb)
+{
+	return parse(text, size_units, 1, mb);
+}
+
+/* "7d"; a number alone counts default units.  False if it is no time. */
+bool
+watch_parse_time(const char *text, int64_t default_unit_ms, int64_t *ms)
+{
+	return parse(text, time_units, (double) default_unit_ms, ms);
+}
+
+/* "512 MB", as pg_size_pretty() rounds. */
+const char *
+watch_size_text(int64_t bytes, char *text, size_t size)
+{
+	static const char *const names[] = {"kB", "MB", "GB", "TB", "PB"};
+	double		value = (double) bytes / 1024;
+	int			i = 0;
+
+	while (value >= 10240 && i < 4)
+	{
+		value /= 1024;
+		i++;
+	}
+	snprintf(text, size, "%.0f %s", value, names[i]);
+	return text;
+}
+
+/* "3 d 4 h", "5 min 20 s": the two largest units. */
+const char *
+watch_duration_text(int64_t ms, char *text, size_t size)
+{
+	int64_t		s = (ms + 500) / 1000;
+
+	if (s >= 86400)
+		snprintf(text, size, "%lld d %lld h", (long long) (s / 86400), (long long) (s / 3600 % 24));
+	else if (s >= 3600)
+		snprintf(text, size, "%lld h %lld min", (long long) (s / 3600), (long long) (s / 60 % 60));
+	else if (s >= 60)
+		snprintf(text, size, "%lld min %lld s", (long long) (s / 60), (long long) (s % 60));
+	else
+		snprintf(text, size, "%lld s", (long long) s);
+	return text;
+}
+
+/* Local time in a format of strftime(). */
+const char *
+watch_time_text(int64_t epoch_s, const char *format, char *text, size_t size)
+{
+	time_t		when = (time_t) epoch_s;
+	struct tm	parts;
+
+	if (localtime_r(&when, &parts) == NULL || strftime(text, size, format, &parts) == 0)
+		snprintf(text, size, "?");
+	return text;
+}

@@ -1,0 +1,241 @@
+/*-------------------------------------------------------------------------
+ *
+ * watch/watch.h
+ *	  walsizer-watch: what the worker would decide, seen by a client.
+ *
+ * A server or a trace gives observations, the watcher decides on them, and
+ * report.c and output.c say what came of it.  Both sources give the same
+ * observations, so a replay decides what the recording run decided.  Of our
+ * other sources only policy/ is used.
+ *
+ * Units as in policy/policy.h: bytes, milliseconds, and _mb for megabytes.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef WATCH_H
+#define WATCH_H
+
+#include <stdio.h>
+
+#include "policy/policy.h"
+
+#define WATCH_NAME				"walsizer-watch"
+#define WATCH_VERSION			"1.0"
+#define WATCH_OLDEST_SERVER		130000
+#define WATCH_COLUMNS			80
+
+/* Exit statuses. */
+#define WATCH_SUFFICIENT		0
+#define WATCH_TOO_SMALL			1
+#define WATCH_COULD_NOT_TELL	2
+
+/* Positions are rounded down to this part of a segment: see doc/traces.md. */
+#define WATCH_UNITS_PER_SEGMENT	64
+
+/*
+ * The policy's clock at the start, ms: what happened before, such as the last
+ * checkpoint, must not be before 0.
+ */
+#define WATCH_CLOCK_START		(INT64_C(2) * 24 * 3600 * 1000)
+
+/* A figure that the server did not give. */
+#define WATCH_UNKNOWN			(-1)
+
+/* watch/options.c */
+typedef struct Options
+{
+	const char *dbname;			/* or a connection string; like the next */
+	const char *host;			/* three: NULL if not given */
+	const char *port;
+	const char *user;
+	WalsizerConfig config;
+	int64_t		disk_limit;		/* bytes, 0: none given */
+	int64_t		duration_ms;	/* 0: until a signal comes */
+	const char *record;			/* files; NULL if not given */
+	const char *replay;
+	const char *prometheus;
+	bool		quiet;
+	bool		json;
+} Options;
+
+extern void watch_parse_options(Options *options, int argc, char **argv);
+
+/* watch/units.c */
+extern bool watch_parse_size(const char *text, int64_t *mb);
+extern bool watch_parse_time(const char *text, int64_t default_unit_ms, int64_t *ms);
+extern const char *watch_size_text(int64_t bytes, char *text, size_t size);
+extern const char *watch_duration_text(int64_t ms, char *text, size_t size);
+extern const char *watch_time_text(int64_t epoch_s, const char *format, char *text, size_t size);
+
+#define WATCH_TEXT_SIZE			64	/* enough for each of these texts */
+
+/*
+ * One look at the server.  Positions count from the start of a segment that is
+ * chosen when the observations begin, so they tell nothing about the server.
+ */
+typedef struct Observation
+{
+	int64_t		tick;			/* number of intervals since the start */
+	bool		begins;			/* another server, or restarted: nothing of
+								 * what was before continues */
+	int64_t		timer_s;		/* begins: when the checkpoint timer was set,
+								 * s after the start; see started_s */
+	bool		standby;
+	WalsizerSettings settings;
+	int64_t		position;		/* written; standby: replayed */
+	int64_t		completed;		/* redo pointer of the last checkpoint that is
+								 * complete, or WATCH_UNKNOWN */
+	int64_t		started_s;		/* when that one started, s after the start;
+								 * negative: before it */
+	int			busy;			/* does the checkpointer work? 0, 1, or
+								 * WATCH_UNKNOWN */
+	int64_t		requested;		/* the server's counters, or WATCH_UNKNOWN */
+	int64_t		timed;
+	int64_t		images;			/* full-page images, and their bytes (19), up */
+	int64_t		image_bytes;	/* to the last checkpoint, or WATCH_UNKNOWN */
+	int64_t		primary;		/* standby: position of the primary, or
+								 * WATCH_UNKNOWN */
+} Observation;
+
+/* watch/redo.c: the redo pointer, which SQL shows only late */
+typedef struct RedoTracker
+{
+	int64_t		redo;			/* of the last checkpoint started */
+	int64_t		completed;		/* as observed last, like the next four */
+	int64_t		position;
+	int64_t		now;
+	int64_t		requested;
+	int64_t		timed;
+	int64_t		position_before;	/* of the observation before the last */
+	int64_t		now_before;
+	int64_t		timer_start;
+	bool		running;		/* redo is that of a checkpoint not complete */
+	bool		busy;			/* seen last, without a checkpoint to explain it */
+	bool		idle_seen;		/* since the last one was complete */
+} RedoTracker;
+
+extern void watch_begin_redo(RedoTracker *tracker, const Observation *seen, int64_t now);
+extern void watch_track_redo(RedoTracker *tracker, const Observation *seen, int64_t now,
+							 WalsizerState *state);
+
+/* watch/watcher.c */
+#define WATCH_CHANGES			1000	/* the newest ones are kept */
+
+typedef struct WatchChange
+{
+	int64_t		at;				/* s since 1970 */
+	WalsizerAction action;
+	WalsizerReason reason;
+	WalsizerLimit limited_by;
+	int64_t		old_mb;
+	int64_t		new_mb;
+	int64_t		wanted_mb;
+	WalsizerFigures figures;
+} WatchChange;
+
+/* Intervals between checkpoints, by what ended them. */
+typedef struct WatchIntervals
+{
+	int64_t		number;
+	int64_t		ms;
+} WatchIntervals;
+
+typedef struct Watcher
+{
+	WalsizerConfig config;
+	int64_t		disk_limit;		/* bytes, 0: none */
+	int64_t		interval_ms;
+	int64_t		zero;			/* of the policy's clock, s since 1970 */
+
+	WalsizerState state;
+	WalsizerSample sample;		/* the last, like the next three */
+	WalsizerDecision decision;
+	Observation seen;
+	int64_t		now;
+	RedoTracker tracker;
+
+	/* said already, so not said again; 0: nothing */
+	int64_t		said_mb;
+	int64_t		said_limit_mb[WALSIZER_LIMITS];
+
+	/* what came of it */
+	int64_t		samples;
+	int64_t		began;			/* ms, the first sample */
+	int64_t		unseen_ms;		/* no sample for more than one interval */
+	int64_t		restarts;
+	int64_t		wal;			/* bytes written */
+	int64_t		images;			/* WATCH_UNKNOWN: the server does not say */
+	int64_t		image_bytes;	/* likewise */
+	WatchIntervals intervals[WALSIZER_CAUSES];
+	int64_t		num_changes;	/* all, also those no longer kept */
+	WatchChange changes[WATCH_CHANGES]; /* a ring */
+} Watcher;
+
+/* The verdict at the end. */
+typedef struct WatchVerdict
+{
+	int			status;			/* an exit status */
+	int64_t		demand;			/* largest measured */
+	int64_t		least_mb;		/* what it needs without headroom */
+	int64_t		wanted_mb;		/* and with it */
+	int64_t		set_mb;			/* to be set: within the limits, and at least
+								 * the value in effect */
+	WalsizerLimit limited_by;
+} WatchVerdict;
+
+extern void watch_begin(Watcher *watcher, const Options *options, int64_t interval_ms,
+						int64_t start);
+extern const WatchChange *watch_observe(Watcher *watcher, const Observation *seen);
+extern WatchVerdict watch_judge(const Watcher *watcher);
+extern int64_t watch_recovery_time(const Watcher *watcher, int64_t mb);
+
+/* watch/connect.c, watch/sample.c: only these include libpq */
+typedef struct Server Server;
+
+extern Server *watch_connect(const Options *options);
+extern bool watch_connected(const Server *server);
+extern bool watch_reconnect(Server *server);
+extern void watch_disconnect(Server *server);
+extern int64_t watch_server_time(const Server *server);
+extern const char *watch_server_version(const Server *server);
+extern bool watch_sample(Server *server, int64_t start, Observation *seen);
+
+/* watch/trace.c */
+#define WATCH_MOST_REPEATED		3600	/* an idle hour is seen in the file */
+
+typedef struct TraceWriter TraceWriter;
+
+extern TraceWriter *watch_trace_create(const char *path, int64_t interval_ms, int64_t start);
+extern bool watch_trace_write(TraceWriter *writer, const Observation *seen);
+extern bool watch_trace_close(TraceWriter *writer);
+
+/* watch/replay.c */
+typedef struct TraceReader TraceReader;
+
+extern TraceReader *watch_trace_open(const char *path, int64_t *interval_ms, int64_t *start);
+extern int	watch_trace_next(TraceReader *reader, Observation *seen);
+extern void watch_trace_free(TraceReader *reader);
+
+extern uint64_t watch_checksum(uint64_t sum, const char *text, size_t length);
+#define WATCH_CHECKSUM_START	UINT64_C(14695981039346656037)
+
+/* watch/report.c */
+extern void watch_say_change(const WatchChange *change);
+extern void watch_report(const Watcher *watcher);
+
+/* watch/output.c */
+extern void watch_json(const Watcher *watcher);
+extern bool watch_write_prometheus(const Watcher *watcher, const char *path, bool connected);
+
+/* watch/system.c */
+extern void watch_catch_signals(void);
+extern bool watch_interrupted(void);
+extern void watch_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+extern void watch_die(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+extern void *watch_allocate(size_t size);
+extern int64_t watch_clock_ms(void);
+extern bool watch_sleep_until(int64_t ms);
+
+#endif							/* WATCH_H */
