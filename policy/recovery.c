@@ -167,14 +167,20 @@ walsizer_recovery_time(const WalsizerConfig *config, const WalsizerState *state,
 	return recovery_time(config, sample, bytes, records);
 }
 
-/* Time (ms) for a crash at this sample: WAL since the last complete checkpoint. */
+/*
+ * Time (ms) for a crash at this sample: WAL since the last complete checkpoint.
+ * While another one runs, that is a whole interval and the one in progress.
+ */
 int64_t
 walsizer_recovery_time_now(const WalsizerConfig *config, const WalsizerState *state,
 						   const WalsizerSample *sample)
 {
-	double		bytes = (double) walsizer_distance(sample->completed_lsn, sample->write_lsn);
+	double		before = (double) walsizer_distance(sample->completed_lsn, sample->redo_lsn);
+	double		since = (double) walsizer_distance(sample->redo_lsn, sample->write_lsn);
 
-	return recovery_time(config, sample, bytes, records_in(&state->mix.interval, bytes));
+	return recovery_time(config, sample, before + since,
+						 records_in(&state->mix.interval, before) +
+						 records_in(&state->mix.interval, since));
 }
 
 /*

@@ -301,6 +301,27 @@ the_slowest_of_the_last_recoveries_counts(void **unused)
 	assert_true(time_of(d, 1000) < one);
 }
 
+/* Just before a checkpoint completes, a crash now is the worst there is. */
+static void
+now_comes_to_the_worst_case(void **unused)
+{
+	Driver	   *d = measured_server();
+	int64_t		worst;
+	int64_t		now;
+
+	(void) unused;
+	d->sample.buffers = 0;
+	interval_was(d, 1000, 1000 * 1000, 100 * 1000);
+	d->sample.completed_lsn = d->sample.redo_lsn;
+	d->sample.redo_lsn += 1000 * MB;
+	d->sample.write_lsn += 1900 * MB;
+	worst = time_of(d, 1900);
+	now = walsizer_recovery_time_now(&d->config, &d->state, &d->sample);
+	assert_in_range(now, worst - 2, worst + 2);
+	d->sample.completed_lsn = d->sample.redo_lsn;
+	assert_true(walsizer_recovery_time_now(&d->config, &d->state, &d->sample) < worst / 2 + 1);
+}
+
 /* A measurement that cannot be is no trap. */
 static void
 any_measurement_gives_an_answer(void **unused)
@@ -332,6 +353,7 @@ main(void)
 		cmocka_unit_test(a_steady_load_comes_to_rest_at_the_limit),
 		cmocka_unit_test(a_limit_that_trembles_changes_nothing),
 		cmocka_unit_test(the_slowest_of_the_last_recoveries_counts),
+		cmocka_unit_test(now_comes_to_the_worst_case),
 		cmocka_unit_test(any_measurement_gives_an_answer),
 	};
 
