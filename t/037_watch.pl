@@ -201,6 +201,7 @@ is($said->{checkpoints_forced}, $worker->{checkpoints_forced}, 'the same forced 
 ok($said->{seconds_forced} > 0, 'and their time');
 is($said->{max_wal_size}, 64 * MB, 'the value in effect');
 is($said->{proposed_size}, $said->{wanted_size}, 'no limit');
+is($said->{source}, 'configuration file', 'where it is set');
 
 # It never wrote, and took one statement for each sample.
 my @statements = slurp_file($node->logfile) =~ /(?:statement|execute [^:]*): (.*)/g;
@@ -241,6 +242,7 @@ cmp_ok(decoded($out)->{wanted_size}, '>', 1.5 * $said->{wanted_size}, 'with more
 is(join("\n", grep { length > 80 } split /\n/, $out), '', 'the page fits into 80 columns');
 my $mb = $said->{proposed_size} / MB;
 like($out, qr/^max_wal_size = 64 MB is too small/m, 'the page: verdict');
+like($out, qr/^Set           max_wal_size 64 MB \(configuration file\),/m, 'the page: what is set');
 foreach my $line ("max_wal_size = '${mb}MB'", "ALTER SYSTEM SET max_wal_size = '${mb}MB';",
 	"max_wal_size = $mb in the DB parameter group (unit: MB)", "flag max_wal_size=$mb",
 	"server parameter max_wal_size = $mb", "max_wal_size=${mb}MB", "{max_wal_size: \"${mb}MB\"}")

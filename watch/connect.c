@@ -213,7 +213,8 @@ identify(Server *server)
 		"SELECT pg_is_in_recovery(), floor(extract(epoch FROM pg_postmaster_start_time()))::bigint,"
 		" floor(extract(epoch FROM clock_timestamp()))::bigint,"
 		" extract(epoch FROM pg_postmaster_start_time()),"
-		" (SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer')";
+		" (SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'),"
+		" (SELECT source FROM pg_settings WHERE name = 'max_wal_size')";
 	PGresult   *result = watch_query(server, sql, 0, NULL);
 	char		identity[64];
 	char		text[256];
@@ -235,6 +236,7 @@ identify(Server *server)
 	if (server->server_time == 0)
 		server->server_time = strtoll(PQgetvalue(result, 0, 2), NULL, 10);
 	snprintf(server->checkpointer, sizeof(server->checkpointer), "%s", PQgetvalue(result, 0, 4));
+	server->source = watch_source_of(PQgetvalue(result, 0, 5));
 	PQclear(result);
 	return true;
 }

@@ -56,7 +56,7 @@ static const char *const usage =
 "      --replay-rate=SIZE    WAL replayed per second in recovery (40MB)\n"
 "\n"
 "  -V, --version             print the version\n"
-"  -?, --help                print this\n"
+"      --help                print this\n"
 "\n"
 "Exit status: 0 if max_wal_size suffices, 1 if it is too small, 2 if that could\n"
 "not be told.\n";
@@ -65,7 +65,7 @@ enum
 {
 	OPT_DURATION = 256, OPT_INTERVAL, OPT_RECORD, OPT_REPLAY, OPT_JSON, OPT_PROMETHEUS,
 	OPT_MAX, OPT_MIN, OPT_HEADROOM, OPT_THRESHOLD, OPT_NO_PREDICT, OPT_LOOKBACK,
-	OPT_DISK_LIMIT, OPT_MAX_DISK_PERCENT, OPT_MAX_RECOVERY_TIME, OPT_REPLAY_RATE,
+	OPT_DISK_LIMIT, OPT_MAX_DISK_PERCENT, OPT_MAX_RECOVERY_TIME, OPT_REPLAY_RATE, OPT_HELP,
 };
 
 static const struct option long_options[] = {
@@ -91,7 +91,7 @@ static const struct option long_options[] = {
 	{"max-recovery-time", required_argument, NULL, OPT_MAX_RECOVERY_TIME},
 	{"replay-rate", required_argument, NULL, OPT_REPLAY_RATE},
 	{"version", no_argument, NULL, 'V'},
-	{"help", no_argument, NULL, '?'},
+	{"help", no_argument, NULL, OPT_HELP},
 	{NULL, 0, NULL, 0},
 };
 
@@ -283,14 +283,10 @@ watch_parse_options(Options *options, int argc, char **argv)
 			printf(WATCH_NAME " (walsizer) " WATCH_VERSION "\n");
 			exit(0);
 		}
-		/* getopt_long() also answers '?' for what it does not know */
-		if (optopt == 0 || strcmp(argv[optind - 1], "-?") == 0)
+		if (c == OPT_HELP)
 		{
-			if (strcmp(argv[optind - 1], "-?") == 0 || strcmp(argv[optind - 1], "--help") == 0)
-			{
-				fputs(usage, stdout);
-				exit(0);
-			}
+			fputs(usage, stdout);
+			exit(0);
 		}
 		fprintf(stderr, "Try \"" WATCH_NAME " --help\".\n");
 		exit(WATCH_COULD_NOT_TELL);

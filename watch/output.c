@@ -130,6 +130,7 @@ watch_json(const Watcher *watcher)
 	printf("  \"role\": \"%s\",\n", watcher->seen.standby ? "standby" : "primary");
 	put_int("wal", watcher->wal);
 	put_int("max_wal_size", in_bytes(settings->max_wal_size_mb));
+	printf("  \"source\": \"%s\",\n", watch_source_name(watcher->seen.source));
 	put_int("wal_segment_size", settings->segment_bytes);
 	put_int("checkpoint_timeout", settings->timeout_ms / 1000);
 	printf("  \"checkpoint_completion_target\": %g,\n", settings->completion_target);

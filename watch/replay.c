@@ -220,7 +220,9 @@ read_change(TraceReader *reader, const char *line)
 		return read_setting(reader, key, value);
 	if (strncmp(line, "begin ", 6) == 0)
 		return read_begin(reader, line);
-	if (sscanf(line, "gap %lld", &a) == 1 && a > 0 && a < MOST_SECONDS)
+	if (strncmp(line, "source ", 7) == 0)
+		seen->source = watch_source_of(line + 7);
+	else if (sscanf(line, "gap %lld", &a) == 1 && a > 0 && a < MOST_SECONDS)
 		seen->tick += a;
 	else if (sscanf(line, "redo %lld %lld", &a, &b) == 2 && llabs(b) <= MOST_SECONDS)
 	{

@@ -138,11 +138,14 @@ static void
 say_need(const Watcher *watcher, const WatchVerdict *verdict)
 {
 	const WalsizerSettings *settings = &watcher->sample.settings;
+	WatchSource source = watcher->seen.source;
 	char		timeout[WATCH_TEXT_SIZE];
 
 	watch_duration_text(settings->timeout_ms, timeout, sizeof(timeout));
-	say(14, "Set           max_wal_size %lld MB, checkpoint_timeout %s, checkpoint_completion_target %g, WAL segments of %lld MB",
-		(long long) settings->max_wal_size_mb, timeout, settings->completion_target,
+	say(14, "Set           max_wal_size %lld MB%s%s%s, checkpoint_timeout %s, checkpoint_completion_target %g, WAL segments of %lld MB",
+		(long long) settings->max_wal_size_mb, source != WATCH_SOURCE_UNKNOWN ? " (" : "",
+		source != WATCH_SOURCE_UNKNOWN ? watch_source_name(source) : "",
+		source != WATCH_SOURCE_UNKNOWN ? ")" : "", timeout, settings->completion_target,
 		(long long) (settings->segment_bytes / WALSIZER_MB));
 	say(14, "Trigger       a checkpoint is forced after %lld MB of WAL",
 		in_mb(walsizer_trigger_point(settings->max_wal_size_mb, settings)));
@@ -318,6 +321,11 @@ say_instructions(const Watcher *watcher, const WatchVerdict *verdict)
 		say(0, "Nothing to set: %lld MB is what the limits allow%s.", mb,
 			limit_text(verdict->limited_by));
 		return;
+	}
+	if (watcher->seen.source == WATCH_SOURCE_COMMAND_LINE)
+	{
+		printf("\n");
+		say(0, "It is set on the server's command line, which overrides what follows: change it there first.");
 	}
 	printf("\nTo set it; no restart is needed:\n");
 	printf("  postgresql.conf  max_wal_size = '%lldMB'\n", mb);

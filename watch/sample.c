@@ -308,6 +308,7 @@ fill(Server *server, const PGresult *row, int64_t start, Observation *seen)
 
 	*seen = (Observation) {0};
 	read_settings(row, &seen->settings);
+	seen->source = server->source;
 	segment = seen->settings.segment_bytes;
 	seen->standby = value_of(row, IN_RECOVERY) != 0;
 	seen->completed = value_of(row, REDO);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * watch/units.c
- *	  Sizes and times as PostgreSQL reads them, and as people do.
+ *	  Sizes, times and sources as PostgreSQL writes them, and as people do.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -106,6 +106,32 @@ watch_duration_text(int64_t ms, char *text, size_t size)
 	else
 		snprintf(text, size, "%lld s", (long long) s);
 	return text;
+}
+
+static const char *const source_names[WATCH_SOURCES] = {
+	[WATCH_SOURCE_UNKNOWN] = "unknown",
+	[WATCH_SOURCE_DEFAULT] = "default",
+	[WATCH_SOURCE_FILE] = "configuration file",
+	[WATCH_SOURCE_COMMAND_LINE] = "command line",
+	[WATCH_SOURCE_OTHER] = "other",
+};
+
+const char *
+watch_source_name(WatchSource source)
+{
+	return (unsigned int) source < WATCH_SOURCES ? source_names[source] : source_names[0];
+}
+
+/* From the name in pg_settings or in a trace. */
+WatchSource
+watch_source_of(const char *name)
+{
+	for (int i = 0; i < WATCH_SOURCES; i++)
+	{
+		if (strcmp(name, source_names[i]) == 0)
+			return (WatchSource) i;
+	}
+	return WATCH_SOURCE_OTHER;
 }
 
 /* Local time in a format of strftime(). */

@@ -71,6 +71,20 @@ extern const char *watch_time_text(int64_t epoch_s, const char *format, char *te
 
 #define WATCH_TEXT_SIZE			64	/* enough for each of these texts */
 
+/* Where max_wal_size is set, as pg_settings has it. */
+typedef enum WatchSource
+{
+	WATCH_SOURCE_UNKNOWN = 0,
+	WATCH_SOURCE_DEFAULT,
+	WATCH_SOURCE_FILE,
+	WATCH_SOURCE_COMMAND_LINE,
+	WATCH_SOURCE_OTHER,
+} WatchSource;
+#define WATCH_SOURCES			5
+
+extern const char *watch_source_name(WatchSource source);
+extern WatchSource watch_source_of(const char *name);
+
 /*
  * One look at the server.  Positions count from the start of a segment that is
  * chosen when the observations begin, so they tell nothing about the server.
@@ -83,6 +97,7 @@ typedef struct Observation
 	int64_t		timer_s;		/* begins: when the checkpoint timer was set,
 								 * s after the start; see started_s */
 	bool		standby;
+	WatchSource source;			/* of max_wal_size, at the last connection */
 	WalsizerSettings settings;
 	int64_t		position;		/* written; standby: replayed */
 	int64_t		completed;		/* redo pointer of the last checkpoint that is

@@ -151,7 +151,7 @@ read_samples(SimLoad *load, Reading *reading, const char *tokens)
 static bool
 read_recorded(SimLoad *load, Reading *reading, const char *line)
 {
-	static const char *const ignored[] = {"redo", "counters", "primary", "busy", "images", "end"};
+	static const char *const ignored[] = {"redo", "counters", "source", "primary", "busy", "images", "end"};
 	char		word[32] = "";
 	double		value = 0;
 
