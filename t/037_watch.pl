@@ -34,6 +34,25 @@ sub watch
 	return ($? >> 8, $out, $err);
 }
 
+# Until it has taken a sample that began after this call: the second one from now on.
+sub wait_for_watch
+{
+	my ($node) = @_;
+	my $sampled = q{SELECT max(query_start) FROM pg_stat_activity WHERE application_name = 'walsizer-watch'}
+	  . q{ AND query LIKE 'SELECT pg_is_in_recovery()::int%' AND state = 'idle'};
+
+	for (1 .. 2)
+	{
+		my $last = $node->safe_psql('postgres', $sampled);
+		wait_until('the watch takes a sample',
+			sub {
+				my $now = $node->safe_psql('postgres', $sampled);
+				return $now ne '' && $now ne $last;
+			});
+	}
+	return;
+}
+
 # Start it on a server; returns what finish_watch() wants.
 sub start_watch
 {
@@ -50,6 +69,7 @@ sub start_watch
 			return $node->safe_psql('postgres',
 				"SELECT count(*) FROM pg_stat_activity WHERE application_name = 'walsizer-watch' AND query <> '' AND state = 'idle'") > 0;
 		});
+	wait_for_watch($node);
 	return \%watch;
 }
 
@@ -195,6 +215,7 @@ my $load = start_load($node, 5);
 wait_for($node, 'checkpoints_forced >= 2');
 stop_load($load);
 wait_for_sample($node);
+wait_for_watch($node);
 my $said = same_decisions('steady load', 5, $watch);
 my $worker = status($node);
 is($said->{checkpoints_forced}, $worker->{checkpoints_forced}, 'the same forced checkpoints were seen');
@@ -258,6 +279,7 @@ forget();
 $watch = start_watch($node, '--json');
 write_wal($node, 60);
 wait_for_sample($node);
+wait_for_watch($node);
 same_decisions('burst', 100, $watch);
 
 forget();
@@ -265,6 +287,7 @@ $node->safe_psql('postgres', 'CREATE TABLE bulk (a int, b text)');
 $watch = start_watch($node, '--json');
 $node->safe_psql('postgres', "INSERT INTO bulk SELECT n, repeat('x', 200) FROM generate_series(1, 300000) n");
 wait_for_sample($node);
+wait_for_watch($node);
 same_decisions('bulk load by burst', 100, $watch);
 
 forget();
@@ -274,6 +297,7 @@ forget();
 $watch = start_watch($node, '--json');
 IPC::Run::run([ 'pgbench', '-n', '-c', '2', '-R', '400', '-T', '15', $node->connstr('postgres') ], '>', '/dev/null', '2>', '/dev/null');
 wait_for_sample($node);
+wait_for_watch($node);
 same_decisions('TPC-B', 5, $watch);
 
 # ---- traces that are damaged
@@ -345,7 +369,7 @@ foreach my $case (
 	$watch = start_watch($node, '--json', '-U', $role);
 	write_wal($node, 30);
 	write_wal($node, 30);
-	wait_for_sample($node);
+	wait_for_watch($node);
 	($status, $out, $err) = finish_watch($watch, 'INT');
 	like($err, $message, "role $role: what is missing");
 	is($status, 1, "role $role: too small");
@@ -367,6 +391,7 @@ like($err, qr/could not connect: .*not permitted to log in/, 'it says so');
 $watch = start_watch($node, '--json', '--record', "$dir/restart.trace", '--prometheus', "$dir/restart.prom");
 write_wal($node, 20);
 wait_for_sample($node);
+wait_for_watch($node);
 $node->stop('fast');
 wait_until('the end of the connection is in the file',
 	sub { return slurp_file("$dir/restart.prom") =~ /^walsizer_watch_connected 0$/m; });
@@ -375,6 +400,7 @@ wait_until('it is connected again',
 	sub { $watch->{run}->pump_nb; return $watch->{err} =~ /connected again/; });
 write_wal($node, 20);
 wait_for_sample($node);
+wait_for_watch($node);
 ($status, $out, $err) = finish_watch($watch, 'TERM');
 like($err, qr/^walsizer-watch: lost the connection: .*\n(?:walsizer-watch: could not connect: .*; trying again\n)?walsizer-watch: connected again after \d+ s\n$/, 'a restart is survived, and said');
 is(decoded($out)->{restarts}, 1, 'and counted');
