@@ -19,7 +19,7 @@
   \set headroom 1.2
 \endif
 \if :{?from}
-  SELECT :'to'::pg_lsn - :'from'::pg_lsn AS wal \gset
+  SELECT abs(:'to'::pg_lsn - :'from'::pg_lsn) AS wal \gset
 \endif
 \if :{?wal} \else
   \set wal ''

@@ -150,6 +150,8 @@ $node->safe_psql('postgres', 'CREATE ROLE anybody LOGIN');
 my ($row) = size_sql($node, from => '0/3000000', to => '0/2F000000');
 is("$row->{wal} $row->{size} $row->{in_effect}", '704 ' . size_for_mb(704 * MB, 1, 0.9) . ' 4',
 	'two positions');
+my ($same) = size_sql($node, from => '0/2F000000', to => '0/3000000');
+is_deeply($same, $row, 'two positions, the other way round');
 
 # Start to measure; the table appears in $$output, a line every three seconds.
 sub start_measuring
