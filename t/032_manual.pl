@@ -442,7 +442,7 @@ sub broken_links
 	my ($page, $text) = @_;
 	my @broken;
 
-	foreach my $link (prose($text) =~ /\]\(([^)\s]+)\)/g)
+	foreach my $link (prose($text) =~ /\]\(([^)\s]+)\)/g, $text =~ /\bsrc(?:set)?="([^"]+)"/g)
 	{
 		my ($path, $anchor) = split /#/, $link;
 
@@ -458,9 +458,13 @@ sub broken_links
 	return join ' ', @broken;
 }
 
-is(broken_links("$top/README.md", "[a](doc/no.md) [b](doc/README.md#no) [c](doc/settings.md#sizes)"),
-	'doc/no.md doc/README.md#no', 'a broken link would be noticed');
-is(broken_links($_, $text{$_}), '', "links of $_" =~ s/\Q$top\E\///r) foreach @pages;
+is(broken_links("$top/README.md", '[a](doc/no.md) [b](doc/README.md#no) [c](doc/settings.md#sizes) <img src="no.svg">'),
+	'doc/no.md doc/README.md#no no.svg', 'a broken link would be noticed');
+
+# All Markdown of the project, not only the manual's.
+my @markdown = sort glob "$top/*.md $top/*/*.md $top/*/*/*.md";
+cmp_ok(scalar(@markdown), '>', scalar(@pages), 'there is Markdown beside the manual');
+is(broken_links($_, slurp_file($_)), '', "links of $_" =~ s/\Q$top\E\///r) foreach @markdown;
 
 my $index = $text{"$top/doc/README.md"} . $text{"$top/README.md"};
 is(join(' ', grep { $_ ne 'README.md' && $index !~ /\((?:doc\/)?\Q$_\E\)/ } map { basename($_) } @pages),

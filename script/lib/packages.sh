@@ -13,7 +13,7 @@ WALSIZER_PREREQUISITES=(
     clang libclang-rt-14-dev
     libcmocka-dev
     perl libipc-run-perl
-    python3
+    python3 codespell
     git iproute2 util-linux
 )
 
