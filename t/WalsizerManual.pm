@@ -125,14 +125,16 @@ my %load_on;
 
 # The server of the examples began with PostgreSQL's defaults and with
 # walsizer.dry_run.  A load forced a checkpoint, dry run was turned off, and
-# walsizer raised.  The load came again, and forced none: a checkpoint_timeout of
-# 30 s lets this be seen.  Other hours are not waited for: the state file is told
-# of their demand.
+# walsizer raised.  Its checkpoint_timeout of 30 s was soon over, so forced_after
+# is known.  Other hours are not waited for: the state file is told of their
+# demand.  No WAL file is kept or filled beforehand: copies are cheap.
 sub make_scene
 {
 	$scene = make_node('scene', segsize => 16, conf => <<'END');
 max_wal_size = 1GB
-min_wal_size = 32MB
+min_wal_size = 80MB
+wal_init_zero = off
+wal_recycle = off
 timezone = 'UTC'
 walsizer.max = 2GB
 walsizer.max_disk_percent = 90
@@ -152,12 +154,11 @@ END
 	my $most = last_event($scene)->{demand} / MB;
 	@peaks = ($most, map { $_ * $most } 0.62, 0.17, 0.11, 0.13, 0.2, 0.71, 0.35);
 	@peaks = map { int($_ * MB) / MB } @peaks;
-	$scene->restart;    # the checkpointer forgets how much WAL there was
 	$scene->safe_psql('postgres', 'CHECKPOINT');
 	$scene->stop;
 	$scene->append_conf('postgresql.conf', <<'END');
 checkpoint_timeout = 5min
-min_wal_size = 80MB
+wal_recycle = on
 walsizer.predict = on
 END
 	$scene->backup_fs_cold('scene');
@@ -166,6 +167,8 @@ END
 }
 
 # A server like that, in the middle of a checkpoint_timeout, under a light load.
+# With longer intervals the recent rate is that of some seconds: it is not zero
+# if the machine stalls for one.
 sub enter_scene
 {
 	make_scene() unless $scene;
@@ -178,6 +181,7 @@ sub enter_scene
 	write_wal($node, 90);
 	$load_on{ $node->name } = start_load($node, 0.5);
 	wait_for($node, 'time_to_forced > time_to_timed');
+	set_conf($node, "walsizer.sample_interval = 1s\n");
 	return $node;
 }
 
