@@ -1,9 +1,12 @@
 
-# The manual is true: its examples run, its configurations load, its tables
-# have the columns, settings and messages that there are, its links lead
-# somewhere.  doc/README.md says how blocks are marked.
+# The manual is true: its examples run and have the outputs that are shown, its
+# configurations load, its tables have the columns, settings and messages that
+# there are, its links lead somewhere.  doc/README.md says how blocks are marked.
 #
 # Each kind of check is first shown to fail where it has to.
+#
+# With WALSIZER_REFRESH_MANUAL=yes, outputs that are not right are written into the
+# pages: see script/refresh-manual.
 
 use strict;
 use warnings;
@@ -15,58 +18,13 @@ use File::Basename qw(basename dirname);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use WalsizerManual;
 use WalsizerTest;
 
 my $top   = "$FindBin::RealBin/..";
 my @pages = ("$top/README.md", sort glob "$top/doc/*.md");
 my %text  = map { $_ => slurp_file($_) } @pages;
 my $servers = 0;
-
-# ---- reading a page
-
-# The fenced blocks of a page: { language, word, marks, line, text }.
-sub blocks
-{
-	my ($text) = @_;
-	my (@blocks, @marks, $block);
-	my $number = 0;
-
-	foreach my $line (split /\n/, $text)
-	{
-		$number++;
-		if ($block && $line =~ /^\s*```\s*$/)
-		{
-			push @blocks, $block;
-			($block, @marks) = ();
-		}
-		elsif ($block)
-		{
-			$block->{text} .= ($line =~ s/^$block->{indent}//r) . "\n";
-		}
-		elsif ($line =~ /^(\s*)```(\w+)\s*(.*?)\s*$/)
-		{
-			$block = { indent => $1, language => $2, word => $3,
-				marks => [@marks], line => $number, text => '' };
-		}
-		elsif ($line =~ /^\s*<!-- test: (.*?) -->\s*$/) { push @marks, $1; }
-		else { @marks = (); }
-	}
-	die "a block has no end" if $block;
-	return @blocks;
-}
-
-sub blocks_of
-{
-	my ($text, $language) = @_;
-	return grep { $_->{language} eq $language } blocks($text);
-}
-
-# A page without what is set as code, for headings and links.
-sub prose
-{
-	my ($text) = @_;
-	return ($text =~ s/^\s*```.*?^\s*```\s*$//gmsr) =~ s/^    .*$//gmr;
-}
 
 # ---- SQL
 
@@ -80,23 +38,38 @@ sub read_marks
 	{
 		if    ($mark =~ /^error (.+)$/)    { $mark{error} = $1; }
 		elsif ($mark =~ /^role (\w+)$/)    { $mark{role}  = $1; }
+		elsif ($mark =~ /^first (.+)$/)    { push @{ $mark{first} }, $1; }
 		elsif ($mark =~ /^from (\d+)$/)    { $mark{skip} ||= $node->pg_version < $1; }
 		elsif ($mark =~ /^before (\d+)$/)  { $mark{skip} ||= $node->pg_version >= $1; }
-		elsif ($mark ne 'anew')            { die "not a mark: $mark"; }
+		elsif ($mark !~ /^(?:anew|no output)$/) { die "not a mark: $mark" }
 	}
 	return %mark;
 }
 
-# Run a block; what is wrong with it, or nothing.
+# Run a block as an administrator would; the status, what psql prints, and its
+# errors.
+sub run_sql
+{
+	my ($node, $block, $role) = @_;
+	my ($stdout, $stderr);
+	my @interactive = qw(-P format=aligned -P tuples_only=off -v QUIET=off);
+
+	my $code = $node->psql('postgres', $block->{text}, stdout => \$stdout, stderr => \$stderr,
+		extra_params => [ @interactive, $role ? ('-U', $role) : () ]);
+	return ($code, $stdout, $stderr =~ s/^psql:<stdin>:\d+: //gmr);
+}
+
+# Run a block; what is wrong with it, or nothing.  Keeps what it printed.
 sub complaint_of_sql
 {
 	my ($node, $block) = @_;
 	my %mark = read_marks($node, @{ $block->{marks} });
-	my $stderr;
 
 	return '' if $mark{skip};
-	my $code = $node->psql('postgres', $block->{text}, stderr => \$stderr,
-		extra_params => $mark{role} ? [ '-U', $mark{role} ] : []);
+	$node->safe_psql('postgres', $_) foreach @{ $mark{first} };
+	my ($code, $stdout, $stderr) = run_sql($node, $block, $mark{role});
+	$block->{printed} = ("$stdout\n$stderr" =~ s/\h+$//gmr) =~ s/\n*\z/\n/r;
+	$block->{printed} =~ s/^\n+//;
 	if (defined $mark{error})
 	{
 		return index($stderr, $mark{error}) >= 0 ? '' : "no such error: $stderr";
@@ -104,15 +77,20 @@ sub complaint_of_sql
 	return $code == 0 && $stderr !~ /ERROR|FATAL/ ? '' : "status $code: $stderr";
 }
 
-# A server that has just raised: there is something to see in each view.
-sub busy_node
+# Does the output that is shown differ from what the block has printed?
+sub is_stale
 {
-	my $node = make_node('page' . ++$servers);
+	my ($block) = @_;
+	return $block->{output} && defined $block->{printed}
+	  && comparable($block->{output}{text}) ne comparable($block->{printed});
+}
 
-	write_wal($node, 20);
-	adjust($node);
-	wait_for($node, 'own_size IS NOT NULL');
-	return $node;
+# Is there no output, although there are figures of walsizer's to show?
+sub lacks_output
+{
+	my ($block) = @_;
+	return $block->{text} =~ /\bFROM walsizer_/ && !$block->{output}
+	  && !grep { $_ eq 'no output' } @{ $block->{marks} };
 }
 
 sub sql_block
@@ -121,7 +99,7 @@ sub sql_block
 	return { language => 'sql', text => $sql, marks => \@marks, line => 0 };
 }
 
-my $node = busy_node();
+my $node = enter_scene();
 is(complaint_of_sql($node, sql_block('SELECT 1;')), '', 'what is right has no complaint');
 like(complaint_of_sql($node, sql_block('SELECT state FROM walsizer_state;')),
 	qr/walsizer_state" does not exist/, 'a wrong example would be noticed');
@@ -129,31 +107,87 @@ like(complaint_of_sql($node, sql_block("SELECT 1;\nSELECT walsizer_bost();\nSELE
 	qr/walsizer_bost/, 'in the middle of a block, too');
 like(complaint_of_sql($node, sql_block('SELECT 1;', 'error no such thing')),
 	qr/no such error/, 'and an error that does not come');
-$node->stop;
 
+# An example whose output is right for the server, on a page of its own; then
+# the same page with something changed in the output.
+my $example = <<'END';
+Look:
+
+```sql
+SELECT action, outcome, pg_size_pretty(new_size) AS new, message FROM walsizer_history;
+SELECT reason, explanation, boost_size FROM walsizer_status;
+```
+
+```text
+END
+my ($shown) = blocks($example . "```\n");
+complaint_of_sql($node, $shown);
+my $right = $example . $shown->{printed} . "```\n\nAnd so on.\n";
+
+sub is_stale_if
+{
+	my ($changed) = @_;
+	my ($block) = blocks($changed);
+
+	die 'nothing was changed' if $changed eq $right;
+	complaint_of_sql($node, $block);
+	return is_stale($block);
+}
+
+ok(!is_stale_if($right =~ s/(\d+) MB/9$1 MB/r), 'an output may have other numbers');
+ok(!is_stale_if($right =~ s/^-+\+-+/---+---/mr), 'and widths');
+ok(is_stale_if($right =~ s/\boutcome\b(?=\s*\|)/result /r), 'a column with another name would be noticed');
+ok(is_stale_if($right =~ s/^(\s*)action\s*\|/$1/mr), 'a column that is gone, too');
+ok(is_stale_if($right =~ s/value in effect suffices/value suffices/r), 'another message');
+ok(is_stale_if($right =~ s/\|\n\(/| 1 MB\n(/r), 'a value where there is none');
+ok(is_stale_if($right =~ s/^ raise.*\n//gmr), 'an output without its rows');
+ok(is_stale_if($example . "```\n"), 'an output that is empty');
+my ($silent) = blocks($example =~ s/^```text\n//mr);
+ok(lacks_output($silent), 'and an output that is missing');
+my $stale = $right =~ s/suffices/is fine/r;
+my ($old) = blocks($stale);
+is(with_outputs($stale, $old->{output}{line} => $shown->{printed}), $right,
+	'a page is given an output, and keeps all else');
+leave_scene($node);
+
+my $refresh = ($ENV{WALSIZER_REFRESH_MANUAL} // '') eq 'yes';
+my $outputs = 0;
 foreach my $page (@pages)
 {
 	my @blocks = blocks_of($text{$page}, 'sql');
 	my $name   = basename($page) eq 'README.md' ? $page =~ s/^\Q$top\E\///r : basename($page);
+	my %fresh;
 
 	next unless @blocks;
-	$node = busy_node();
+	$node = enter_scene();
 	foreach my $block (@blocks)
 	{
 		if (grep { $_ eq 'anew' } @{ $block->{marks} })
 		{
-			$node->stop;
-			$node = busy_node();
+			leave_scene($node);
+			$node = enter_scene();
 		}
 		is(complaint_of_sql($node, $block), '', "$name, line $block->{line}");
+		next unless $block->{output} && defined $block->{printed};
+		$outputs++;
+		if ($refresh)
+		{
+			$fresh{ $block->{output}{line} } = $block->{printed} if is_stale($block);
+			next;
+		}
+		is(comparable($block->{output}{text}), comparable($block->{printed}),
+			"$name, line $block->{line}: the output")
+		  or diag("It is now:\n$block->{printed}");
 	}
 	if ($name eq 'removal.md')
 	{
-		is(setting_mb($node), 4, 'removed: the original value is in effect');
+		is(setting_mb($node), 1024, 'removed: the original value is in effect');
 		unlike(auto_conf($node), qr/max_wal_size|walsizer/, 'removed: no line is left');
 	}
-	$node->stop;
+	leave_scene($node);
+	write_file($page, with_outputs($text{$page}, %fresh)) if %fresh;
 }
+cmp_ok($outputs, '>=', 1, 'examples have outputs');
 
 # ---- configurations
 
@@ -488,6 +522,10 @@ foreach my $page (@pages)
 
 	is(join(' ', map { $_->{line} } @lost), '', "all examples of $name are tested somewhere")
 	  unless $name eq 'benchmarks.md';
+	# the README shows a choice of them
+	is(join(' ', map { $_->{line} } grep { lacks_output($_) } blocks_of($text{$page}, 'sql')), '',
+		"all figures of $name are shown")
+	  unless $page eq "$top/README.md";
 	is(join("\n", $text{$page} =~ /^    (?:SELECT|ALTER SYSTEM|CREATE|DROP|SHOW|SET) .*;$/mg), '',
 		"no SQL of $name hides from the test");
 }
