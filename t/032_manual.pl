@@ -439,12 +439,12 @@ my ($said) = $before =~ /^(## Messages\n.*)/ms;
 is(join("\n", grep { !$known_to_watch{$_} } $said =~ /^\| `(.*?)` \|/mg), '', 'and nothing else has one');
 
 # The example is what it prints for a trace of the tests.
-my ($example) = map { $_->{text} } grep { $_->{word} eq 'watch' } blocks_of($before, 'text');
+my ($watch_page) = map { $_->{text} } grep { $_->{word} eq 'watch' } blocks_of($before, 'text');
 {
 	local $ENV{TZ} = 'UTC';
 	my ($page) = PostgreSQL::Test::Utils::run_command(
 		[ 'walsizer-watch', '--replay', "$top/test/sim/traces/pgbench.trace" ]);
-	is($example, "$page\n", 'the page is what walsizer-watch prints');
+	is($watch_page, "$page\n", 'the page is what walsizer-watch prints');
 }
 
 # So is the example of a trace.
