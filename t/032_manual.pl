@@ -318,16 +318,12 @@ foreach my $object (sort keys %columns)
 # The functions behind the views are for no one to call.
 my @members = ((grep { /^walsizer/ } keys %columns), split /\n/, $node->safe_psql('postgres',
 	"SELECT DISTINCT proname FROM pg_proc WHERE proname LIKE 'walsizer%' AND proname NOT LIKE 'walsizer\\_get\\_%' ORDER BY 1"));
-foreach my $page ("$top/README.md", "$top/doc/views.md")
-{
-	is(join(' ', grep { $text{$page} !~ /\b$_\b/ } @members), '',
-		'all views and functions are in ' . basename($page));
-}
+is(join(' ', grep { $text{"$top/doc/views.md"} !~ /\b$_\b/ } @members), '', 'all views and functions are in views.md');
 
 my $settings = $node->safe_psql('postgres',
 	"SELECT string_agg(name, ' ' ORDER BY name) FROM pg_settings WHERE name LIKE 'walsizer.%'");
-my %documented = map { ($_->[0] =~ tr/`//dr) => $_->[1] } table_after($text{"$top/README.md"}, '## Settings');
-is(join(' ', sort keys %documented), $settings, 'the settings of the README');
+my %documented = map { ($_->[0] =~ tr/`//dr) => $_->[1] } table_after($text{"$top/doc/settings.md"}, '## Overview');
+is(join(' ', sort keys %documented), $settings, 'the settings in the overview');
 is(join(' ', sort $text{"$top/doc/settings.md"} =~ /^### (walsizer\.\w+)/mg), $settings,
 	'the settings of settings.md');
 my %default = $text{"$top/doc/settings.md"} =~ /^### (walsizer\.\w+) \(.*?default `(.+?)`/mg;

@@ -237,7 +237,7 @@ the_limit_is_the_largest_size_within_the_time(void **unused)
 
 /*
  * The larger the size, the fewer images and the slower the replay.  The limit
- * is approached from below, and not passed to and fro.
+ * is approached from below, and not passed back and forth.
  */
 static void
 a_steady_load_comes_to_rest_at_the_limit(void **unused)
