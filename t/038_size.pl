@@ -145,7 +145,7 @@ foreach my $segsize (1, 16)
 
 # ---- two positions, and a standby
 
-$node = make_node('positions', streaming => 1, conf => "walsizer.enable = off\n");
+$node = make_node('positions', streaming => 1, conf => "walsizer.enable = off\nwal_keep_size = 64MB\n");
 $node->safe_psql('postgres', 'CREATE ROLE anybody LOGIN');
 my ($row) = size_sql($node, from => '0/3000000', to => '0/2F000000');
 is("$row->{wal} $row->{size} $row->{in_effect}", '704 ' . size_for_mb(704 * MB, 1, 0.9) . ' 4',
