@@ -9,6 +9,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use File::Spec ();
 use File::Temp ();
 use IPC::Run ();
 use JSON::PP ();
@@ -20,7 +21,8 @@ use WalsizerTest;
 # the name of the connection is the program's
 delete $ENV{PGAPPNAME};
 
-my $dir = PostgreSQL::Test::Utils::tempdir;
+# absolute, which 16 does not do: a host that begins with "/" is a directory
+my $dir = File::Spec->rel2abs(PostgreSQL::Test::Utils::tempdir);
 my $watches = 0;
 
 # Run it to its end: exit status, standard output, standard error.
