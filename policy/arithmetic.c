@@ -71,3 +71,10 @@ walsizer_roomy_size(const WalsizerConfig *config, const WalsizerSettings *settin
 	return walsizer_size_for(walsizer_to_int64((double) wal_bytes * config->headroom),
 							 settings);
 }
+
+/* Does this size (MB) differ by more than a quarter from the one before? */
+bool
+walsizer_differs_much(int64_t mb, int64_t before_mb)
+{
+	return (walsizer_max(mb, before_mb) - walsizer_min(mb, before_mb)) * 4 > before_mb;
+}

@@ -200,11 +200,17 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 	figures->limit_mb = walsizer_whole_segments(figures->limit_mb, &sample->settings);
 }
 
-/* Free space varies all the time: does it allow a raise worth a change? */
+/* A measured limit (MB) varies all the time: does it allow a raise worth a change? */
+static bool
+is_worth_raising_to(const WalsizerFigures *figures, int64_t limit_mb)
+{
+	return (double) limit_mb >= WORTH_RAISING * (double) figures->in_effect_mb;
+}
+
 bool
 walsizer_disk_is_worth_raising(const WalsizerFigures *figures)
 {
-	return (double) figures->disk_limit_mb >= WORTH_RAISING * (double) figures->in_effect_mb;
+	return is_worth_raising_to(figures, figures->disk_limit_mb);
 }
 
 /* Would a raise to this size (MB) change anything within the limits? */
@@ -214,7 +220,7 @@ walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
 	if (walsizer_min(size, figures->limit_mb) <= figures->in_effect_mb)
 		return false;
 	return size <= figures->limit_mb || figures->limit_kind == WALSIZER_LIMIT_MAX ||
-		(double) figures->limit_mb >= WORTH_RAISING * (double) figures->in_effect_mb;
+		is_worth_raising_to(figures, figures->limit_mb);
 }
 
 /*

@@ -458,6 +458,7 @@ extern int64_t walsizer_trigger_point(int64_t max_wal_size_mb,
 extern int64_t walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *settings);
 extern int64_t walsizer_roomy_size(const WalsizerConfig *config,
 								   const WalsizerSettings *settings, int64_t wal_bytes);
+extern bool walsizer_differs_much(int64_t mb, int64_t before_mb);
 
 /* policy/step.c */
 extern WalsizerDecision walsizer_step(const WalsizerConfig *config, WalsizerState *state,

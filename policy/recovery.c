@@ -9,8 +9,8 @@
  * the images become rarer the farther checkpoints are apart.  So what is to be
  * replayed is estimated as bytes and records, from the server's own counters
  * over the last interval between two checkpoints, and the last few crash
- * recoveries tell how fast this server is.  Afterwards the server writes each page that
- * replay changed, before it accepts connections.
+ * recoveries tell how fast this server is.  Afterwards the server writes each
+ * page that replay changed, before it accepts connections.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -141,10 +141,13 @@ recovery_time(const WalsizerConfig *config, const WalsizerSample *sample,
 	for (int i = 0; i < WALSIZER_RECOVERIES; i++)
 	{
 		const WalsizerRecovery *one = &config->recoveries[i];
-		double		time = replay_time(one, bytes, records) + writing_time(one, sample, bytes);
+		double		time;
 
-		/* an empty one lets expect what is assumed, if there is no other */
-		if ((i == 0 || one->replay_ms > 0) && time > longest)
+		/* without any, the first stands for what is assumed */
+		if (i > 0 && one->replay_ms <= 0)
+			continue;
+		time = replay_time(one, bytes, records) + writing_time(one, sample, bytes);
+		if (time > longest)
 			longest = time;
 	}
 	return walsizer_to_int64(longest);

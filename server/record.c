@@ -114,13 +114,12 @@ is_news(const WalsizerApplied *applied, int64 mb)
 {
 	const WalsizerApplied *trouble = &walsizer_shared->trouble;
 	const WalsizerApplied none = {0};
-	int64		before = walsizer_shared->dry_run_mb;
 
 	if (applied->outcome == WALSIZER_APPLIED)
 		set_trouble(&none);
 	else if (applied->outcome == WALSIZER_DRY_RUN)
 	{
-		if ((Max(mb, before) - Min(mb, before)) * 4 <= before)
+		if (!walsizer_differs_much(mb, walsizer_shared->dry_run_mb))
 			return false;
 		walsizer_shared->dry_run_mb = mb;
 	}

@@ -118,10 +118,7 @@ count_wal(Watcher *watcher, const Observation *seen)
 static bool
 size_is_news(Watcher *watcher, int64_t mb)
 {
-	int64_t		before = watcher->said_mb;
-	int64_t		difference = mb > before ? mb - before : before - mb;
-
-	if (difference * 4 <= before)
+	if (!walsizer_differs_much(mb, watcher->said_mb))
 		return false;
 	watcher->said_mb = mb;
 	return true;
@@ -169,7 +166,7 @@ note_change(Watcher *watcher, int64_t old_mb)
 }
 
 /*
- * Take in one observation.  Returns what is to be said of it, valid until the
+ * Take in one observation.  Returns the change to report, valid until the
  * next, or NULL.
  */
 const WatchChange *

@@ -162,15 +162,9 @@ SHOWN = [pairs.Figure("seconds", of("seconds", ALL), 1),
          pairs.Figure("max_wal_size at the end, MB", lambda run: run["final_mb"], 0)]
 
 
-def names(rounds):
-    """As they were measured, the base first."""
-    found = [run["name"] for each in rounds if each["number"] % 2 for run in each["runs"]]
-    return list(dict.fromkeys(found))
-
-
 def compared(rounds):
     """The sizes with each other, and each delay with the usual one."""
-    found = names(rounds)
+    found = pairs.names_of(rounds)
     sizes = [name for name in found if not name.startswith("plain") and not is_quick(name)]
     return ([(name, "plain") for name in sizes]
             + [(name, "static") for name in sizes if name != "static"]
@@ -202,13 +196,13 @@ def tables(data):
         yield (f"From {start}, scale {conditions['scale']}, checkpoint_timeout = "
                f"{conditions['timeout']}. Median (smallest to largest) of the runs.",
                ["setting", "runs", *(figure.name for figure in SHOWN)],
-               labelled(start, pairs.medians(rounds, names(rounds), SHOWN)))
+               labelled(start, pairs.medians(rounds, pairs.names_of(rounds), SHOWN)))
         for what, of_phases, compares in (("Seconds", SECONDS, compared(rounds)),
                                           ("Forced checkpoints", FORCED, of_sizes(rounds)),
                                           ("WAL, MB", WAL, of_sizes(rounds))):
             yield (f"From {start}: {what} of each phase.",
                    ["setting", "runs", *(figure.name for figure in of_phases)],
-                   labelled(start, pairs.medians(rounds, names(rounds), of_phases)))
+                   labelled(start, pairs.medians(rounds, pairs.names_of(rounds), of_phases)))
             yield (f"From {start}: {what}, the ratio within each round, its median, the interval "
                    "that covers it, and what that says.",
                    ["phase", *pairs.HEADING[1:]], pairs.comparisons(rounds, of_phases, compares))
@@ -254,7 +248,7 @@ def draw(figure, theme, data):
 
 
 def bars(panel, theme, start, rounds, of_phases):
-    shown = [name for name in names(rounds) if not name.endswith(pairs.AGAIN)]
+    shown = [name for name in pairs.names_of(rounds) if not name.endswith(pairs.AGAIN)]
     width = 0.84 / len(shown)
     for number, name in enumerate(shown):
         places = [place + (number - (len(shown) - 1) / 2) * width for place in range(len(PHASES))]

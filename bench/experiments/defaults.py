@@ -127,14 +127,8 @@ SHOWN = [FIGURES[0], pairs.Figure("timed checkpoints", lambda run: run["timed"],
          pairs.Figure("max_wal_size at the end, MB", lambda run: run["final_mb"], 0)]
 
 
-def names(data):
-    """As they were measured, the base first."""
-    found = [run["name"] for each in data["rounds"] if each["number"] % 2 for run in each["runs"]]
-    return list(dict.fromkeys(found))
-
-
 def compared(data):
-    others = [name for name in names(data) if not name.startswith("plain")]
+    others = [name for name in pairs.names_of(data["rounds"]) if not name.startswith("plain")]
     return ([(name, "plain") for name in others]
             + [(name, "static") for name in others if name != "static"])
 
@@ -158,7 +152,7 @@ def tables(data):
                "(smallest to largest) of the runs.",
                ["setting", "runs", *(figure.name for figure in SHOWN)],
                [[label(data, row[0]), *row[1:]]
-                for row in pairs.medians(rounds, names(data), SHOWN)])
+                for row in pairs.medians(rounds, pairs.names_of(data["rounds"]), SHOWN)])
         yield (f"Data {size} shared_buffers: the ratio within each round, its median, the interval "
                "that covers it, and what that says.",
                pairs.HEADING, pairs.comparisons(rounds, FIGURES, compared(data)))

@@ -44,10 +44,6 @@ SHOWN = [*FIGURES, pairs.Figure("timed checkpoints", lambda run: fixed.count(run
          pairs.Figure("max_wal_size at the end, MB", lambda run: run["final_mb"], 0)]
 
 
-def names(data):
-    return [run["name"] for run in data["rounds"][0]["runs"]]
-
-
 def label(name):
     return {"default": "defaults: 1GB, 5min", "small": "32MB, 30s", "large": "4GB, 30s",
             "large again": "4GB, 30s again"}.get(name, f"{name}, from 32MB, 30s")
@@ -58,8 +54,8 @@ def tables(data):
     yield (f"pgbench TPC-B, scale {conditions['scale']}, {conditions['transactions']} "
            f"transactions, {fixed.CLIENTS} clients. Median (smallest to largest) of the runs.",
            ["setting", "runs", *(figure.name for figure in SHOWN)],
-           [[label(row[0]), *row[1:]] for row in pairs.medians(rounds, names(data), SHOWN)])
-    compared = [(name, "large") for name in names(data) if not name.startswith("large")]
+           [[label(row[0]), *row[1:]] for row in pairs.medians(rounds, pairs.names_of(data["rounds"]), SHOWN)])
+    compared = [(name, "large") for name in pairs.names_of(data["rounds"]) if not name.startswith("large")]
     yield ("The ratio within each round to 4GB, 30s (large), its median, the interval that "
            "covers it, and what that says.",
            pairs.HEADING, pairs.comparisons(rounds, FIGURES, compared))
@@ -67,7 +63,7 @@ def tables(data):
 
 
 def limits(data):
-    if "walsizer" not in names(data):
+    if "walsizer" not in pairs.names_of(data["rounds"]):
         return []
     ratio = pairs.median_ratio(data["rounds"], FIGURES[1], "walsizer", "large")
     return [judge.at_most("WAL / that of 4GB, 30s, median,", round(ratio, 3), MOST)]

@@ -121,11 +121,6 @@ SHOWN = [
 ]
 
 
-def names(data):
-    """As they were measured, the base first."""
-    return [run["name"] for run in data["rounds"][0]["runs"]]
-
-
 def of(data, name):
     return [run for each in data["rounds"] for run in each["runs"] if run["name"] == name]
 
@@ -136,8 +131,8 @@ def tables(data):
            f"{conditions['start']}, checkpoint_timeout = {conditions['timeout']} s. Median "
            "(smallest to largest) of the runs.",
            ["preloaded", "runs", *(figure.name for figure in SHOWN)],
-           pairs.medians(rounds, names(data), SHOWN))
-    compared = [(name, "plain") for name in names(data) if not name.startswith("plain")]
+           pairs.medians(rounds, pairs.names_of(data["rounds"]), SHOWN))
+    compared = [(name, "plain") for name in pairs.names_of(data["rounds"]) if not name.startswith("plain")]
     if compared:
         yield ("The ratio within each round, its median, the interval that covers it, and what "
                "that says.", pairs.HEADING, pairs.comparisons(rounds, [FORCED, HURRY], compared))
@@ -163,7 +158,7 @@ def seconds(values):
 
 
 def limits(data):
-    if "walsizer" not in names(data):
+    if "walsizer" not in pairs.names_of(data["rounds"]):
         return []
     return [judge.none("checkpoint that was forced after the last raise and hurried",
                        sum(map(forced_hurried_after, of(data, "walsizer")))),
@@ -175,7 +170,7 @@ def limits(data):
 def draw(figure, theme, data):
     """Each checkpoint's writing on a line of time; the first round."""
     axis = figure.subplots()
-    shown = [name for name in reversed(names(data)) if not name.endswith(pairs.AGAIN)]
+    shown = [name for name in reversed(pairs.names_of(data["rounds"])) if not name.endswith(pairs.AGAIN)]
     figure.set_size_inches(9, 1.2 + 0.8 * len(shown))
     for place, name in enumerate(shown):
         run = of(data, name)[0]

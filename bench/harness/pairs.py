@@ -61,6 +61,12 @@ def measure_round(bench, series, number, one, **described):
             "load_average_after": os.getloadavg(), "runs": runs}
 
 
+def names_of(rounds):
+    """Of the series as they were measured, the base first."""
+    found = [run["name"] for each in rounds if each["number"] % 2 for run in each["runs"]]
+    return list(dict.fromkeys(found))
+
+
 #
 # Statistics
 #

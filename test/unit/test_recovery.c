@@ -11,7 +11,7 @@
 
 #define PAGE		INT64_C(8192)
 
-/* A load: so many records a second, of that size, that change these pages. */
+/* A load: records per second, their size, and the pages that they change. */
 typedef struct Load
 {
 	int64_t		records;
