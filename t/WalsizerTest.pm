@@ -2,13 +2,15 @@
 # What the tests of walsizer share: servers, WAL to order, and questions.
 #
 # Nothing here waits for luck: a wait has a condition, and ends with the test
-# if the condition does not come true in PG_TEST_TIMEOUT_DEFAULT seconds.
+# if the condition does not come true in PG_TEST_TIMEOUT_DEFAULT seconds.  A file
+# that takes ten times that hangs: it fails, and says where.
 
 package WalsizerTest;
 
 use strict;
 use warnings;
 
+use Carp ();
 use Exporter 'import';
 use File::Basename qw(dirname);
 use IPC::Run ();
@@ -32,6 +34,9 @@ our @EXPORT = qw(
 );
 
 use constant MB => 1024 * 1024;
+
+$SIG{ALRM} = sub { Carp::confess('this test hangs') };
+alarm(10 * $PostgreSQL::Test::Utils::timeout_default);
 
 # Small segments and a small max_wal_size: a few megabytes of WAL force a
 # checkpoint: the trigger point is 2 MB at first.
