@@ -179,7 +179,7 @@ trouble_is_over(const WalsizerDecision *decision)
 
 /*
  * Clear the trouble if it is over.  A refused value takes effect with the
- * first reload after the files were fixed, whoever asks for it: that is
+ * first reload after the files were fixed, which need not be our own: that is
  * recorded as our change.  old_mb was in effect before.  Locks as above.
  */
 void

@@ -288,7 +288,7 @@ compare_limits(const Watched *w, SimLoad *load, const SimOptions *given)
 	const WalsizerWhatIf *what = &wanted;
 	int			number;
 
-	/* one of the two binds, whichever is smaller for this load */
+	/* limited by one of the two, whichever is smaller for this load */
 	options.config.max_mb = 3 * w->from;
 	options.config.replay_rate = 40 * SIM_MB;
 	options.config.max_recovery_ms = w->segment_mb == 16 ? 50 * 1000 : 0;

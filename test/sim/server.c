@@ -5,8 +5,8 @@
  *
  * What it follows, with the places in the server's sources:
  *
- * - Whoever fills segment redo + CheckPointSegments - 1 asks for a checkpoint
- *	 (XLogWrite, XLogCheckpointNeeded), by the value its own process holds.
+ * - The process that fills segment redo + CheckPointSegments - 1 asks for a
+ *	 checkpoint (XLogWrite, XLogCheckpointNeeded), by the value that it has.
  *	 While a long statement runs, it is the one that fills segments.
  * - checkpoint_timeout counts from the start of the last checkpoint; when
  *	 nothing was written it is skipped, which moves no redo pointer
@@ -14,9 +14,9 @@
  * - A checkpoint writes as fast as the larger of WAL's and time's share of the
  *	 way to the next one demands, divided by checkpoint_completion_target
  *	 (IsCheckpointOnSchedule), and WAL's share is that of the checkpointer's
- *	 value, which is the new one soon after a raise, whoever asked for the
- *	 checkpoint.  Asked for meanwhile, the next follows at once.  CHECKPOINT
- *	 answers such a request, too.  The storage always keeps up, so the
+ *	 value, which is the new one soon after a raise, whichever process asked
+ *	 for the checkpoint.  Asked for meanwhile, the next follows at once.
+ *	 CHECKPOINT answers such a request, too.  The storage always keeps up, so the
  *	 checkpointer sees a new value at once; a real one that is behind does not
  *	 read it before it has caught up.
  * - After a checkpoint the first touch of each page logs the whole page.  The
@@ -117,7 +117,7 @@ end_checkpoint(SimServer *s)
 		start_checkpoint(s, s->old_value_request ? WALSIZER_CAUSE_OLD_VALUE : WALSIZER_CAUSE_FORCED);
 }
 
-/* The end of the segment that whoever fills it asks for a checkpoint. */
+/* The end of the segment: the process that fills it asks for a checkpoint. */
 static double
 trigger(const SimServer *s)
 {

@@ -219,7 +219,7 @@ typedef struct SimResult
 	double		broken_at;
 } SimResult;
 
-/* What a run has seen, for whoever wants to look closer. */
+/* What a run has seen, for tests that look closer. */
 typedef struct SimStart
 {
 	double		at;				/* ms, to the sample */

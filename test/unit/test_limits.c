@@ -209,7 +209,7 @@ a_raise_claims_a_part_of_what_is_free(void **unused)
 	driver_run(d, 2, 8 * MB);
 	assert_in_range(d->sample.settings.max_wal_size_mb, 2300, 2320);
 
-	/* an announced load takes at once what it may have in the end */
+	/* a planned load takes at once what it may have in the end */
 	d->sample.boost_mb = 10000;
 	d->sample.adjust = true;
 	driver_step(d, SECOND, 0);
@@ -347,7 +347,7 @@ a_planned_load_keeps_within_limits_that_come_down(void **unused)
 	(void) unused;
 	driver_run(d, 10, MB);
 	d->sample.boost_mb = 8192;
-	d->sample.adjust = true;	/* as whoever asks for it does */
+	d->sample.adjust = true;	/* as the worker does for a request */
 	driver_step(d, SECOND, MB);
 	d->sample.adjust = false;
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 8192);
