@@ -171,14 +171,14 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
     ('checkpoint_timeout',
      CASE WHEN server.timeout < 300 AND stats.demand >= 16 * server.segment_size
           THEN '15min' END,
-     format('After each checkpoint, the first change of a page logs the whole page. With a checkpoint every %s s, that happens up to %s times as often as with one every 15 minutes. One every 15 minutes needs a max_wal_size of at most %s, and crash recovery takes longer.',
+     format('After each checkpoint, the first change of a page logs the whole page. With a checkpoint every %s s, this happens up to %s times as often as with one every 15 minutes. A checkpoint every 15 minutes needs a max_wal_size of at most %s, and crash recovery takes longer.',
             server.timeout::integer, trim_scale(round(900 / server.timeout, 1)),
             pg_size_pretty(server.segment_size * floor((1 + server.target) *
               (1 + ceil(stats.demand * 900 / server.timeout / server.segment_size)))))),
     -- the server's manual advises 0.9 at most; 0.88 is as good
     ('checkpoint_completion_target',
      CASE WHEN server.target <= 0.88 THEN '0.9' END,
-     format('A checkpoint is written within %s %% of checkpoint_timeout (%s s). Spread over more time, the same writes disturb other sessions less.',
+     format('A checkpoint is written within %s %% of the %s s of checkpoint_timeout. Spread over more time, the same writes disturb other sessions less.',
             round(100 * server.target), server.timeout::integer)),
     -- compression is worth its processor time if images make up 30 % of the WAL
     ('wal_compression',
@@ -406,7 +406,7 @@ COMMENT ON FUNCTION walsizer_get_history() IS 'rows of the view walsizer_history
 COMMENT ON FUNCTION walsizer_get_demand() IS 'rows of the view walsizer_demand';
 COMMENT ON FUNCTION walsizer_get_advice() IS 'rows of the view walsizer_advice';
 COMMENT ON FUNCTION walsizer_report() IS 'report on what walsizer knows and did, as one text';
-COMMENT ON FUNCTION walsizer_adjust() IS 'apply all rules now, and change max_wal_size if they say so';
+COMMENT ON FUNCTION walsizer_adjust() IS 'apply all rules now, and change max_wal_size if they require it';
 COMMENT ON FUNCTION walsizer_revert() IS 'restore the original value of max_wal_size';
 COMMENT ON FUNCTION walsizer_boost(text, interval) IS 'raise max_wal_size now, for the duration of a planned load';
 COMMENT ON FUNCTION walsizer_boost_end() IS 'end a planned load before its duration is over';
