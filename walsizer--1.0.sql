@@ -462,7 +462,7 @@ COMMENT ON COLUMN walsizer_history.action IS 'raise, lower, external (an adminis
 COMMENT ON COLUMN walsizer_history.reason IS 'short code of the reason';
 COMMENT ON COLUMN walsizer_history.explanation IS 'the reason as a sentence';
 COMMENT ON COLUMN walsizer_history.old_size IS 'value before, in bytes';
-COMMENT ON COLUMN walsizer_history.wanted_size IS 'size that was wanted, regardless of limits, in bytes; new_size if walsizer lowered';
+COMMENT ON COLUMN walsizer_history.wanted_size IS 'size that was wanted before limits, in bytes';
 COMMENT ON COLUMN walsizer_history.new_size IS 'value that walsizer set or tried to set, or that an administrator set, in bytes';
 COMMENT ON COLUMN walsizer_history.limited_by IS 'limit that kept new_size below wanted_size, or to which walsizer lowered: max, disk or recovery; null if none did';
 COMMENT ON COLUMN walsizer_history.outcome IS 'applied, dry run, forbidden, overridden, refused or failed; none if there was nothing to apply';
