@@ -138,7 +138,7 @@ SELECT way.place, format(way.text, size.mb) AS instruction
 
 -- A setting without a proposal has no row.  Nothing is proposed that the
 -- server's manual advises against, and nothing here changes a setting.  Before
--- the first sample, the worker's place is all that is looked at.
+-- the first sample, only max_worker_processes is considered.
 CREATE VIEW walsizer_related_settings AS
 SELECT rule.setting, current_setting(rule.setting) AS value,
        rule.proposal, rule.explanation
@@ -162,29 +162,29 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
       FROM walsizer_demand
   ) AS usual
  CROSS JOIN LATERAL (VALUES
-    -- the worker needs a place when the server starts
+    -- the worker needs a slot when the server starts
     ('max_worker_processes',
      CASE WHEN status.pid IS NULL
           THEN (current_setting('max_worker_processes')::integer + 2)::text END,
-     'The walsizer worker is not running. If the server log says "too many background workers", there was no place for it.'),
+     'The walsizer worker is not running. If the server log says "too many background workers", all slots were taken.'),
     -- below 5 minutes, unless fewer than 16 segments are written in that time
     ('checkpoint_timeout',
      CASE WHEN server.timeout < 300 AND stats.demand >= 16 * server.segment_size
           THEN '15min' END,
-     format('After each checkpoint, the first change of a page logs the whole page. With a checkpoint every %s s that happens %s times as often as with one every 15 minutes, which needs a max_wal_size of at most %s. Recovery after a crash takes longer then.',
+     format('After each checkpoint, the first change of a page logs the whole page. With a checkpoint every %s s, this happens up to %s times as often as with one every 15 minutes. A checkpoint every 15 minutes needs a max_wal_size of at most %s, and crash recovery takes longer.',
             server.timeout::integer, trim_scale(round(900 / server.timeout, 1)),
             pg_size_pretty(server.segment_size * floor((1 + server.target) *
               (1 + ceil(stats.demand * 900 / server.timeout / server.segment_size)))))),
     -- the server's manual advises 0.9 at most; 0.88 is as good
     ('checkpoint_completion_target',
      CASE WHEN server.target <= 0.88 THEN '0.9' END,
-     format('A checkpoint is written within %s %% of checkpoint_timeout, which is %s s. Spread over more time, the same writes disturb other sessions less.',
+     format('A checkpoint is written within %s %% of the %s s of checkpoint_timeout. Spread over more time, the same writes disturb other sessions less.',
             round(100 * server.target), server.timeout::integer)),
-    -- images of 30 % of the WAL are worth the processor time
+    -- compression is worth its processor time if images make up 30 % of the WAL
     ('wal_compression',
      CASE WHEN current_setting('wal_compression') = 'off' AND images.fraction >= 0.3
           THEN 'on' END,
-     format('About %s %% of the WAL written since its statistics were reset is images of whole pages (%s of them). Compression makes them smaller and needs processor time.',
+     format('About %s %% of the WAL written since the last reset of pg_stat_wal consists of full-page images (%s of them). Compression makes them smaller and costs processor time.',
             round(100 * images.fraction), images.wal_fpi)),
     -- above max_wal_size; or below the largest demand, where loads come in bulk:
     -- that demand is at least 256 MB, four times min_wal_size and four times the
@@ -200,9 +200,9 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
                16 * server.min_wal_size + 1)
           THEN status.max_wal_size / 8 END / 1048576 || 'MB',
      CASE WHEN server.min_wal_size > status.max_wal_size
-          THEN format('It exceeds max_wal_size, which is %s: that much WAL is kept even when the server is idle.',
+          THEN format('It exceeds max_wal_size, so the server keeps all of max_wal_size (%s) as WAL files even when it is idle.',
                pg_size_pretty(status.max_wal_size))
-          ELSE format('After quiet hours the server keeps about %s of old WAL files to recycle. A bulk load that writes more (the largest demand is %s, max_wal_size is %s) has to create the missing files and fill them with zeros first; a larger min_wal_size keeps more of them.',
+          ELSE format('After quiet hours, the server keeps about %s of old WAL files to recycle. A bulk load that writes more must create new files and fill them with zeros first. The largest demand is %s, max_wal_size is %s. A larger min_wal_size keeps more files.',
                pg_size_pretty(server.min_wal_size), pg_size_pretty(stats.learned_demand),
                pg_size_pretty(status.max_wal_size)) END),
     ('log_checkpoints',
@@ -405,100 +405,100 @@ COMMENT ON FUNCTION walsizer_get_stats() IS 'rows of the view walsizer_stats';
 COMMENT ON FUNCTION walsizer_get_history() IS 'rows of the view walsizer_history';
 COMMENT ON FUNCTION walsizer_get_demand() IS 'rows of the view walsizer_demand';
 COMMENT ON FUNCTION walsizer_get_advice() IS 'rows of the view walsizer_advice';
-COMMENT ON FUNCTION walsizer_report() IS 'a page that summarizes what walsizer knows and did';
-COMMENT ON FUNCTION walsizer_adjust() IS 'apply all rules now';
+COMMENT ON FUNCTION walsizer_report() IS 'report on what walsizer knows and did, as one text';
+COMMENT ON FUNCTION walsizer_adjust() IS 'apply all rules now, and change max_wal_size if they require it';
 COMMENT ON FUNCTION walsizer_revert() IS 'restore the original value of max_wal_size';
 COMMENT ON FUNCTION walsizer_boost(text, interval) IS 'raise max_wal_size now, for the duration of a planned load';
 COMMENT ON FUNCTION walsizer_boost_end() IS 'end a planned load before its duration is over';
 COMMENT ON FUNCTION walsizer_forget() IS 'clear learned demand and history';
-COMMENT ON FUNCTION walsizer_reset_stats() IS 'set the counters of checkpoints in walsizer_stats to zero';
+COMMENT ON FUNCTION walsizer_reset_stats() IS 'set the checkpoint counters in walsizer_stats to zero';
 
-COMMENT ON VIEW walsizer_status IS 'what walsizer does now, and its last decision; one row';
-COMMENT ON COLUMN walsizer_status.state IS 'active; limited: a limit keeps the size below wanted_size; dry run; disabled; blocked: walsizer may not change the setting; not running';
+COMMENT ON VIEW walsizer_status IS 'what walsizer does, and its last decision; one row';
+COMMENT ON COLUMN walsizer_status.state IS 'active, limited (a limit keeps the size below wanted_size), dry run, disabled, blocked (walsizer cannot change the setting) or not running';
 COMMENT ON COLUMN walsizer_status.role IS 'primary or standby';
 COMMENT ON COLUMN walsizer_status.max_wal_size IS 'value in effect, in bytes';
-COMMENT ON COLUMN walsizer_status.original_size IS 'value in effect before walsizer''s first change, or set by an administrator since, in bytes';
-COMMENT ON COLUMN walsizer_status.own_size IS 'value that walsizer set, in bytes; null if none is in effect';
-COMMENT ON COLUMN walsizer_status.wanted_size IS 'size that the largest known demand needs, with headroom and before limits, in bytes';
+COMMENT ON COLUMN walsizer_status.original_size IS 'the administrator''s value: in effect before walsizer''s first change, or set by an administrator since, in bytes';
+COMMENT ON COLUMN walsizer_status.own_size IS 'value that walsizer set and that is in effect, in bytes; null if there is none';
+COMMENT ON COLUMN walsizer_status.wanted_size IS 'size that the largest known demand needs with headroom, or more if full-page images hurry timed checkpoints; regardless of limits, in bytes';
 COMMENT ON COLUMN walsizer_status.limited_by IS 'limit that keeps the size below wanted_size: max, disk or recovery; null if none does';
-COMMENT ON COLUMN walsizer_status.action IS 'last decision: none, raise, lower, external or revert';
-COMMENT ON COLUMN walsizer_status.reason IS 'short code of the reason for the last decision';
-COMMENT ON COLUMN walsizer_status.explanation IS 'the reason as a sentence, and what a larger max_wal_size would not help against';
-COMMENT ON COLUMN walsizer_status.outcome IS 'why walsizer cannot change the setting: forbidden, overridden, refused or failed, as the last attempt did or the next one would; null if it can';
-COMMENT ON COLUMN walsizer_status.message IS 'what prevents it';
-COMMENT ON COLUMN walsizer_status.boost_size IS 'size of the planned load under way, in bytes; null if there is none';
-COMMENT ON COLUMN walsizer_status.boost_until IS 'when the planned load ends';
+COMMENT ON COLUMN walsizer_status.action IS 'decision at the last sample: none, raise, lower, external or revert';
+COMMENT ON COLUMN walsizer_status.reason IS 'short code of the reason for that decision';
+COMMENT ON COLUMN walsizer_status.explanation IS 'the reason as a sentence; after a semicolon, what a larger max_wal_size does not help against';
+COMMENT ON COLUMN walsizer_status.outcome IS 'forbidden, overridden, refused or failed: outcome of the last attempt to change the setting, or of the next one if something prevents it; null otherwise';
+COMMENT ON COLUMN walsizer_status.message IS 'what prevents the change; null if nothing does';
+COMMENT ON COLUMN walsizer_status.boost_size IS 'size that the planned load in progress asks for, in bytes; null if there is none';
+COMMENT ON COLUMN walsizer_status.boost_until IS 'end of the planned load; null if there is none';
 COMMENT ON COLUMN walsizer_status.pid IS 'process ID of the worker; null if it is not running';
 
 COMMENT ON VIEW walsizer_stats IS 'what walsizer measured; one row, null before the first sample';
-COMMENT ON COLUMN walsizer_stats.sampled_at IS 'when the last sample was taken';
-COMMENT ON COLUMN walsizer_stats.demand IS 'bytes of WAL written within the last checkpoint_timeout; on a standby, between two checkpoints of the primary';
-COMMENT ON COLUMN walsizer_stats.learned_demand IS 'largest demand of the lookback, in bytes';
-COMMENT ON COLUMN walsizer_stats.wal_rate IS 'bytes of WAL written per second now';
-COMMENT ON COLUMN walsizer_stats.wal_since_checkpoint IS 'bytes of WAL since the last checkpoint began';
-COMMENT ON COLUMN walsizer_stats.trigger_point IS 'bytes of WAL after which a checkpoint is forced, counted from the start of the segment in which the last one began';
-COMMENT ON COLUMN walsizer_stats.time_to_forced IS 'time until a checkpoint is forced at the present rate; null if no WAL is written';
+COMMENT ON COLUMN walsizer_stats.sampled_at IS 'time of the last sample';
+COMMENT ON COLUMN walsizer_stats.demand IS 'WAL written within the last checkpoint_timeout, in bytes; on a standby, WAL that the primary wrote in that time or between two checkpoints';
+COMMENT ON COLUMN walsizer_stats.learned_demand IS 'largest demand of the lookback, without the last checkpoint_timeout, in bytes; 0 if nothing is learned yet';
+COMMENT ON COLUMN walsizer_stats.wal_rate IS 'WAL written per second now, in bytes; on a standby, replayed';
+COMMENT ON COLUMN walsizer_stats.wal_since_checkpoint IS 'WAL written since the last checkpoint began, in bytes; on a standby, replayed since the last restartpoint';
+COMMENT ON COLUMN walsizer_stats.trigger_point IS 'WAL after which a checkpoint is forced, counted from the start of the segment in which the last checkpoint began, in bytes';
+COMMENT ON COLUMN walsizer_stats.time_to_forced IS 'time until WAL volume forces a checkpoint at the present rate; null if no WAL is written';
 COMMENT ON COLUMN walsizer_stats.time_to_timed IS 'time until the next timed checkpoint';
 COMMENT ON COLUMN walsizer_stats.size_limit IS 'smallest of the limits, in bytes';
 COMMENT ON COLUMN walsizer_stats.disk_limit IS 'limit by disk space, in bytes; null if not known';
 COMMENT ON COLUMN walsizer_stats.recovery_limit IS 'limit by recovery time, in bytes; null if none is set';
-COMMENT ON COLUMN walsizer_stats.recovery_time_max IS 'estimated duration of recovery after a crash at the worst moment';
-COMMENT ON COLUMN walsizer_stats.recovery_time_now IS 'estimated duration of recovery after a crash now';
-COMMENT ON COLUMN walsizer_stats.replay_rate IS 'bytes of WAL recovered per second at worst';
+COMMENT ON COLUMN walsizer_stats.recovery_time_max IS 'estimated recovery time after a crash at the worst moment';
+COMMENT ON COLUMN walsizer_stats.recovery_time_now IS 'estimated recovery time after a crash now';
+COMMENT ON COLUMN walsizer_stats.replay_rate IS 'WAL recovered per second at the worst moment, in bytes: max_wal_size divided by recovery_time_max';
 COMMENT ON COLUMN walsizer_stats.replay_rate_source IS 'where replay_rate comes from: configured, measured or assumed';
-COMMENT ON COLUMN walsizer_stats.wal_held_back IS 'bytes of WAL files that slots, wal_keep_size or the archiver hold back, which max_wal_size does not limit; null if not known';
-COMMENT ON COLUMN walsizer_stats.checkpoints_forced IS 'checkpoints forced by WAL volume at the value in effect';
-COMMENT ON COLUMN walsizer_stats.checkpoints_forced_old_value IS 'checkpoints forced by WAL volume in statements that still used a smaller, older value';
-COMMENT ON COLUMN walsizer_stats.checkpoints_timed IS 'checkpoints triggered by checkpoint_timeout';
-COMMENT ON COLUMN walsizer_stats.checkpoints_other IS 'checkpoints requested by CHECKPOINT, backups, DDL and other commands';
-COMMENT ON COLUMN walsizer_stats.num_requested IS 'the server''s own counter of requested checkpoints, whatever requested them; restartpoints on a standby';
+COMMENT ON COLUMN walsizer_stats.wal_held_back IS 'WAL in pg_wal that slots, wal_keep_size or the archiver hold back, in bytes; max_wal_size does not limit it; null if not known';
+COMMENT ON COLUMN walsizer_stats.checkpoints_forced IS 'checkpoints that WAL volume forced at the value in effect; restartpoints on a standby';
+COMMENT ON COLUMN walsizer_stats.checkpoints_forced_old_value IS 'checkpoints that WAL volume forced at a smaller, older value, because a statement still used it';
+COMMENT ON COLUMN walsizer_stats.checkpoints_timed IS 'checkpoints that checkpoint_timeout triggered; restartpoints on a standby';
+COMMENT ON COLUMN walsizer_stats.checkpoints_other IS 'checkpoints for other reasons, such as CHECKPOINT, backups and DDL; restartpoints on a standby';
+COMMENT ON COLUMN walsizer_stats.num_requested IS 'the server''s own counter of requested checkpoints, which include forced ones; restartpoints on a standby';
 COMMENT ON COLUMN walsizer_stats.num_timed IS 'the server''s own counter of timed checkpoints; restartpoints on a standby';
-COMMENT ON COLUMN walsizer_stats.stats_reset IS 'when the four columns checkpoints_* began to count';
+COMMENT ON COLUMN walsizer_stats.stats_reset IS 'time from which the four columns checkpoints_* count';
 
-COMMENT ON VIEW walsizer_history IS 'changes of max_wal_size, oldest first';
-COMMENT ON COLUMN walsizer_history.id IS 'number of the change; counts up, also over walsizer_forget()';
-COMMENT ON COLUMN walsizer_history.changed_at IS 'when it was made or tried';
-COMMENT ON COLUMN walsizer_history.action IS 'raise, lower, external: an administrator changed the setting, or revert';
+COMMENT ON VIEW walsizer_history IS 'adjustments of max_wal_size by walsizer, also failed ones and dry runs, and by administrators; oldest first';
+COMMENT ON COLUMN walsizer_history.id IS 'number of the adjustment; walsizer_forget() does not reset it';
+COMMENT ON COLUMN walsizer_history.changed_at IS 'time of the adjustment or of the attempt';
+COMMENT ON COLUMN walsizer_history.action IS 'raise, lower, external (an administrator changed the setting) or revert';
 COMMENT ON COLUMN walsizer_history.reason IS 'short code of the reason';
 COMMENT ON COLUMN walsizer_history.explanation IS 'the reason as a sentence';
 COMMENT ON COLUMN walsizer_history.old_size IS 'value before, in bytes';
-COMMENT ON COLUMN walsizer_history.wanted_size IS 'size needed, before limits, in bytes';
-COMMENT ON COLUMN walsizer_history.new_size IS 'value that was set, tried, or met, in bytes';
-COMMENT ON COLUMN walsizer_history.limited_by IS 'limit that made it smaller than wanted_size: max, disk or recovery; null if none did';
-COMMENT ON COLUMN walsizer_history.outcome IS 'none: nothing was to be applied; applied, dry run, forbidden, overridden, refused or failed';
-COMMENT ON COLUMN walsizer_history.message IS 'what prevented it; null if nothing did';
+COMMENT ON COLUMN walsizer_history.wanted_size IS 'size that was wanted before limits, in bytes';
+COMMENT ON COLUMN walsizer_history.new_size IS 'value that walsizer set or tried to set, or that an administrator set, in bytes';
+COMMENT ON COLUMN walsizer_history.limited_by IS 'limit that kept new_size below wanted_size, or to which walsizer lowered: max, disk or recovery; null if none did';
+COMMENT ON COLUMN walsizer_history.outcome IS 'applied, dry run, forbidden, overridden, refused or failed; none if there was nothing to apply';
+COMMENT ON COLUMN walsizer_history.message IS 'what prevented the change, or when it took effect if not at once; null otherwise';
 COMMENT ON COLUMN walsizer_history.demand IS 'demand at that time, in bytes';
-COMMENT ON COLUMN walsizer_history.wal_rate IS 'bytes of WAL written per second at that time';
-COMMENT ON COLUMN walsizer_history.checkpoints_forced IS 'checkpoints forced by WAL volume within the checkpoint_timeout before it, at whatever value';
-COMMENT ON COLUMN walsizer_history.num_requested IS 'checkpoints that the server counted as requested in the same time';
-COMMENT ON COLUMN walsizer_history.num_timed IS 'checkpoints that the server counted as timed in the same time';
+COMMENT ON COLUMN walsizer_history.wal_rate IS 'WAL written per second at that time, in bytes';
+COMMENT ON COLUMN walsizer_history.checkpoints_forced IS 'checkpoints that WAL volume forced within the checkpoint_timeout before, also at an older value';
+COMMENT ON COLUMN walsizer_history.num_requested IS 'checkpoints that the server counted as requested within that checkpoint_timeout';
+COMMENT ON COLUMN walsizer_history.num_timed IS 'checkpoints that the server counted as timed within that checkpoint_timeout';
 COMMENT ON COLUMN walsizer_history.checkpoint_timeout IS 'value in effect at that time';
 COMMENT ON COLUMN walsizer_history.checkpoint_completion_target IS 'value in effect at that time';
 COMMENT ON COLUMN walsizer_history.role IS 'primary or standby';
-COMMENT ON COLUMN walsizer_history.forced_after IS 'checkpoints forced by WAL volume in the first checkpoint_timeout after it; null if that time is not over or was cut off';
+COMMENT ON COLUMN walsizer_history.forced_after IS 'checkpoints that WAL volume forced within the first checkpoint_timeout after the adjustment, also at an older value; null if not known';
 
 COMMENT ON VIEW walsizer_demand IS 'largest demand of each hour of the lookback, oldest first';
 COMMENT ON COLUMN walsizer_demand.hour IS 'start of the hour';
-COMMENT ON COLUMN walsizer_demand.demand IS 'largest number of bytes of WAL within one checkpoint_timeout';
-COMMENT ON COLUMN walsizer_demand.checkpoint_timeout IS 'value in effect when demand was measured';
-COMMENT ON COLUMN walsizer_demand.needed_size IS 'max_wal_size that this demand needs, with headroom and before limits, in bytes';
+COMMENT ON COLUMN walsizer_demand.demand IS 'most WAL written within one checkpoint_timeout, in bytes';
+COMMENT ON COLUMN walsizer_demand.checkpoint_timeout IS 'value in effect when the demand was measured';
+COMMENT ON COLUMN walsizer_demand.needed_size IS 'max_wal_size that this demand needs with the settings in effect and with headroom, regardless of limits, in bytes';
 
 COMMENT ON VIEW walsizer_advice IS 'what other values of max_wal_size would mean, smallest first';
-COMMENT ON COLUMN walsizer_advice.size IS 'value of max_wal_size, in bytes';
-COMMENT ON COLUMN walsizer_advice.label IS 'in effect or wanted; null for other sizes';
-COMMENT ON COLUMN walsizer_advice.trigger_point IS 'bytes of WAL after which a checkpoint is forced';
+COMMENT ON COLUMN walsizer_advice.size IS 'candidate for max_wal_size, in bytes';
+COMMENT ON COLUMN walsizer_advice.label IS 'in effect or wanted; null if neither';
+COMMENT ON COLUMN walsizer_advice.trigger_point IS 'WAL after which a checkpoint is forced, in bytes';
 COMMENT ON COLUMN walsizer_advice.spacing_now IS 'time between checkpoints at the present demand';
 COMMENT ON COLUMN walsizer_advice.spacing_peak IS 'time between checkpoints at the largest known demand';
-COMMENT ON COLUMN walsizer_advice.forced_fraction IS 'fraction of the remembered hours in which this size is too small, 0 to 1';
-COMMENT ON COLUMN walsizer_advice.recovery_time IS 'estimated duration of recovery after a crash at the worst moment';
-COMMENT ON COLUMN walsizer_advice.limited_by IS 'limit that does not allow this size: max, disk or recovery; null if it is allowed';
+COMMENT ON COLUMN walsizer_advice.forced_fraction IS 'fraction of the remembered hours in which this size was too small, from 0 to 1';
+COMMENT ON COLUMN walsizer_advice.recovery_time IS 'estimated recovery time after a crash at the worst moment';
+COMMENT ON COLUMN walsizer_advice.limited_by IS 'limit that forbids this size: max, disk or recovery; null if it is allowed';
 
-COMMENT ON VIEW walsizer_instructions IS 'how to set the wanted size by hand, within the limits';
+COMMENT ON VIEW walsizer_instructions IS 'how to set the wanted size by hand, within the limits and not below the value in effect';
 COMMENT ON COLUMN walsizer_instructions.place IS 'where the setting is managed';
 COMMENT ON COLUMN walsizer_instructions.instruction IS 'what to write or run there';
 
-COMMENT ON VIEW walsizer_related_settings IS 'other settings that limit what max_wal_size can do; no row if there is nothing to propose';
+COMMENT ON VIEW walsizer_related_settings IS 'other settings that limit what max_wal_size can do; no rows if there is nothing to propose';
 COMMENT ON COLUMN walsizer_related_settings.setting IS 'name of the setting';
 COMMENT ON COLUMN walsizer_related_settings.value IS 'value in effect';
 COMMENT ON COLUMN walsizer_related_settings.proposal IS 'value to consider';
-COMMENT ON COLUMN walsizer_related_settings.explanation IS 'why';
+COMMENT ON COLUMN walsizer_related_settings.explanation IS 'reason for the proposal';

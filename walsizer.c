@@ -42,7 +42,7 @@ define_settings(void)
 							 &walsizer_predict, true,
 							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("walsizer.max",
-							"Sets the largest value to which walsizer sets max_wal_size.",
+							"Sets the largest value that walsizer gives to max_wal_size.",
 							"Choose it by the disk space and the recovery time that you can afford. It takes precedence over walsizer.min.",
 							&walsizer_max_mb, 16 * 1024, 2, MAX_KILOBYTES,
 							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
@@ -78,7 +78,7 @@ define_settings(void)
 							PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("walsizer.max_recovery_time",
 							"Sets how long crash recovery may take at worst.",
-							"Set it if a time for recovery is agreed. Zero means that recovery time does not limit max_wal_size.",
+							"Set it if you have agreed on a recovery time. Zero means that recovery time does not limit max_wal_size.",
 							&walsizer_max_recovery_time, 0, 0, 24 * 60 * 60,
 							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
 	DefineCustomIntVariable("walsizer.replay_rate",
