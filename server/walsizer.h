@@ -96,7 +96,7 @@ typedef struct WalsizerAutoConf
 
 /* Why an administrator's change is not overwritten. */
 #define WALSIZER_PENDING \
-	"a change of max_wal_size in \"postgresql.auto.conf\" awaits a reload"
+	"a change of \"max_wal_size\" in \"postgresql.auto.conf\" awaits a reload"
 
 #define WALSIZER_REQUEST_SLOTS		16	/* sessions that can wait at a time */
 #define WALSIZER_BOOST_MOST_DAYS	31	/* longest planned load */

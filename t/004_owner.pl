@@ -20,7 +20,7 @@ use WalsizerTest;
 # administrator's change is left alone until the server is restarted.
 my $conf = "walsizer.predict = off\ncheckpoint_timeout = 5min\nrestart_after_crash = on\n";
 my $node = make_node('node', conf => $conf);
-my $again = 'walsizer raises max_wal_size again when demand exceeds it; turn off "walsizer.enable" to keep the value';
+my $again = 'walsizer raises "max_wal_size" again when demand exceeds it; turn off "walsizer.enable" to keep the value';
 my ($raised, $event, $offset);
 
 # Have walsizer raise, from what is in effect; returns the new value in MB.
@@ -77,7 +77,7 @@ $node->reload;
 is_external('ALTER SYSTEM, up', $raised, 60);
 is_left_alone('ALTER SYSTEM, up');
 is(log_count($node,
-		qr/LOG:  an administrator changed max_wal_size from $raised MB to 60 MB/, $offset),
+		qr/LOG:  an administrator changed "max_wal_size" from $raised MB to 60 MB/, $offset),
 	1, 'ALTER SYSTEM, up: logged once');
 
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '10MB'");
@@ -123,7 +123,7 @@ $raised = raise('pending');
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '70MB'");
 force_checkpoints($node, 3 * trigger_point_mb($raised, 1, 0.9));
 like(adjust($node), qr/^raise .*: overridden\b/, 'pending: walsizer would raise');
-is(status($node)->{message}, 'a change of max_wal_size in "postgresql.auto.conf" awaits a reload',
+is(status($node)->{message}, 'a change of "max_wal_size" in "postgresql.auto.conf" awaits a reload',
 	'pending: but does not');
 like(auto_conf($node), qr/^max_wal_size = '70MB'$/m, 'pending: what was written stays');
 like(revert($node), qr/^revert to \d+ MB: overridden: a change of max_wal_size/, 'pending: nor is it taken away');
@@ -207,7 +207,7 @@ is_deeply(
 		new_size   => 9 * MB,
 		limited_by => undef,
 		outcome    => 'none',
-		message    => 'max_wal_size was not set by walsizer',
+		message    => '"max_wal_size" was not set by walsizer',
 		old_mb     => 9,
 		new_mb     => 9,
 	},
