@@ -170,7 +170,7 @@ wait_for($clone, "limited_by = 'disk' AND demand > 0");
 cmp_ok(status($clone)->{disk_limit}, '<', status($standby)->{disk_limit},
 	'clone: each server has its own limit');
 wait_for_log_line($clone,
-	qr/LOG:  the primary writes more WAL between two checkpoints than max_wal_size allows here, and "walsizer.max_disk_percent" keeps walsizer from raising it above \d+ MB/,
+	qr/LOG:  the primary writes more WAL between two checkpoints than "max_wal_size" allows here, and "walsizer.max_disk_percent" keeps walsizer from raising it above \d+ MB/,
 	0);
 like(slurp_file($clone->logfile),
 	qr/DETAIL:  After a promotion, WAL volume would force checkpoints. The measured demand needs \d+ MB.\n.*HINT:  Raise "walsizer.max_disk_percent"/,
