@@ -62,6 +62,7 @@ typedef struct WalsizerAnswer
 	WalsizerDecision decision;
 	int64		old_mb;			/* in effect before */
 	WalsizerApplied applied;
+	bool		acts;			/* may the worker change max_wal_size again? */
 } WalsizerAnswer;
 
 /* A request and its answer: see server/request.c. */
