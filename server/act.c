@@ -91,7 +91,7 @@ apply(int64 mb, const WalsizerNote *note, WalsizerApplied *applied)
 		else if (mb > 0 && max_wal_size_mb != mb)
 		{
 			applied->outcome = WALSIZER_OVERRIDDEN;
-			message = "an administrator changed max_wal_size at the same moment";
+			message = "an administrator changed \"max_wal_size\" at the same moment";
 		}
 	}
 	applied->in_effect_mb = max_wal_size_mb;

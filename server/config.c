@@ -213,11 +213,11 @@ walsizer_obstacle(WalsizerOutcome *outcome)
 
 	*outcome = WALSIZER_FORBIDDEN;
 	if (!walsizer_alter_system_allowed())
-		return "allow_alter_system is off";
+		return "\"allow_alter_system\" is off";
 	if (setting != NULL && setting->source > PGC_S_FILE)
 	{
 		*outcome = WALSIZER_OVERRIDDEN;
-		return "max_wal_size is set on the command line of the server";
+		return "\"max_wal_size\" is set on the command line of the server";
 	}
 	if (lstat(PG_AUTOCONF_FILENAME, &st) == 0)
 	{

@@ -65,7 +65,7 @@ detail_of(const WalsizerEvent *event, const WalsizerFigures *figures)
 	if (event->standby)
 		return errdetail("Reason: %s. WAL that the primary writes between two checkpoints: %lld MB.",
 						 reason, demand);
-	return errdetail("Reason: %s. WAL written within checkpoint_timeout: %lld MB, now %.1f MB/s. Forced checkpoints in that time: %lld.",
+	return errdetail("Reason: %s. WAL written within \"checkpoint_timeout\": %lld MB, now %.1f MB/s. Forced checkpoints in that time: %lld.",
 					 reason, demand, rate, (long long) event->forced);
 }
 
@@ -74,24 +74,24 @@ log_change(const WalsizerEvent *event, const WalsizerFigures *figures)
 {
 	if (event->outcome == WALSIZER_APPLIED)
 		ereport(LOG,
-				(errmsg("walsizer changed max_wal_size from %lld MB to %lld MB",
+				(errmsg("walsizer changed \"max_wal_size\" from %lld MB to %lld MB",
 						(long long) event->old_mb, (long long) event->new_mb),
 				 detail_of(event, figures)));
 	else if (event->outcome == WALSIZER_DRY_RUN)
 		ereport(LOG,
-				(errmsg("walsizer would change max_wal_size from %lld MB to %lld MB",
+				(errmsg("walsizer would change \"max_wal_size\" from %lld MB to %lld MB",
 						(long long) event->old_mb, (long long) event->new_mb),
 				 detail_of(event, figures),
-				 errhint("Turn walsizer.dry_run off to have walsizer change it.")));
+				 errhint("Turn off \"walsizer.dry_run\" to have walsizer change it.")));
 	else
 		ereport(LOG,
-				(errmsg("walsizer could not change max_wal_size from %lld MB to %lld MB: %s",
+				(errmsg("walsizer could not change \"max_wal_size\" from %lld MB to %lld MB: %s",
 						(long long) event->old_mb, (long long) event->new_mb,
 						event->message),
 				 detail_of(event, figures),
 				 event->reason == WALSIZER_BECAUSE_REVERT ?
-				 errhint("When that is fixed, call walsizer_revert() again if the original value has not come back by itself.") :
-				 errhint("walsizer tries again every checkpoint_timeout, or every five minutes if that is less; this message is not repeated.")));
+				 errhint("Remove the cause. If the original value does not come back by itself, call walsizer_revert() again.") :
+				 errhint("Remove the cause. walsizer tries again once per \"checkpoint_timeout\", but at least every five minutes, and does not repeat this message.")));
 }
 
 /* Publish this as the present trouble. */
@@ -219,9 +219,9 @@ walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample 
 	event.outcome = WALSIZER_NO_OUTCOME;
 	record(&event);
 	ereport(LOG,
-			(errmsg("an administrator changed max_wal_size from %lld MB to %lld MB",
+			(errmsg("an administrator changed \"max_wal_size\" from %lld MB to %lld MB",
 					(long long) event.old_mb, (long long) event.new_mb),
-			 errdetail("walsizer takes this for the original value and leaves it alone for one checkpoint_timeout, at most five minutes.")));
+			 errdetail("walsizer takes this as the original value, and leaves it alone for one \"checkpoint_timeout\", but for five minutes at most.")));
 }
 
 /*
@@ -244,12 +244,12 @@ limit_message(const WalsizerDecision *decision, bool standby, const char *settin
 	long long	in_effect = decision->figures.in_effect_mb;
 
 	if (standby)
-		return errmsg("the primary writes more WAL between two checkpoints than max_wal_size allows here, and \"%s\" keeps walsizer from raising it above %lld MB",
+		return errmsg("the primary writes more WAL between two checkpoints than \"max_wal_size\" allows here, and \"%s\" keeps walsizer from raising it above %lld MB",
 					  setting, in_effect);
 	if (decision->figures.forced == 0)
-		return errmsg("WAL volume would force checkpoints, and \"%s\" keeps walsizer from raising max_wal_size above %lld MB",
+		return errmsg("WAL volume would force checkpoints, and \"%s\" keeps walsizer from raising \"max_wal_size\" above %lld MB",
 					  setting, in_effect);
-	return errmsg("WAL volume forces checkpoints, and \"%s\" keeps walsizer from raising max_wal_size above %lld MB",
+	return errmsg("WAL volume forces checkpoints, and \"%s\" keeps walsizer from raising \"max_wal_size\" above %lld MB",
 				  setting, in_effect);
 }
 
@@ -260,7 +260,7 @@ limit_detail(const WalsizerFigures *figures, bool standby)
 	if (standby)
 		return errdetail("After a promotion, WAL volume would force checkpoints. The measured demand needs %lld MB.",
 						 (long long) figures->wanted_mb);
-	return errdetail("The measured demand needs %lld MB. WAL written within checkpoint_timeout: %lld MB, now %.1f MB/s; since the last checkpoint: %lld MB of the %lld MB that force one. Forced checkpoints in that time: %lld.",
+	return errdetail("The measured demand needs %lld MB. WAL written within \"checkpoint_timeout\": %lld MB, now %.1f MB/s; since the last checkpoint: %lld MB of the %lld MB that force one. Forced checkpoints in that time: %lld.",
 					 (long long) figures->wanted_mb,
 					 (long long) (figures->demand / WALSIZER_MB),
 					 (double) figures->rate / WALSIZER_MB,

@@ -102,23 +102,23 @@ log_change(const WalsizerSample *disk, const char *obstacle, bool done)
 
 	if (!done)
 		ereport(LOG,
-				(errmsg("walsizer would restore the original max_wal_size of %lld MB, because the file system of \"pg_wal\" has no room for %lld MB",
+				(errmsg("walsizer would restore the original \"max_wal_size\" of %lld MB, because the file system of \"pg_wal\" has no room for %lld MB",
 						to, from),
-				 errdetail("It has %lld MB of WAL and %lld MB of free space.", wal, free),
-				 errhint("Turn walsizer.enable on and walsizer.dry_run off to have it done, or set max_wal_size.")));
+				 errdetail("The file system has %lld MB of WAL and %lld MB of free space.", wal, free),
+				 errhint("Turn on \"walsizer.enable\" and turn off \"walsizer.dry_run\" to have it restored, or set \"max_wal_size\" yourself.")));
 	else if (obstacle == NULL)
 		ereport(LOG,
-				(errmsg("walsizer restored the original max_wal_size of %lld MB, because the file system of \"pg_wal\" has no room for %lld MB",
+				(errmsg("walsizer restored the original \"max_wal_size\" of %lld MB, because the file system of \"pg_wal\" has no room for %lld MB",
 						to, from),
-				 errdetail("It has %lld MB of WAL and %lld MB of free space.", wal, free),
-				 errhint("The worker of walsizer will raise max_wal_size as far as walsizer.max_disk_percent allows.")));
+				 errdetail("The file system has %lld MB of WAL and %lld MB of free space. walsizer raises \"max_wal_size\" again as far as \"walsizer.max_disk_percent\" allows.",
+						   wal, free)));
 	else
 		ereport(LOG,
-				(errmsg("walsizer restored the original max_wal_size of %lld MB until the next reload, because the file system of \"pg_wal\" has no room for %lld MB",
+				(errmsg("walsizer restored the original \"max_wal_size\" of %lld MB until the next reload, because the file system of \"pg_wal\" has no room for %lld MB",
 						to, from),
-				 errdetail("It has %lld MB of WAL and %lld MB of free space. The file \"%s\" keeps the larger value: %s.",
+				 errdetail("The file system has %lld MB of WAL and %lld MB of free space. The file \"%s\" keeps the larger value: %s.",
 						   wal, free, PG_AUTOCONF_FILENAME, obstacle),
-				 errhint("Remove max_wal_size and walsizer.last_written from that file.")));
+				 errhint("Remove \"max_wal_size\" and \"walsizer.last_written\" from that file.")));
 }
 
 /*

@@ -207,12 +207,14 @@ static void
 set_aside(const char *reason, int line)
 {
 	bool		moved = rename(STATE_FILE, STATE_FILE_BAD) == 0;
+	const char *why = line > 0 ? psprintf("Line %d: %s", line, reason) :
+		psprintf("Reason: %s", reason);
 
 	ereport(LOG,
 			(errmsg("walsizer starts with an empty memory: its state file \"%s\" cannot be used",
 					STATE_FILE),
-			 line > 0 ? errdetail("Line %d: %s.", line, reason) : errdetail("The reason: %s.", reason),
-			 moved ? errhint("The file was renamed to \"%s\".", STATE_FILE_BAD) : 0));
+			 moved ? errdetail("%s. The file was renamed to \"%s\".", why, STATE_FILE_BAD) :
+			 errdetail("%s.", why)));
 }
 
 /*

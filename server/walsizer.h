@@ -62,6 +62,7 @@ typedef struct WalsizerAnswer
 	WalsizerDecision decision;
 	int64		old_mb;			/* in effect before */
 	WalsizerApplied applied;
+	bool		acts;			/* may the worker change max_wal_size again? */
 } WalsizerAnswer;
 
 /* A request and its answer: see server/request.c. */
@@ -96,7 +97,7 @@ typedef struct WalsizerAutoConf
 
 /* Why an administrator's change is not overwritten. */
 #define WALSIZER_PENDING \
-	"a change of max_wal_size in \"postgresql.auto.conf\" awaits a reload"
+	"a change of \"max_wal_size\" in \"postgresql.auto.conf\" awaits a reload"
 
 #define WALSIZER_REQUEST_SLOTS		16	/* sessions that can wait at a time */
 #define WALSIZER_BOOST_MOST_DAYS	31	/* longest planned load */

@@ -302,6 +302,7 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 		finish_return(decision, &sample);
 	if (request != NULL && request->what == WALSIZER_ASK_REVERT)
 		revert(&sample, answer);
+	answer->acts = walsizer_enable && !walsizer_dry_run;
 	return !superseded || answer->applied.outcome > WALSIZER_APPLIED;
 }
 

@@ -25,7 +25,10 @@ PG_FUNCTION_INFO_V1(walsizer_reset_stats_1_0);
 
 /*
  * What there is to say about an answer, NULL if nothing: what prevented the
- * change, why there was none, or what the caller may not expect.
+ * change, why there was none, or what the caller may not expect.  Whether
+ * walsizer raises again depends on the worker's settings: the worker reread the
+ * configuration after the change.  This session rereads it only before its next
+ * statement, so its own settings may be older.
  */
 static const char *
 message_of(WalsizerAsk what, const WalsizerAnswer *answer, WalsizerLimit limit)
@@ -35,9 +38,9 @@ message_of(WalsizerAsk what, const WalsizerAnswer *answer, WalsizerLimit limit)
 	if (answer->applied.message[0] != '\0')
 		return answer->applied.message;
 	if (what == WALSIZER_ASK_REVERT && decision->action == WALSIZER_NONE)
-		return "max_wal_size was not set by walsizer";
-	if (what == WALSIZER_ASK_REVERT && walsizer_enable)
-		return "walsizer raises max_wal_size again when demand exceeds it; turn off \"walsizer.enable\" to keep the value";
+		return "\"max_wal_size\" was not set by walsizer";
+	if (what == WALSIZER_ASK_REVERT && answer->acts)
+		return "walsizer raises \"max_wal_size\" again when demand exceeds it; turn off \"walsizer.enable\" to keep the value";
 	if (what == WALSIZER_ASK_BOOST && limit != WALSIZER_UNLIMITED)
 		return psprintf("the limit is %lld MB", (long long) decision->figures.limit_mb);
 	if (decision->action == WALSIZER_NONE || decision->action == WALSIZER_EXTERNAL)
@@ -120,7 +123,7 @@ walsizer_boost_1_0(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("\"walsizer.enable\" is off"),
-				 errhint("Turn on \"walsizer.enable\", or set max_wal_size by hand.")));
+				 errhint("Turn on \"walsizer.enable\", or set \"max_wal_size\" yourself.")));
 	return act(fcinfo, WALSIZER_ASK_BOOST, mb, (until - now) / 1000);
 }
 

@@ -26,7 +26,7 @@ use WalsizerTest;
 my $classic = "walsizer.predict = off\n";
 my $asked   = $classic . "checkpoint_timeout = 5min\n";
 my $reload  = qr/received SIGHUP, reloading configuration files/;
-my $could   = qr/LOG:  walsizer could not change max_wal_size/;
+my $could   = qr/LOG:  walsizer could not change "max_wal_size"/;
 my (@cases, $node, $offset, $pid);
 
 # ---- applied, with default_transaction_read_only, and no history on disk
@@ -48,7 +48,7 @@ cmp_ok(setting_mb($node), '>', 4, 'the new value is in effect');
 is(log_count($node, qr/could not write walsizer's state file/, $offset),
 	1, 'trouble with the state file is logged once, however often it is written');
 is(last_event($node)->{outcome}, 'applied', 'and the raise is in the history');
-is(log_count($node, qr/LOG:  walsizer changed max_wal_size from 4 MB to \d+ MB/, $offset),
+is(log_count($node, qr/LOG:  walsizer changed "max_wal_size" from 4 MB to \d+ MB/, $offset),
 	1, 'a raise is logged');
 is(pid($node), $pid, 'by a worker that lives on');
 rmdir $node->data_dir . '/pg_stat/walsizer.state.tmp' or die $!;
@@ -70,7 +70,7 @@ is(setting_mb($node), 4, 'dry run: nothing is changed');
 unlike(auto_conf($node), qr/max_wal_size/, 'dry run: nothing is written');
 is(log_count($node, $reload, $offset), 0, 'dry run: nothing is reloaded');
 adjust($node) for 1 .. 3;
-is(log_count($node, qr/LOG:  walsizer would change max_wal_size/, $offset),
+is(log_count($node, qr/LOG:  walsizer would change "max_wal_size"/, $offset),
 	1, 'dry run: logged once');
 is(scalar(grep { $_->{outcome} eq 'dry run' } history($node)), 1,
 	'dry run: recorded once');
@@ -162,7 +162,7 @@ push @cases,
   {
 	name    => 'alter_system_off',
 	outcome => 'forbidden',
-	message => qr/allow_alter_system is off/,
+	message => qr/"allow_alter_system" is off/,
 	make    => sub { set_conf($_[0], 'allow_alter_system = off') },
 	end     => sub { set_conf($_[0], 'allow_alter_system = on') },
   }
@@ -224,7 +224,7 @@ foreach my $case (@cases)
 	is(scalar(history($node)), 2, 'refused: in two events');
 	is($event->{old_mb}, 4, 'refused: with the old value');
 	is($event->{new_mb}, setting_mb($node), 'refused: and the new one');
-	is(log_count($node, qr/walsizer changed max_wal_size from 4 MB/, $offset),
+	is(log_count($node, qr/walsizer changed "max_wal_size" from 4 MB/, $offset),
 		1, 'refused: logged once');
 	is(pid($node), $pid, 'refused: the worker lives on');
 	$node->stop;
@@ -251,7 +251,7 @@ foreach my $case (@cases)
 	stop_load($load);
 	ok((grep { $_->{message} eq 'took effect with a later reload' } history($node)),
 		'late: in effect when the server gets to it');
-	is(log_count($node, qr/an administrator changed max_wal_size/, $offset), 0, 'late: and taken for its own');
+	is(log_count($node, qr/an administrator changed "max_wal_size"/, $offset), 0, 'late: and taken for its own');
 	is(pid($node), $pid, 'late: the worker lives on');
 	$node->stop;
 }

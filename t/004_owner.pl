@@ -10,6 +10,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -20,7 +21,7 @@ use WalsizerTest;
 # administrator's change is left alone until the server is restarted.
 my $conf = "walsizer.predict = off\ncheckpoint_timeout = 5min\nrestart_after_crash = on\n";
 my $node = make_node('node', conf => $conf);
-my $again = 'walsizer raises max_wal_size again when demand exceeds it; turn off "walsizer.enable" to keep the value';
+my $again = 'walsizer raises "max_wal_size" again when demand exceeds it; turn off "walsizer.enable" to keep the value';
 my ($raised, $event, $offset);
 
 # Have walsizer raise, from what is in effect; returns the new value in MB.
@@ -77,7 +78,7 @@ $node->reload;
 is_external('ALTER SYSTEM, up', $raised, 60);
 is_left_alone('ALTER SYSTEM, up');
 is(log_count($node,
-		qr/LOG:  an administrator changed max_wal_size from $raised MB to 60 MB/, $offset),
+		qr/LOG:  an administrator changed "max_wal_size" from $raised MB to 60 MB/, $offset),
 	1, 'ALTER SYSTEM, up: logged once');
 
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '10MB'");
@@ -123,10 +124,10 @@ $raised = raise('pending');
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '70MB'");
 force_checkpoints($node, 3 * trigger_point_mb($raised, 1, 0.9));
 like(adjust($node), qr/^raise .*: overridden\b/, 'pending: walsizer would raise');
-is(status($node)->{message}, 'a change of max_wal_size in "postgresql.auto.conf" awaits a reload',
+is(status($node)->{message}, 'a change of "max_wal_size" in "postgresql.auto.conf" awaits a reload',
 	'pending: but does not');
 like(auto_conf($node), qr/^max_wal_size = '70MB'$/m, 'pending: what was written stays');
-like(revert($node), qr/^revert to \d+ MB: overridden: a change of max_wal_size/, 'pending: nor is it taken away');
+like(revert($node), qr/^revert to \d+ MB: overridden: a change of "max_wal_size"/, 'pending: nor is it taken away');
 is(setting_mb($node), $raised, 'pending: nothing has changed');
 
 # The server does not read its files again after a crash, not even good ones.
@@ -207,7 +208,7 @@ is_deeply(
 		new_size   => 9 * MB,
 		limited_by => undef,
 		outcome    => 'none',
-		message    => 'max_wal_size was not set by walsizer',
+		message    => '"max_wal_size" was not set by walsizer',
 		old_mb     => 9,
 		new_mb     => 9,
 	},
@@ -281,6 +282,38 @@ cmp_ok($next->{epoch} - $changed, '>=', 30, 'at last: a checkpoint_timeout later
 my $due = $events[$last]{epoch} + 30;
 $due = $loaded if $loaded > $due;
 cmp_ok($next->{epoch}, '<', $due + 30, 'at last: but not two');
+$node->stop;
+
+# ---- walsizer_revert() by the session that has just turned walsizer off
+
+# The session asks before it has reread the configuration itself: the postmaster
+# sleeps, and signals nobody, until the worker waits for the reload.
+$node = make_node('just_off', conf => $conf);
+$raised = raise('just turned off');
+my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)$/m;
+my ($stdin, $stdout, $stderr) = ("SELECT 'connected';\n", '', '');
+my $session = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres') ],
+	'<', \$stdin, '>', \$stdout, '2>', \$stderr,
+	IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+$session->pump until $stdout =~ /connected/;
+kill 'STOP', $postmaster or die $!;
+$stdin = "ALTER SYSTEM SET walsizer.enable = off;\nSELECT pg_reload_conf();\n"
+  . "SELECT new_size / 1048576, outcome, message FROM walsizer_revert();\n";
+my $written = eval {
+	wait_until('the worker removes its line',
+		sub { $session->pump_nb; return auto_conf($node) !~ /walsizer\.last_written/ });
+};
+kill 'CONT', $postmaster or die $!;
+die $@ unless $written;
+$session->finish;
+is($stdout . $stderr, "connected\nt\n4|applied|\n", 'just turned off: walsizer does not raise again, nor say so');
+
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET walsizer.enable');
+$node->restart;
+wait_for_worker($node);
+raise('dry run');
+set_conf($node, 'walsizer.dry_run = on');
+is(revert($node), 'revert to 4 MB: applied', 'dry run: reverts, and does not say that walsizer raises again');
 $node->stop;
 
 done_testing();

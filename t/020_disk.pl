@@ -141,7 +141,7 @@ is(scalar(grep { $_->{limited_by} eq 'disk' } grep { $_->{limited_by} } history(
 
 # Forced checkpoints that the limit makes unavoidable.
 my $limited =
-  qr/LOG:  WAL volume (?:forces|would force) checkpoints, and "walsizer.max_disk_percent" keeps walsizer from raising max_wal_size above \d+ MB/;
+  qr/LOG:  WAL volume (?:forces|would force) checkpoints, and "walsizer.max_disk_percent" keeps walsizer from raising "max_wal_size" above \d+ MB/;
 # One raise claims a part of what is free; the next comes when that is filled.
 for (1 .. 200)
 {

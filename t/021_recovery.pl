@@ -234,7 +234,7 @@ $status = status($node);
 is($status->{limited_by}, 'recovery', 'the status names the limit');
 adjust($node) for 1 .. 3;
 is(log_count($node,
-		qr/LOG:  WAL volume forces checkpoints, and "walsizer.max_recovery_time" keeps walsizer from raising max_wal_size above 16 MB/,
+		qr/LOG:  WAL volume forces checkpoints, and "walsizer.max_recovery_time" keeps walsizer from raising "max_wal_size" above 16 MB/,
 		$offset), 1, 'a message names the setting, once');
 is(log_count($node, qr/DETAIL:  The measured demand needs \d+ MB/, $offset),
 	1, 'and the size it would take');

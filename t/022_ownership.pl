@@ -85,7 +85,7 @@ $node->reload;
 is_edited('edited up', $raised, 50);
 is_left_alone('edited up');
 is(log_count($node, $reload, $offset), 2, 'edited up: two reloads in all');
-is(log_count($node, qr/LOG:  walsizer changed max_wal_size from $raised MB to 50 MB/, $offset),
+is(log_count($node, qr/LOG:  walsizer changed "max_wal_size" from $raised MB to 50 MB/, $offset),
 	1, 'edited up: logged once');
 
 $node->append_conf('postgresql.conf', 'max_wal_size = 4MB');

@@ -110,9 +110,9 @@ cmp_ok($status->{demand}, '>=', 0.7 * $rate * 30 * MB, 'its demand is that of th
 cmp_ok($status->{demand}, '<=', 1.4 * $rate * 30 * MB, 'and not its own');
 cmp_ok($status->{max_wal_size}, '<=', 1.7 * $needed * MB, 'nor is its size');
 like(auto_conf($standby), qr/^max_wal_size = '\d+MB'$/m, 'its own file says so');
-wait_for_log_line($standby, qr/LOG:  walsizer changed max_wal_size from 4 MB/, 0);
+wait_for_log_line($standby, qr/LOG:  walsizer changed "max_wal_size" from 4 MB/, 0);
 like(slurp_file($standby->logfile),
-	qr/LOG:  walsizer changed max_wal_size from 4 MB to \d+ MB\n.*DETAIL:  Reason: the primary writes more.*\. WAL that the primary writes between two checkpoints: \d+ MB\./,
+	qr/LOG:  walsizer changed "max_wal_size" from 4 MB to \d+ MB\n.*DETAIL:  Reason: the primary writes more.*\. WAL that the primary writes between two checkpoints: \d+ MB\./,
 	'its log says why');
 my $report = $standby->safe_psql('postgres', 'SELECT walsizer_report()');
 like($report, qr/^The primary writes \d+ MB of WAL between two checkpoints; after a promotion/m,
@@ -170,7 +170,7 @@ wait_for($clone, "limited_by = 'disk' AND demand > 0");
 cmp_ok(status($clone)->{disk_limit}, '<', status($standby)->{disk_limit},
 	'clone: each server has its own limit');
 wait_for_log_line($clone,
-	qr/LOG:  the primary writes more WAL between two checkpoints than max_wal_size allows here, and "walsizer.max_disk_percent" keeps walsizer from raising it above \d+ MB/,
+	qr/LOG:  the primary writes more WAL between two checkpoints than "max_wal_size" allows here, and "walsizer.max_disk_percent" keeps walsizer from raising it above \d+ MB/,
 	0);
 like(slurp_file($clone->logfile),
 	qr/DETAIL:  After a promotion, WAL volume would force checkpoints. The measured demand needs \d+ MB.\n.*HINT:  Raise "walsizer.max_disk_percent"/,

@@ -27,7 +27,7 @@ checkpoint_timeout = 1h
 END
 my $no_space = qr/No space left on device/;
 my $restored =
-  qr/LOG:  walsizer restored the original max_wal_size of $original MB, because the file system of "pg_wal" has no room for \d+ MB/;
+  qr/LOG:  walsizer restored the original "max_wal_size" of $original MB, because the file system of "pg_wal" has no room for \d+ MB/;
 my ($before, $raised, $offset, $status, $event);
 
 # Raised by walsizer, to more than a small volume has, in as many steps as a volume
@@ -248,7 +248,7 @@ $offset = log_offset($node);
 $node->append_conf('postgresql.conf', "walsizer.dry_run = on\n");
 $node->start;
 is(auto_conf($node), $before, 'dry run: nothing is changed');
-is(log_count($node, qr/LOG:  walsizer would restore the original max_wal_size of 10 MB, because .* has no room for $raised MB/, $offset),
+is(log_count($node, qr/LOG:  walsizer would restore the original "max_wal_size" of 10 MB, because .* has no room for $raised MB/, $offset),
 	1, 'dry run: but said');
 $node->stop;
 $node->append_conf('postgresql.conf', "walsizer.dry_run = off\n");
@@ -261,7 +261,7 @@ $node->start;
 wait_for_worker($node);
 is(auto_conf($node), $before, 'read-only: the file stays as it is');
 is(setting_mb($node), 10, 'read-only: the original value is in effect all the same');
-is(log_count($node, qr/LOG:  walsizer restored the original max_wal_size of 10 MB until the next reload, because/, $offset),
+is(log_count($node, qr/LOG:  walsizer restored the original "max_wal_size" of 10 MB until the next reload, because/, $offset),
 	1, 'read-only: said once');
 is(log_count($node, qr/DETAIL:  .* keeps the larger value: "postgresql.auto.conf" is not writable\./, $offset),
 	1, 'read-only: with the reason');
@@ -278,7 +278,7 @@ write_file($file, $before);
 $offset = log_offset($node);
 $node->start;
 wait_for_worker($node);
-is(log_count($node, qr/LOG:  walsizer restored the original max_wal_size of 10 MB, because/, $offset), 1,
+is(log_count($node, qr/LOG:  walsizer restored the original "max_wal_size" of 10 MB, because/, $offset), 1,
 	'ALTER SYSTEM: the original value is restored');
 like(auto_conf($node), qr/^max_wal_size = '10MB'$/m, 'ALTER SYSTEM: as the line that it was');
 like(auto_conf($node), qr/^work_mem = '5MB'$/m, 'ALTER SYSTEM: beside all others');

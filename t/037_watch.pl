@@ -96,19 +96,19 @@ is(join("\n", grep { length > 80 } split /\n/, $out), '', 'it fits into 80 colum
 is("$status $out", "0 walsizer-watch (walsizer) 1.0\n", '--version');
 
 foreach my $case (
-	[ '--max', '3x', qr/--max: "3x" is no size/ ],
+	[ '--max', '3x', qr/--max: "3x" is not a size/ ],
 	[ '--max', '1MB', qr/--max: 1MB is outside the valid range \(2MB/ ],
-	[ '--max', '32gb', qr/"32gb" is no size/ ],
+	[ '--max', '32gb', qr/"32gb" is not a size/ ],
 	[ '--interval', '5us', qr/outside the valid range/ ],
-	[ '--lookback', '1fortnight', qr/is no time/ ],
+	[ '--lookback', '1fortnight', qr/is not a time/ ],
 	[ '--headroom', '5', qr/--headroom: 5 is outside the valid range \(1 \.\. 4\)/ ],
-	[ '--headroom', 'nan', qr/is no number/ ],
-	[ '--threshold', '1.5', qr/no whole number/ ],
-	[ '--replay-rate', '-1', qr/is no size/ ],
+	[ '--headroom', 'nan', qr/is not a number/ ],
+	[ '--threshold', '1.5', qr/is not a whole number/ ],
+	[ '--replay-rate', '-1', qr/is not a size/ ],
 	[ '--frobnicate', 'x', qr/unrecognized option.*--help/s ],
 	[ 'postgres', 'other', qr/too many arguments, the first is "other"/ ],
 	[ '--replay=x', '--record=y', qr/cannot be combined/ ],
-	[ '--replay=x', '--host=y', qr/needs no server/ ])
+	[ '--replay=x', '--host=y', qr/cannot be combined with connection options/ ])
 {
 	my ($option, $value, $message) = @$case;
 
@@ -154,7 +154,7 @@ require Socket;
 my ($sockets, $pid) = fake_server(1, '12.22');
 ($status, $out, $err) = watch('-h', "$sockets", '-p', '1', '-U', 'x');
 is($status, 2, 'old server');
-like($err, qr/the server is PostgreSQL 12\.22, at least 13 is needed/, 'it says so');
+like($err, qr/the server is PostgreSQL 12\.22; version 13 or later is needed/, 'it says so');
 kill 'KILL', $pid;
 waitpid $pid, 0;
 ($sockets, $pid) = fake_server(1, '18.0');
@@ -335,7 +335,7 @@ foreach my $case (
 	like($err, $message, "damaged trace: $what: message");
 }
 ($status, $out, $err) = replay_text(substr($trace, 0, int(0.9 * length $trace)));
-like($err, qr/ends too early: it is used as far as it goes/, 'a trace that was cut');
+like($err, qr/ends too early; its complete lines are used/, 'a trace that was cut');
 is($status, 1, 'still tells');
 ($status, $out, $err) = watch('--replay', "$dir/none.trace");
 is($status, 2, 'no such trace');

@@ -223,7 +223,7 @@ identify(Server *server)
 		return false;
 	if (PQresultStatus(result) != PGRES_TUPLES_OK || PQntuples(result) != 1)
 	{
-		watch_complain("the server does not say who it is: %s",
+		watch_complain("could not identify the server: %s",
 					   first_line(PQresultErrorMessage(result), text, sizeof(text)));
 		PQclear(result);
 		close_connection(server);
@@ -282,7 +282,7 @@ watch_open(Server *server, char *why, size_t size, bool *final)
 	if (server->version < WATCH_OLDEST_SERVER)
 	{
 		*final = true;
-		snprintf(why, size, "the server is PostgreSQL %s, at least %d is needed",
+		snprintf(why, size, "the server is PostgreSQL %s; version %d or later is needed",
 				 watch_server_version(server), WATCH_OLDEST_SERVER / 10000);
 		close_connection(server);
 		return false;

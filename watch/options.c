@@ -117,7 +117,7 @@ size_of(const char *option, const char *text, int64_t least, int64_t most)
 	int64_t		mb;
 
 	if (!watch_parse_size(text, &mb))
-		watch_die("--%s: \"%s\" is no size; units are B, kB, MB, GB and TB", option, text);
+		watch_die("--%s: \"%s\" is not a size; units are B, kB, MB, GB and TB", option, text);
 	if (mb < least || mb > most)
 		watch_die("--%s: %s is outside the valid range (%lldMB .. %lldMB)", option, text,
 				  (long long) least, (long long) most);
@@ -131,7 +131,7 @@ time_of(const char *option, const char *text, int64_t default_unit, int64_t leas
 	int64_t		ms;
 
 	if (!watch_parse_time(text, default_unit, &ms))
-		watch_die("--%s: \"%s\" is no time; units are ms, s, min, h and d", option, text);
+		watch_die("--%s: \"%s\" is not a time; units are ms, s, min, h and d", option, text);
 	if (ms < least || ms > most)
 		watch_die("--%s: %s is outside the valid range (%lldms .. %lldms)", option, text,
 				  (long long) least, (long long) most);
@@ -145,7 +145,7 @@ number_of(const char *option, const char *text, double least, double most)
 	double		number = strtod(text, &end);
 
 	if (end == text || *end != '\0' || !isfinite(number))
-		watch_die("--%s: \"%s\" is no number", option, text);
+		watch_die("--%s: \"%s\" is not a number", option, text);
 	if (number < least || number > most)
 		watch_die("--%s: %s is outside the valid range (%g .. %g)", option, text, least, most);
 	return number;
@@ -157,7 +157,7 @@ integer_of(const char *option, const char *text, int least, int most)
 	double		number = number_of(option, text, least, most);
 
 	if (number != rint(number))
-		watch_die("--%s: %s is no whole number", option, text);
+		watch_die("--%s: %s is not a whole number", option, text);
 	return (int) number;
 }
 
@@ -260,7 +260,7 @@ check(const Options *options, bool interval_given)
 		return;
 	if (options->dbname != NULL || options->host != NULL || options->port != NULL ||
 		options->user != NULL)
-		watch_die("--replay needs no server");
+		watch_die("--replay cannot be combined with connection options");
 	if (options->record != NULL || options->duration_ms > 0 || interval_given)
 		watch_die("--replay cannot be combined with --record, --duration or --interval");
 }

@@ -87,7 +87,7 @@ check_sum(TraceReader *reader)
 		watch_die("\"%s\" is not a trace", reader->path);
 	if (end == NULL)
 	{
-		watch_complain("\"%s\" ends too early: it is used as far as it goes", reader->path);
+		watch_complain("\"%s\" ends too early; its complete lines are used", reader->path);
 		/* the last line may be half of one */
 		while (reader->length > 0 && reader->text[reader->length - 1] != '\n')
 			reader->length--;

@@ -376,7 +376,7 @@ watch_sample(Server *server, int64_t start, Observation *seen)
 		server->samples++;
 	}
 	else if (!server->failed)
-		watch_complain("no sample: %s", PQresultStatus(row) == PGRES_TUPLES_OK ?
+		watch_complain("could not take a sample: %s", PQresultStatus(row) == PGRES_TUPLES_OK ?
 					   "the server has no WAL position yet" : PQresultErrorField(row, PG_DIAG_MESSAGE_PRIMARY));
 	server->failed = !good;
 	PQclear(row);
