@@ -41,7 +41,7 @@ REGRESS_OPTS = --temp-instance=./tmp_regress \
 	--temp-config=$(CURDIR)/test/regress.conf
 TAP_TESTS = 1
 
-EXTRA_CLEAN = tmp_regress
+EXTRA_CLEAN = tmp_regress manual
 
 PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)

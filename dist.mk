@@ -8,3 +8,14 @@ DIST_VERSION = $(shell sed -n 's/^   "version": "\(.*\)",/\1/p' META.json)
 dist:
 	git archive --format zip --prefix=$(DIST_NAME)-$(DIST_VERSION)/ \
 		--output $(DIST_NAME)-$(DIST_VERSION).zip HEAD
+
+# "make -f dist.mk manual": the directory manual, as packages carry it.  It has
+# all that its pages link to, which t/032_manual.pl and script/test-packages check.
+MANUAL = manual
+
+.PHONY: manual
+manual:
+	rm -rf '$(MANUAL)'
+	mkdir '$(MANUAL)'
+	cp -r --parents README.md CONTRIBUTING.md SECURITY.md LICENSE walsizer.conf size.sql \
+		doc monitoring bench/README.md bench/results/*.md bench/results/*.svg '$(MANUAL)'
