@@ -183,17 +183,17 @@ def draw(figure, theme, data):
     """The saw-tooth of the first round: the plain server left, walsizer right."""
     first = data["rounds"][0]
     runs = [run for name in ("plain", "walsizer") for run in first["runs"] if run["name"] == name]
-    figure.set_size_inches(9, 3)  # 300 pixels high
+    figure.set_size_inches(7, 3)  # 300 pixels high, and to be read on a phone
     panels = figure.subplots(1, len(runs), sharex=True, sharey=True, squeeze=False)[0]
     for panel, run in zip(panels, runs):
-        draw_run(panel, theme, run, data["conditions"], label(data, run["name"]))
+        draw_run(panel, theme, run, data["conditions"],
+                 "plain server" if run["name"] == "plain" else f"with {run['name']}")
     panels[0].set_ylim(bottom=0)
-    panels[0].set_ylabel("GB since the last checkpoint")
-    panels[0].legend(loc="upper left", fontsize=8)
+    panels[0].set_ylabel("GB")
+    panels[0].legend(loc="upper left", fontsize=10)
     quick = "quick run, " if data["conditions"]["mode"] == "quick" else ""
-    figure.suptitle(f"WAL since the last checkpoint ({quick}pgbench TPC-B, data {first['data']} "
-                    f"shared_buffers, checkpoint_timeout = {data['conditions']['timeout']} s)",
-                    fontsize=10)
+    figure.suptitle(f"WAL since the last checkpoint ({quick}pgbench TPC-B, "
+                    f"checkpoint_timeout = {data['conditions']['timeout']} s)", fontsize=11)
 
 
 def draw_run(panel, theme, run, conditions, title):
@@ -208,7 +208,7 @@ def draw_run(panel, theme, run, conditions, title):
                label="trigger point")
     forced = [c["at"] for c in run["checkpoints"] if c["cause"] == "forced"]
     panel.plot(forced, [tooth_at(run["saw"], at) / 1024 for at in forced], "x",
-               color=theme.colour("small"), markersize=8, markeredgewidth=2, label="forced checkpoint")
+               color=theme.colour("small"), markersize=5, markeredgewidth=1.5, label="forced checkpoint")
     timeout = conditions["timeout"]
     panel.set_xlim(0, conditions["seconds"])
     panel.set_xticks(range(0, int(conditions["seconds"]) + 1, timeout))
@@ -216,7 +216,7 @@ def draw_run(panel, theme, run, conditions, title):
                            for at in range(0, int(conditions["seconds"]) + 1, timeout)])
     panel.grid(axis="x", color=theme.text, alpha=0.25)
     panel.set_title(f"{title}: {run['forced']} forced, {run['timed']} timed", loc="left",
-                    color=colour, fontweight="bold", fontsize=10)
+                    color=colour, fontweight="bold", fontsize=11)
 
 
 def tooth_at(saw, at):
