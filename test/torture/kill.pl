@@ -145,8 +145,10 @@ sub what_is_unclear
 	{
 		return "an administrator set $administrators MB, and $mb MB are in effect"
 		  if $mb != $administrators;
-		return "nobody owns the note @$notes" if @$notes;
 		return "the file has @$values" if @$values && $values->[0] != $administrators;
+		# before an administrator's line it says nothing of that
+		return "nobody owns the note @$notes"
+		  if @$notes && auto_conf($node) !~ /^walsizer\.last_written.*\nmax_wal_size = /m;
 	}
 	return '';
 }
