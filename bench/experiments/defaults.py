@@ -183,31 +183,45 @@ def draw(figure, theme, data):
     """The saw-tooth of the first round: the plain server left, walsizer right."""
     first = data["rounds"][0]
     runs = [run for name in ("plain", "walsizer") for run in first["runs"] if run["name"] == name]
-    figure.set_size_inches(9, 3)  # 300 pixels high
+    figure.set_size_inches(7, 3)  # 300 pixels high, and to be read on a phone
     panels = figure.subplots(1, len(runs), sharex=True, sharey=True, squeeze=False)[0]
     for panel, run in zip(panels, runs):
-        draw_run(panel, theme, run, data["conditions"]["seconds"], label(data, run["name"]))
+        draw_run(panel, theme, run, data["conditions"],
+                 "plain server" if run["name"] == "plain" else f"with {run['name']}")
     panels[0].set_ylim(bottom=0)
-    panels[0].set_ylabel("GB since the last checkpoint")
-    panels[0].legend(loc="upper right", fontsize=8)
+    panels[0].set_ylabel("GB")
+    panels[0].legend(loc="upper left", fontsize=10)
     quick = "quick run, " if data["conditions"]["mode"] == "quick" else ""
-    figure.suptitle(f"WAL since the last checkpoint ({quick}pgbench TPC-B, data {first['data']} "
-                    f"shared_buffers, checkpoint_timeout = {data['conditions']['timeout']} s)",
-                    fontsize=10)
+    figure.suptitle(f"WAL since the last checkpoint ({quick}pgbench TPC-B, "
+                    f"checkpoint_timeout = {data['conditions']['timeout']} s)", fontsize=11)
 
 
-def draw_run(panel, theme, run, seconds, title):
-    colour = theme.colour("small" if run["name"] == "plain" else run["name"])
+def draw_run(panel, theme, run, conditions, title):
+    """WAL since the last checkpoint, the trigger point as a line, forced checkpoints as
+    crosses, and a tick for each checkpoint_timeout."""
+    colour = theme.colour(run["name"])
     times, since, sizes_ = zip(*run["saw"])
     trigger = [model.trigger_point(mb, SEGMENT, TARGET) / model.MB / 1024 for mb in sizes_]
     panel.fill_between(times, [mb / 1024 for mb in since], color=colour, alpha=0.25, linewidth=0)
     panel.plot(times, [mb / 1024 for mb in since], color=colour, linewidth=1.2)
     panel.step(times, trigger, where="post", color=theme.text, linewidth=1.2, linestyle="--",
-               label="a checkpoint is forced here")
-    panel.set_xlim(0, seconds)
-    panel.set_xlabel("seconds of load")
+               label="trigger point")
+    forced = [c["at"] for c in run["checkpoints"] if c["cause"] == "forced"]
+    panel.plot(forced, [tooth_at(run["saw"], at) / 1024 for at in forced], "x",
+               color=theme.colour("small"), markersize=5, markeredgewidth=1.5, label="forced checkpoint")
+    timeout = conditions["timeout"]
+    panel.set_xlim(0, conditions["seconds"])
+    panel.set_xticks(range(0, int(conditions["seconds"]) + 1, timeout))
+    panel.set_xticklabels([f"{at // 60} min" if timeout % 60 == 0 else f"{at} s"
+                           for at in range(0, int(conditions["seconds"]) + 1, timeout)])
+    panel.grid(axis="x", color=theme.text, alpha=0.25)
     panel.set_title(f"{title}: {run['forced']} forced, {run['timed']} timed", loc="left",
-                    color=colour, fontweight="bold", fontsize=10)
+                    color=colour, fontweight="bold", fontsize=11)
+
+
+def tooth_at(saw, at):
+    """The top of the tooth that ended then, MB: the largest within three seconds before."""
+    return max((mb for time_, mb, _ in saw if at - 3 <= time_ <= at + 0.5), default=0)
 
 
 PLOTS = {"defaults": draw}

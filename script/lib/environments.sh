@@ -60,19 +60,20 @@ find_server() { # version
     esac
 }
 
-# The same server with its own assertions compiled in.  Returns 1 if there is
-# no source to be had: a mirror may lag behind or drop what others still have.
-find_cassert_server() { # version, one that find_server finds in Debian
+# The same server with its own assertions compiled in, or with sanitizers too.
+# Returns 1 if there is no source to be had: a mirror may lag behind or drop what
+# others still have.
+find_built_server() { # version, one that find_server finds in Debian; kind: see build-server
     local tarball status=0
     find_server "$1" || return 1
-    SERVER_PREFIX=$WALSIZER_CACHE/pg$1-cassert-$RECIPE
+    SERVER_PREFIX=$WALSIZER_CACHE/pg$1-$2-$RECIPE
     SERVER_PG_CONFIG=bin/pg_config
     [ ! -d "$SERVER_PREFIX" ] || return 0
 
     can_isolate || die "needs root and namespaces to build a server"
     need_packages bison flex bzip2 xz-utils && patiently apt_get update || return 1
     tarball=$(download_source "$1" "$RUN_DIR/source") &&
-        in_cache "$SERVER_PREFIX" build_with_assertions "$SERVER_CHROOT" "$tarball" ||
+        in_cache "$SERVER_PREFIX" build_from_source "$2" "$SERVER_CHROOT" "$tarball" ||
         status=1
     remove_tree "$RUN_DIR/source"
     return "$status"
@@ -299,19 +300,19 @@ LINKS
 }
 
 #
-# Servers with assertions, from Debian's source packages
+# Servers with assertions and more, from Debian's source packages
 #
 
-build_with_assertions() { # chroot or "", source, directory
-    local chroot=$1 tarball=$2 dir=$3
+build_from_source() { # kind, chroot or "", source, directory
+    local kind=$1 chroot=$2 tarball=$3 dir=$4
 
     RUN_DIR=$dir/run
     make_work_dir
     mkdir "$RUN_DIR/tmp/w/src"
     tar -C "$RUN_DIR/tmp/w/src" --strip-components 1 -xf "$tarball"
-    cp "$ROOT/script/lib/build-cassert" "$RUN_DIR/tmp/w/"
+    cp "$ROOT/script/lib/build-server" "$RUN_DIR/tmp/w/"
 
-    run_isolated "$chroot" postgres bash build-cassert
+    run_isolated "$chroot" postgres bash build-server "$kind"
     mv "$RUN_DIR"/tmp/w/installed/usr/local/pgsql/* "$dir/"
     rm -rf "$RUN_DIR"
 }

@@ -1,0 +1,118 @@
+
+# The clock of the machine is set by hours and by weeks, both ways, under a
+# server that goes on and across restarts (libfaketime).  Each time walsizer
+# measures, raises by what it measured, and remembers.
+
+use strict;
+use warnings;
+use FindBin;
+use lib "$FindBin::RealBin/../../t";
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+my ($library) = glob '/usr/lib/*/faketime/libfaketime.so.1';
+die 'there is no libfaketime' unless $library;
+
+# Read by the library whenever the server asks what time it is.
+my $clock = PostgreSQL::Test::Utils::tempdir() . '/clock';
+my %fake = (
+	LD_PRELOAD                   => $library,
+	FAKETIME_TIMESTAMP_FILE      => $clock,
+	FAKETIME_NO_CACHE            => 1,
+	FAKETIME_DONT_FAKE_MONOTONIC => 1,
+	DONT_FAKE_MONOTONIC          => 1);
+
+sub set_clock
+{
+	my ($offset) = @_;
+
+	write_file("$clock.new", "$offset\n");
+	rename "$clock.new", $clock or die "could not set the clock: $!";
+	return;
+}
+
+# As WalsizerTest's, for a server whose time is not that of this test.
+sub start
+{
+	my ($node, $how) = @_;
+	local @ENV{ keys %fake } = values %fake;
+
+	$node->$how;
+	wait_for_worker($node);
+	return;
+}
+
+set_clock('+0');
+my $node = make_node('clock',
+	conf  => "walsizer.predict = off\ncheckpoint_timeout = 1h\nwalsizer.lookback = 7d\n",
+	start => 0);
+{
+	local @ENV{ keys %fake } = values %fake;
+	$node->start;
+}
+$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
+wait_for_worker($node);
+
+# Two samples since this was called, whatever the time.
+sub wait_for_two_samples
+{
+	for (1 .. 2)
+	{
+		my $seen = status($node)->{sampled_at};
+		wait_for($node, "sampled_at <> '$seen'");
+	}
+	return;
+}
+
+# A load of that many MB, which needs a raise, and what becomes of it.
+sub raise_by_load
+{
+	my ($what, $mb) = @_;
+
+	force_checkpoints($node, $mb);
+	like(adjust($node), qr/^raise .*: applied$/, "$what: walsizer raises");
+
+	my $event = last_event($node);
+	cmp_ok($event->{demand}, '<', ($mb + 10) * MB, "$what: demand is no more than was written");
+	cmp_ok($event->{demand}, '>', 0.9 * $mb * MB, "$what: nor much less");
+	cmp_ok(abs($event->{epoch} - $node->safe_psql('postgres', 'SELECT extract(epoch FROM clock_timestamp())')),
+		'<', 30, "$what: the history has the time of the server");
+	return;
+}
+
+my $jumps = 0;
+foreach my $offset ('+3d', '-3d', '-30d', '+60d', '+0', '-1h', '+1h', '+0')
+{
+	foreach my $how ('running', 'across a restart')
+	{
+		my $what = "clock at $offset, $how";
+		my $worker = pid($node);
+
+		if ($how eq 'running')
+		{
+			set_clock($offset);
+			wait_for_two_samples();
+			is(pid($node), $worker, "$what: the worker goes on");
+		}
+		else
+		{
+			$node->stop;
+			set_clock($offset);
+			start($node, 'start');
+		}
+		raise_by_load($what, 24);
+		cmp_ok(log_count($node, qr/(?:WARNING|ERROR|FATAL|PANIC): .*walsizer/), '==', 0,
+			"$what: no complaint in the log");
+		is(act_row($node, 'walsizer_revert()')->{new_mb}, 4, "$what: the original value is known");
+		unlike(auto_conf($node), qr/max_wal_size|walsizer/, "$what: nothing is left behind");
+		start($node, 'restart');
+		$jumps++;
+	}
+}
+diag("clock: set $jumps times");
+$node->stop;
+
+done_testing();
