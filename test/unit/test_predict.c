@@ -8,6 +8,7 @@
  *-------------------------------------------------------------------------
  */
 #include "driver.h"
+#include "policy/internal.h"
 
 /* Capacity at 1GB, c = 0.9: 33 segments. */
 #define CAPACITY	(33 * SEGMENT)
@@ -75,6 +76,177 @@ a_known_load_is_not_taken_for_more(void **unused)
 	assert_int_equal(d->lowers, 0);
 }
 
+/*
+ * The rule itself, with figures by hand: 1GB in effect, so that 528MB force a
+ * checkpoint, of which 300MB are used.  20MB/s will reach that in 11.4 s, the
+ * timer fires after 100 s.
+ */
+static WalsizerFigures
+about_to_be_forced(const Driver *d)
+{
+	return (WalsizerFigures) {
+		.in_effect_mb = 1024,
+		.trigger_point = walsizer_trigger_point(1024, &d->sample.settings),
+		.used = 300 * MB,
+		.demand = 300 * MB,
+		.rate = 20 * MB,
+		.projected = 2300 * MB,
+		.until_timed_ms = 100 * SECOND,
+		.until_forced_ms = 5 * SECOND,
+	};
+}
+
+static int64_t
+predicted(const Driver *d, const WalsizerFigures *figures)
+{
+	return walsizer_predict_rule(&d->config, &d->sample, figures);
+}
+
+static int64_t
+roomy(const Driver *d, int64_t bytes)
+{
+	return walsizer_roomy_size(&d->config, &d->sample.settings, bytes);
+}
+
+/* The server forces a checkpoint as soon as the trigger point is reached. */
+static void
+reaching_the_trigger_point_is_enough(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = about_to_be_forced(d);
+
+	(void) unused;
+	figures.projected = figures.trigger_point;
+	assert_int_equal(predicted(d, &figures), roomy(d, figures.trigger_point));
+	figures.projected--;
+	assert_int_equal(predicted(d, &figures), 0);
+}
+
+/* Without a load nothing will be forced, however much is used. */
+static void
+without_a_load_nothing_is_predicted(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = about_to_be_forced(d);
+
+	(void) unused;
+	figures.used = figures.projected = figures.trigger_point + 100 * MB;
+	figures.until_forced_ms = 0;
+	figures.rate = 1;
+	assert_true(predicted(d, &figures) > 0);
+	d->config.predict = false;
+	assert_int_equal(predicted(d, &figures), 0);
+	d->config.predict = true;
+	figures.rate = 0;
+	figures.until_forced_ms = -1;
+	assert_int_equal(predicted(d, &figures), 0);
+}
+
+/* Five samples ahead, at least two seconds: before that the estimate may improve. */
+static void
+prediction_acts_five_samples_ahead(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = about_to_be_forced(d);
+	const int64_t leads[][2] = {{100, 2000}, {400, 2000}, {401, 2005}, {1000, 5000}, {60000, 300000}};
+
+	(void) unused;
+	for (size_t i = 0; i < sizeof(leads) / sizeof(leads[0]); i++)
+	{
+		d->config.sample_interval_ms = leads[i][0];
+		figures.until_forced_ms = leads[i][1];
+		assert_true(predicted(d, &figures) > 0);
+		figures.until_forced_ms++;
+		assert_int_equal(predicted(d, &figures), 0);
+	}
+}
+
+/* However slow the load is: 85 % of the trigger point are as near. */
+static void
+prediction_acts_near_the_trigger_point(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = about_to_be_forced(d);
+
+	(void) unused;
+	figures.until_forced_ms = 60 * SECOND;
+	figures.trigger_point = 100 * MB;
+	figures.used = 85 * MB;
+	assert_true(predicted(d, &figures) > 0);
+	figures.used--;
+	assert_int_equal(predicted(d, &figures), 0);
+}
+
+/* Demand within what was learned, and 5 %, will not exceed that. */
+static void
+a_known_load_is_expected_to_be_as_large_as_it_was(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = about_to_be_forced(d);
+
+	(void) unused;
+	figures.learned = 600 * MB;
+	figures.demand = 630 * MB;
+	assert_int_equal(predicted(d, &figures), roomy(d, 630 * MB));
+	figures.projected = 610 * MB;	/* or less, if less is to be expected */
+	assert_int_equal(predicted(d, &figures), roomy(d, 610 * MB));
+
+	/* it is larger than that: then nobody knows */
+	figures.projected = 2300 * MB;
+	figures.demand++;
+	assert_int_equal(predicted(d, &figures), 2048);
+}
+
+/* If the value suffices for what a known load was, nothing is raised for it. */
+static void
+a_known_load_that_fits_raises_nothing(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = about_to_be_forced(d);
+
+	(void) unused;
+	figures.learned = 487 * MB;
+	figures.in_effect_mb = walsizer_size_for(512 * MB, &d->sample.settings);
+	assert_int_equal(walsizer_size_for(487 * MB * 105 / 100, &d->sample.settings),
+					 figures.in_effect_mb);
+	assert_int_equal(predicted(d, &figures), 0);
+	figures.in_effect_mb--;
+	assert_true(predicted(d, &figures) > 0);
+}
+
+/* An estimate goes to twice the value, in whole segments, and not further ... */
+static void
+an_estimate_is_trusted_up_to_twice_the_value(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = about_to_be_forced(d);
+
+	(void) unused;
+	assert_int_equal(predicted(d, &figures), 2048);
+	figures.in_effect_mb = 1023;
+	assert_int_equal(predicted(d, &figures), 2032);
+
+	/* ... unless demand needs more already */
+	figures.demand = 1500 * MB;
+	assert_int_equal(predicted(d, &figures), roomy(d, 1500 * MB));
+
+	/* ... or it would be used up within five samples again */
+	figures.rate = 300 * MB;
+	assert_int_equal(predicted(d, &figures), roomy(d, 300 * MB + 5 * 300 * MB));
+
+	/* to the byte: 1808MB are 113 segments, and there is one byte more */
+	d->config.headroom = 1.0;
+	figures.used += 8 * MB + 1;
+	assert_int_equal(predicted(d, &figures),
+					 walsizer_size_for(1808 * MB + 1, &d->sample.settings));
+	assert_int_not_equal(predicted(d, &figures),
+						 walsizer_size_for(1808 * MB, &d->sample.settings));
+
+	/* what is expected is the most in any case */
+	figures.projected = 700 * MB;
+	assert_int_equal(predicted(d, &figures), roomy(d, 700 * MB));
+}
+
 int
 main(void)
 {
@@ -83,6 +255,13 @@ main(void)
 		cmocka_unit_test(prediction_waits_until_it_is_near),
 		cmocka_unit_test(prediction_goes_to_twice_at_most),
 		cmocka_unit_test(a_known_load_is_not_taken_for_more),
+		cmocka_unit_test(reaching_the_trigger_point_is_enough),
+		cmocka_unit_test(without_a_load_nothing_is_predicted),
+		cmocka_unit_test(prediction_acts_five_samples_ahead),
+		cmocka_unit_test(prediction_acts_near_the_trigger_point),
+		cmocka_unit_test(a_known_load_is_expected_to_be_as_large_as_it_was),
+		cmocka_unit_test(a_known_load_that_fits_raises_nothing),
+		cmocka_unit_test(an_estimate_is_trusted_up_to_twice_the_value),
 	};
 
 	return cmocka_run_group_tests_name("policy, prediction", tests, NULL, NULL);

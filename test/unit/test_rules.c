@@ -8,6 +8,7 @@
  *-------------------------------------------------------------------------
  */
 #include "driver.h"
+#include "policy/internal.h"
 
 /* Capacity at 1GB, c = 0.9: 33 segments. */
 #define CAPACITY	(33 * SEGMENT)
@@ -252,6 +253,78 @@ changes_on_the_heels_of_another_are_all_reported(void **unused)
 	assert_int_equal(sizes[2], 2032);
 }
 
+/* 700MB in the window, which forced a checkpoint: 1GB allows 528MB. */
+static WalsizerFigures
+forced_in_the_window(void)
+{
+	return (WalsizerFigures) {.in_effect_mb = 1024, .demand = 700 * MB, .forced = 1};
+}
+
+static int64_t
+forced_size(const Driver *d, const WalsizerFigures *figures)
+{
+	return walsizer_forced_rule(&d->config, &d->state, &d->sample, figures);
+}
+
+/* Several forced checkpoints wrote page images, which is headroom enough. */
+static void
+headroom_is_added_to_one_forced_checkpoint_only(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = forced_in_the_window();
+
+	(void) unused;
+	assert_int_equal(forced_size(d, &figures),
+					 walsizer_roomy_size(&d->config, &d->sample.settings, 700 * MB));
+	figures.forced = 2;
+	assert_int_equal(forced_size(d, &figures),
+					 walsizer_size_for(700 * MB, &d->sample.settings));
+}
+
+static void
+as_many_must_be_forced_as_the_threshold_says(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = forced_in_the_window();
+
+	(void) unused;
+	figures.forced = 0;
+	assert_int_equal(forced_size(d, &figures), 0);
+	d->config.threshold = 4;
+	figures.forced = 4;
+	assert_true(forced_size(d, &figures) > 0);
+	figures.forced = 3;
+	assert_int_equal(forced_size(d, &figures), 0);
+}
+
+/* If the window at the end of the cycle is small, its largest one counts. */
+static void
+the_largest_window_of_the_cycle_counts(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = forced_in_the_window();
+
+	(void) unused;
+	figures.in_effect_mb = walsizer_size_for(512 * MB, &d->sample.settings);
+	figures.demand = 512 * MB;	/* just suffices */
+	assert_int_equal(forced_size(d, &figures), 0);
+	d->state.cycle.demand = 900 * MB;
+	assert_int_equal(forced_size(d, &figures), 0);
+	d->state.cycle.forced = 2;
+	assert_int_equal(forced_size(d, &figures),
+					 walsizer_size_for(900 * MB, &d->sample.settings));
+
+	/* the window as it is comes first */
+	figures.demand = 600 * MB;
+	assert_int_equal(forced_size(d, &figures),
+					 walsizer_roomy_size(&d->config, &d->sample.settings, 600 * MB));
+
+	/* none of both needs more than there is */
+	figures.demand = 100 * MB;
+	d->state.cycle.demand = 512 * MB;
+	assert_int_equal(forced_size(d, &figures), 0);
+}
+
 int
 main(void)
 {
@@ -268,6 +341,9 @@ main(void)
 		cmocka_unit_test(early_wakes_shorten_no_cycle),
 		cmocka_unit_test(what_follows_a_change_is_reported_once),
 		cmocka_unit_test(changes_on_the_heels_of_another_are_all_reported),
+		cmocka_unit_test(headroom_is_added_to_one_forced_checkpoint_only),
+		cmocka_unit_test(as_many_must_be_forced_as_the_threshold_says),
+		cmocka_unit_test(the_largest_window_of_the_cycle_counts),
 	};
 
 	return cmocka_run_group_tests_name("policy, rules", tests, NULL, NULL);
