@@ -142,6 +142,5 @@ walsizer_is_own_raise(const WalsizerState *state, int64_t in_effect_mb)
 {
 	const WalsizerOwner *owner = &state->owner;
 
-	return owner->own_mb != 0 && in_effect_mb == owner->own_mb &&
-		in_effect_mb > owner->original_mb;
+	return in_effect_mb == owner->own_mb && in_effect_mb > owner->original_mb;
 }
