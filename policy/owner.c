@@ -102,7 +102,7 @@ walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
 		recognize(state, sample);
 	else if (owner->original_mb == 0)
 		adopt(state, sample);
-	else if (owner->returning_mb != 0 && in_effect_mb == owner->returning_mb)
+	else if (in_effect_mb == owner->returning_mb)
 		walsizer_original_is_back(state, in_effect_mb);
 	else if (in_effect_mb == owner->original_mb && owner->own_mb == 0)
 		/* it may have moved from one file to another */

@@ -194,6 +194,8 @@ what_pace_may_cost_is_not_lowered(void **unused)
 	figures.demand = demand;
 	figures.in_effect_mb = d->state.owner.own_mb = most;
 	assert_int_equal(lowered(d, &figures, true), 0);
+	figures.in_effect_mb = d->state.owner.own_mb = most - 16;
+	assert_int_equal(lowered(d, &figures, true), 0);
 	figures.in_effect_mb = d->state.owner.own_mb = most + 16;
 	assert_int_equal(lowered(d, &figures, true), 2000);
 }

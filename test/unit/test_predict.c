@@ -212,6 +212,8 @@ a_known_load_that_fits_raises_nothing(void **unused)
 	assert_int_equal(predicted(d, &figures), 0);
 	figures.in_effect_mb--;
 	assert_true(predicted(d, &figures) > 0);
+	figures.learned = figures.demand = 100 * MB;
+	assert_int_equal(predicted(d, &figures), 0);
 }
 
 /* An estimate goes to twice the value, in whole segments, and not further ... */

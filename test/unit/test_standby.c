@@ -202,6 +202,8 @@ the_larger_demand_of_the_primary_counts(void **unused)
 	d->state.primary.demand = 512 * MB;
 	d->state.cycle.demand = 900 * MB;
 	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, false), 0);
+	d->state.primary.demand = 100 * MB;
+	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, false), 0);
 	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, true),
 					 walsizer_roomy_size(&d->config, settings, 900 * MB));
 	d->state.primary.demand = 1000 * MB;

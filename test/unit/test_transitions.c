@@ -113,6 +113,12 @@ the_first_value_is_adopted_silently(void **unused)
 	d->sample.alter_system = false;
 	assert_false(observe(d));
 	assert_false(d->state.owner.original_by_alter_system);
+
+	/* another one is a change, larger or smaller */
+	d->sample.settings.max_wal_size_mb = 1023;
+	assert_true(observe(d));
+	d->sample.settings.max_wal_size_mb = 1024;
+	assert_true(observe(d));
 }
 
 /* The original value in effect, while ours should be, is an administrator's doing. */
@@ -245,6 +251,7 @@ only_an_edit_that_our_value_hides_counts(void **unused)
 	assert_false(edited(d, -1));
 	assert_true(edited(d, 3000));
 	assert_true(edited(d, 3000));
+	assert_true(edited(d, 500));
 	assert_int_equal(d->state.owner.configured_mb, 1024);
 
 	d = ours();
