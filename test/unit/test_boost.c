@@ -78,6 +78,16 @@ it_ends_when_the_value_before_is_back(void **unused)
 	d->sample.settings.max_wal_size_mb = 1024;
 	observe(d, SECOND, 0);
 	assert_int_equal(d->state.boost.return_mb, 0);
+	observe(d, SECOND, 4096);
+	d->sample.settings.max_wal_size_mb = 1000;	/* by hand */
+	observe(d, SECOND, 0);
+	assert_int_equal(d->state.boost.return_mb, 0);
+
+	/* nor if it ends in the moment in which it begins */
+	observe(d, SECOND, 4096);
+	assert_int_equal(d->state.boost.return_mb, 1000);
+	observe(d, 0, 0);
+	assert_int_equal(d->state.boost.return_mb, 0);
 }
 
 /* After a restart, or with a shorter timeout, it ends a timeout from now at the latest. */
@@ -110,8 +120,12 @@ impossible_sizes_are_cut_off(void **unused)
 	assert_int_equal(d->state.boost.return_mb, 0);
 	observe(d, 0, INT64_MAX);
 	assert_int_equal(d->state.boost.size_mb, INT32_MAX);
+	d = driver_new();
 	observe(d, 0, 1);
 	assert_int_equal(d->state.boost.size_mb, 1);
+	assert_int_equal(d->state.boost.return_mb, 1024);
+	observe(d, SECOND, 1);
+	assert_int_equal(d->state.boost.planned_until, d->sample.now + 300 * SECOND);
 }
 
 /* A limit that varies changes the size once in a timeout; an administrator may ask. */
@@ -126,7 +140,9 @@ a_planned_load_raises_once_in_a_timeout(void **unused)
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 0);
 	d->state.boost.size_mb = 4100;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 4096);
-	d->state.pacing.changed_at++;
+	d->state.pacing.changed_at = d->sample.now / 10;
+	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 4096);
+	d->state.pacing.changed_at = d->sample.now - 300 * SECOND + 1;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 0);
 	d->sample.adjust = true;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 4096);
@@ -178,6 +194,12 @@ after_it_the_value_before_comes_back(void **unused)
 	figures.used = half;
 	assert_int_equal(lowered(d, &figures), 3000);
 	figures.used++;				/* it would force a checkpoint */
+	assert_int_equal(lowered(d, &figures), 0);
+
+	d = over(&figures);
+	d->state.boost.planned_until = 1;
+	assert_int_equal(lowered(d, &figures), 1200);
+	figures.wanted_mb = 5000;	/* more than there is */
 	assert_int_equal(lowered(d, &figures), 0);
 
 	d = over(&figures);

@@ -55,6 +55,8 @@ the_disk_is_read_after_ten_samples(void **unused)
 	assert_false(look_is_due(d));
 	d->state.disk.looked_at--;
 	assert_true(look_is_due(d));
+	d->state.disk.looked_at = d->sample.now / 2;	/* long ago */
+	assert_true(look_is_due(d));
 	d->state.disk.looked_at = d->sample.now;
 	assert_false(look_is_due(d));
 	d->state.disk.looked_at++;
@@ -145,6 +147,9 @@ what_others_take_is_measured(void **unused)
 	read_disk(d, 1001, 9000 * MB, 990 * MB, 410 * MB);
 	assert_int_equal(disk->taken[0], 0);
 	assert_int_equal(disk->taken[1], 30 * MB);
+	read_disk(d, -5000, 8000 * MB, 990 * MB, 410 * MB); /* nor if the clock went back */
+	assert_int_equal(disk->taken[0], 0);
+	assert_int_equal(disk->taken[1], 30 * MB);
 }
 
 /* If it cannot be read, what is known stays; that it was tried counts. */
@@ -219,6 +224,12 @@ the_smallest_limit_counts_and_is_named(void **unused)
 	assert_int_equal(figures.disk_limit_mb, 0);
 	assert_int_equal(figures.recovery_limit_mb, 0);
 	assert_int_equal(figures.step_limit_mb, INT32_MAX);
+
+	d->state.disk = (WalsizerDisk) {.known = true, .free = 9000 * MB};
+	figures = find_limit(d);
+	assert_int_equal(figures.disk_limit_mb, 4496);
+	assert_int_equal(figures.limit_mb, 2000);
+	assert_int_equal(figures.limit_kind, WALSIZER_LIMIT_MAX);
 
 	/* half of what is free or ours; of equal limits the setting is named */
 	d->config.max_mb = 2000;
@@ -297,6 +308,12 @@ a_raise_fills_one_segment_if_that_is_an_eighth(void **unused)
 		d->state.disk.free = 10 * one + 10 * MB;
 		check_step_limit(d, one + MB);
 	}
+
+	/* a byte less than it takes to fill two, and nothing at all */
+	d->state.disk = (WalsizerDisk) {.known = true, .free = 9 * one, .wal = one - 2};
+	check_step_limit(d, one);
+	d->state.disk = (WalsizerDisk) {.known = true};
+	assert_int_equal(find_limit(d).step_limit_mb, 32);
 }
 
 /* Less what others take in five samples, by the smaller of the last two rates. */
@@ -315,6 +332,10 @@ a_raise_leaves_what_others_take(void **unused)
 		d->state.disk.taken[1] = rate;
 		check_step_limit(d, (10000 * MB - 5 * rate) / 10);
 	}
+	/* to the byte, where both are large */
+	d->state.disk = (WalsizerDisk) {.known = true, .free = INT64_C(6) << 40,
+	.taken = {INT64_C(1) << 40, INT64_C(1) << 40}};
+	check_step_limit(d, (INT64_C(1) << 40) / 10);
 	d->state.disk.alone = true;
 	assert_int_equal(find_limit(d).step_limit_mb, INT32_MAX);
 }
