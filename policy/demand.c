@@ -146,7 +146,7 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 		next_ms = mark_at(state, 1)->ms;
 		next_lsn = mark_at(state, 1)->lsn;
 	}
-	if (oldest->ms < start && next_ms > oldest->ms)
+	if (oldest->ms < start)		/* and start < next_ms */
 		skipped = walsizer_to_int64((double) walsizer_distance(oldest->lsn, next_lsn) *
 									((double) (start - oldest->ms) /
 									 (double) (next_ms - oldest->ms)));

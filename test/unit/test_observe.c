@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_observe.c
- *	  What a sequence of samples says about timer, checkpoints and pace.
+ *	  What is taken in of a sample, and what a start or a step back forgets.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -13,34 +13,12 @@
 /* 528MB force a checkpoint at 1GB. */
 #define TRIGGER_POINT	(33 * SEGMENT)
 
-static WalsizerFigures
-after(Driver *d, int64_t ms, int64_t bytes)
-{
-	WalsizerFigures figures = {0};
-
-	d->sample.now += ms;
-	d->sample.write_lsn += (uint64_t) bytes;
-	walsizer_observe(&d->state, &d->sample, &figures);
-	d->sample.checkpoint_age = -1;
-	return figures;
-}
-
-/* A server with a sample, whose last checkpoint started with it. */
-static Driver *
-begun(void)
-{
-	Driver	   *d = driver_new();
-
-	after(d, 0, 0);
-	return d;
-}
-
 /* The redo pointer moves to here, and so much is written after it within ms. */
 static WalsizerFigures
 checkpoint(Driver *d, int64_t ms, int64_t bytes)
 {
 	d->sample.redo_lsn = d->sample.write_lsn;
-	return after(d, ms, bytes);
+	return driver_observe(d, ms, bytes);
 }
 
 static bool
@@ -98,6 +76,7 @@ what_a_sample_may_be(void **unused)
 		assert_true(valid(counts[i], (INT64_C(1) << 61) - 1));
 		assert_false(valid(counts[i], -1));
 		assert_false(valid(counts[i], INT64_C(1) << 61));
+		assert_false(valid(counts[i], INT64_MAX));
 	}
 	for (int i = 0; i < 3; i++)
 	{
@@ -114,10 +93,13 @@ what_runs_backwards_starts_over(void **unused)
 	Driver	   *d;
 
 	(void) unused;
-	for (int what = 0; what < 6; what++)
+	for (int what = 0; what < 8; what++)
 	{
-		d = begun();
-		after(d, 100 * SECOND, 50 * MB);
+		d = driver_new();
+		d->sample.standby = what == 6;
+		d->sample.primary_lsn = d->sample.write_lsn;
+		driver_observe(d, 0, 0);
+		driver_observe(d, 100 * SECOND, 50 * MB);
 		checkpoint(d, SECOND, MB);
 		if (what == 1)
 			d->sample.now--;
@@ -129,7 +111,11 @@ what_runs_backwards_starts_over(void **unused)
 			d->sample.standby = true;
 		else if (what == 5)
 			d->sample.settings.segment_bytes *= 2;
-		after(d, 0, 0);
+		else if (what == 6)
+			d->sample.standby = false;
+		else if (what == 7)
+			d->sample.settings.segment_bytes /= 2;
+		driver_observe(d, 0, 0);
 		if (what == 0)
 			assert_true(d->state.window.number > 1);
 		else
@@ -151,28 +137,28 @@ a_start_knows_the_age_of_the_checkpoint(void **unused)
 	(void) unused;
 	d->sample.write_lsn += 100 * MB;
 	d->sample.checkpoint_age = 299 * SECOND;
-	assert_int_equal(after(d, 0, 0).until_timed_ms, SECOND);
+	assert_int_equal(driver_observe(d, 0, 0).until_timed_ms, SECOND);
 	assert_int_equal(d->state.window.number, 2);
 
 	/* one that is older than that says nothing of when WAL was written */
 	d = driver_new();
 	d->sample.write_lsn += 100 * MB;
 	d->sample.checkpoint_age = 310 * SECOND;
-	assert_int_equal(after(d, 0, 0).until_timed_ms, 290 * SECOND);
+	assert_int_equal(driver_observe(d, 0, 0).until_timed_ms, 290 * SECOND);
 	assert_int_equal(d->state.window.number, 1);
 	d = driver_new();
 	d->sample.checkpoint_age = 300 * SECOND;
-	after(d, 0, 0);
+	driver_observe(d, 0, 0);
 	assert_int_equal(d->state.window.number, 1);
 
 	/* not known, or older than the clock */
 	d = driver_new();
 	d->sample.checkpoint_age = -1;
-	assert_int_equal(after(d, 0, 0).until_timed_ms, 300 * SECOND);
+	assert_int_equal(driver_observe(d, 0, 0).until_timed_ms, 300 * SECOND);
 	d = driver_new();
 	d->sample.now = 10 * SECOND;
 	d->sample.checkpoint_age = 20 * SECOND;
-	assert_int_equal(after(d, 0, 0).until_timed_ms, 290 * SECOND);
+	assert_int_equal(driver_observe(d, 0, 0).until_timed_ms, 290 * SECOND);
 	assert_int_equal(d->state.checkpoints.timer_start, 0);
 
 	/* a standby counts the primary's WAL, and a redo pointer ahead is none */
@@ -180,12 +166,20 @@ a_start_knows_the_age_of_the_checkpoint(void **unused)
 	d->sample.checkpoint_age = 10 * SECOND;
 	d->sample.standby = true;
 	d->sample.primary_lsn = d->sample.write_lsn;
-	after(d, 0, 0);
+	driver_observe(d, 0, 0);
 	assert_int_equal(d->state.window.number, 1);
+	d->state.primed = false;
+	d->sample.checkpoint_age = 10 * SECOND;
+	d->sample.primary_lsn = 0;
+	driver_observe(d, SECOND, 0);
+	assert_int_equal(d->state.window.number, 1);
+	d = driver_new();
+	d->sample.checkpoint_age = 10 * SECOND; /* idle since then */
+	assert_int_equal(driver_observe(d, 0, 0).window_ms, 10 * SECOND);
 	d = driver_new();
 	d->sample.checkpoint_age = 10 * SECOND;
 	d->sample.redo_lsn++;
-	after(d, 0, 0);
+	driver_observe(d, 0, 0);
 	assert_int_equal(d->state.window.number, 1);
 }
 
@@ -193,7 +187,7 @@ a_start_knows_the_age_of_the_checkpoint(void **unused)
 static void
 a_start_forgets_what_was_pending(void **unused)
 {
-	Driver	   *d = begun();
+	Driver	   *d = driver_begun();
 
 	(void) unused;
 	d->state.checkpoints.old_trigger_point = 1;
@@ -208,7 +202,7 @@ a_start_forgets_what_was_pending(void **unused)
 	d->state.window.step_demand = 77 * MB;
 	d->sample.wal.bytes = 88;
 	d->state.primed = false;
-	after(d, SECOND, 0);
+	driver_observe(d, SECOND, 0);
 	assert_true(d->state.primed);
 	assert_int_equal(d->state.checkpoints.old_trigger_point, 0);
 	assert_int_equal(d->state.checkpoints.quiet_intervals, 0);
@@ -228,11 +222,11 @@ a_start_forgets_what_was_pending(void **unused)
 static int64_t
 kept_for(int64_t ms, int64_t hours)
 {
-	Driver	   *d = begun();
+	Driver	   *d = driver_begun();
 
 	d->state.pacing.keep_until = 0;
 	d->sample.hour += hours;
-	after(d, ms, 0);
+	driver_observe(d, ms, 0);
 	return d->state.pacing.keep_until == 0 ? 0 : d->state.pacing.keep_until - d->sample.now;
 }
 
@@ -250,182 +244,80 @@ a_clock_that_was_set_is_noticed(void **unused)
 	assert_int_equal(kept_for(3600 * SECOND, 3), 3600 * SECOND);
 }
 
-static int64_t
-old_trigger_point(Driver *d, int64_t mb)
-{
-	d->sample.settings.max_wal_size_mb = mb;
-	after(d, SECOND, 0);
-	return d->state.checkpoints.old_trigger_point;
-}
-
-/* The smallest value that a statement may still have. */
+/* What was measured with another timeout is kept apart from what comes. */
 static void
-raises_leave_the_smallest_trigger_point(void **unused)
+another_timeout_begins_a_step_of_the_window(void **unused)
 {
-	Driver	   *d = begun();
-	const WalsizerSettings *settings = &d->sample.settings;
-
-	(void) unused;
-	assert_int_equal(old_trigger_point(d, 1024), 0);
-	d->state.checkpoints.quiet_intervals = 2;
-	assert_int_equal(old_trigger_point(d, 2048), TRIGGER_POINT);
-	assert_int_equal(d->state.checkpoints.quiet_intervals, 0);
-	assert_int_equal(old_trigger_point(d, 4096), TRIGGER_POINT);
-	d->state.checkpoints.quiet_intervals = 2;
-	assert_int_equal(old_trigger_point(d, 4096), TRIGGER_POINT);
-	assert_int_equal(old_trigger_point(d, 2048), TRIGGER_POINT);
-	assert_int_equal(d->state.checkpoints.quiet_intervals, 2);
-
-	/* a value that is as small explains all of it */
-	assert_int_equal(old_trigger_point(d, 1024), 0);
-	assert_int_equal(old_trigger_point(d, 2048), TRIGGER_POINT);
-	assert_int_equal(old_trigger_point(d, 512), 0);
-	assert_int_equal(old_trigger_point(d, 4096), walsizer_trigger_point(512, settings));
-	assert_int_equal(old_trigger_point(d, 512 + 16), walsizer_trigger_point(512, settings) == walsizer_trigger_point(528, settings) ? 0 : walsizer_trigger_point(512, settings));
-}
-
-/* A lowering leaves a larger trigger point, which explains nothing; a raise the smaller. */
-static void
-across_a_change_the_smaller_trigger_point_counts(void **unused)
-{
-	Driver	   *d = begun();
-
-	(void) unused;
-	after(d, SECOND, TRIGGER_POINT);
-	d->sample.settings.max_wal_size_mb = 2048;
-	checkpoint(d, SECOND, 0);
-	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 1);
-	after(d, SECOND, TRIGGER_POINT);
-	d->sample.settings.max_wal_size_mb = 1024;
-	checkpoint(d, SECOND, 0);
-	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 2);
-}
-
-/* Two seconds, because both ends are whole seconds, and the time between two samples. */
-static void
-a_timed_checkpoint_may_come_a_little_early(void **unused)
-{
-	for (int early = 0; early <= 1; early++)
+	for (int64_t timeout = 299; timeout <= 301; timeout++)
 	{
-		Driver	   *d = begun();
+		Driver	   *d = driver_begun();
 
 		(void) unused;
-		after(d, 290 * SECOND, MB);
-		checkpoint(d, 4 * SECOND - early, 0);
-		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_TIMED], 1 - early);
-		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], early);
+		driver_observe(d, SECOND, MB);
+		d->sample.settings.timeout_ms = timeout * SECOND;
+		driver_observe(d, SECOND, MB);
+		assert_int_equal(d->state.window.number, timeout == 300 ? 1 : 2);
+		if (timeout != 300)
+		{
+			assert_int_equal(d->state.window.marks[1].ms, d->sample.now - SECOND);
+			assert_int_equal(d->state.window.marks[1].demand, MB);
+			assert_int_equal(d->state.window.marks[1].timeout_ms, 300 * SECOND);
+		}
 	}
 }
 
-/* At exactly the old trigger point it is the old value's; a byte less is nobody's. */
+/* Monotonic clocks may begin anywhere, and so may hours. */
 static void
-the_old_value_explains_what_it_forces(void **unused)
+a_clock_may_begin_at_zero(void **unused)
 {
-	for (int less = 0; less <= 1; less++)
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.now = d->sample.hour = 0;
+	driver_observe(d, 0, 0);
+	walsizer_record_change(&d->state, 0, 2048);
+	d->sample.redo_lsn += 3000;
+	assert_int_equal(driver_observe(d, 40 * SECOND, 12000).until_timed_ms, 270 * SECOND);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], 1);
+	walsizer_follow_up(&d->state, &d->sample, &d->last);
+	assert_int_equal(d->state.changes.number, 1);
+	assert_int_equal(d->state.pacing.keep_until, 3600 * SECOND);
+}
+
+/* Both counters, over resets. */
+static void
+the_servers_counters_are_added_up(void **unused)
+{
+	Driver	   *d = driver_begun();
+
+	(void) unused;
+	for (int i = 1; i <= 2; i++)
 	{
-		Driver	   *d = begun();
-
-		(void) unused;
-		d->sample.settings.max_wal_size_mb = 2048;
-		after(d, SECOND, TRIGGER_POINT - less);
-		d->state.checkpoints.quiet_intervals = 1;
-		checkpoint(d, SECOND, 0);
-		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1 - less);
-		assert_int_equal(d->state.checkpoints.quiet_intervals, less);
+		d->sample.requested += 3;
+		d->sample.timed += 5;
+		driver_observe(d, SECOND, 0);
+		assert_int_equal(d->state.checkpoints.requested, 3 * i);
+		assert_int_equal(d->state.checkpoints.timed, 5 * i);
 	}
-}
+	d->sample.timed = 2;
+	driver_observe(d, SECOND, 0);
+	assert_int_equal(d->state.checkpoints.timed, 12);
 
-/* Intervals with less WAL than the old trigger point show nothing. */
-static void
-only_full_intervals_are_quiet(void **unused)
-{
-	Driver	   *d = begun();
-
-	(void) unused;
-	d->sample.settings.max_wal_size_mb = 2048;
-	after(d, SECOND, 0);
-	for (int i = 0; i < 5; i++)
-	{
-		after(d, 299 * SECOND, TRIGGER_POINT - 1);
-		checkpoint(d, SECOND, 0);
-	}
-	assert_int_equal(d->state.checkpoints.quiet_intervals, 0);
-	for (int i = 0; i < 3; i++)
-	{
-		assert_int_equal(d->state.checkpoints.quiet_intervals, i);
-		assert_int_equal(d->state.checkpoints.old_trigger_point, TRIGGER_POINT);
-		after(d, 299 * SECOND, TRIGGER_POINT);
-		checkpoint(d, SECOND, 0);
-	}
-	assert_int_equal(d->state.checkpoints.old_trigger_point, 0);
-}
-
-/* A checkpoint began when its redo pointer was written. */
-static void
-the_moment_of_a_checkpoint_is_interpolated(void **unused)
-{
-	Driver	   *d = begun();
-
-	(void) unused;
-	d->sample.redo_lsn += 30 * MB;
-	after(d, 40 * SECOND, 120 * MB);
-	assert_int_equal(d->state.checkpoints.redo_moved, d->sample.now - 30 * SECOND);
-	assert_int_equal(d->state.checkpoints.timer_start, d->sample.now - 30 * SECOND);
-
-	/* where nothing was written since, it began just now */
-	checkpoint(d, SECOND, 0);
-	assert_int_equal(d->state.checkpoints.redo_moved, d->sample.now);
-	d->sample.redo_lsn += 10 * MB;
-	after(d, SECOND, 10 * MB);
-	assert_int_equal(d->state.checkpoints.redo_moved, d->sample.now);
-}
-
-static int64_t
-timer_after_a_timed_one(int64_t bytes)
-{
-	Driver	   *d = begun();
-
-	after(d, 100 * SECOND, bytes);
-	d->sample.timed++;
-	after(d, SECOND, 0);
-	return d->sample.now - d->state.checkpoints.timer_start;
-}
-
-/* A timed checkpoint that is skipped shows in the counter, where nothing was written. */
-static void
-only_an_idle_server_skips_checkpoints(void **unused)
-{
-	(void) unused;
-	assert_int_equal(timer_after_a_timed_one(0), 0);
-	assert_int_equal(timer_after_a_timed_one(65535), 0);
-	assert_int_equal(timer_after_a_timed_one(65536), 101 * SECOND);
-}
-
-/* Just past its time a checkpoint is about to start; later the timer restarted unseen. */
-static void
-time_until_the_timed_checkpoint(void **unused)
-{
-	Driver	   *d = begun();
-
-	(void) unused;
-	assert_int_equal(after(d, 299999, 0).until_timed_ms, 1);
-	assert_int_equal(after(d, 1, 0).until_timed_ms, 0);
-	assert_int_equal(after(d, 2000, 0).until_timed_ms, 0);
-	assert_int_equal(after(d, 1, 0).until_timed_ms, 297999);
-	d->sample.checkpoint_running = true;
-	assert_int_equal(after(d, 100 * SECOND, 0).until_timed_ms, 0);
-	d->sample.checkpoint_running = false;
-	assert_int_equal(after(d, SECOND, 0).until_timed_ms, 300000 - 2001 - 101 * SECOND);
-	after(d, 300000 - 2001 - 101 * SECOND - 1, 0);
-	assert_int_equal(after(d, 1, 0).until_timed_ms, 0);
+	/* sums are cut off */
+	d->sample.requested = d->sample.timed = (INT64_C(1) << 61) - 1;
+	driver_observe(d, SECOND, 0);
+	d->sample.counters_reset = true;
+	driver_observe(d, SECOND, 0);
+	assert_int_equal(d->state.checkpoints.requested, INT64_C(1) << 61);
+	assert_int_equal(d->state.checkpoints.timed, INT64_C(1) << 61);
 }
 
 /* 60MB/s now: 300MB of 528MB used are 3.8 s from a forced checkpoint. */
 static void
 the_figures_of_a_prediction(void **unused)
 {
-	Driver	   *d = begun();
-	WalsizerFigures figures = after(d, 5 * SECOND, 300 * MB);
+	Driver	   *d = driver_begun();
+	WalsizerFigures figures = driver_observe(d, 5 * SECOND, 300 * MB);
 
 	(void) unused;
 	assert_int_equal(figures.in_effect_mb, 1024);
@@ -435,73 +327,24 @@ the_figures_of_a_prediction(void **unused)
 	assert_int_equal(figures.until_timed_ms, 295 * SECOND);
 	assert_int_equal(figures.projected, 300 * MB + 60 * 295 * MB);
 	assert_int_equal(figures.until_forced_ms, 228 * 1000 / 60);
-	figures = after(d, 5 * SECOND, 300 * MB);
+	figures = driver_observe(d, 5 * SECOND, 300 * MB);
 	assert_int_equal(figures.until_forced_ms, 0);
-	assert_int_equal(begun()->state.last.redo, d->sample.redo_lsn);
+	assert_int_equal(driver_begun()->state.last.redo, d->sample.redo_lsn);
 	d = driver_new();
-	assert_int_equal(after(d, 0, 0).until_forced_ms, -1);
+	assert_int_equal(driver_observe(d, 0, 0).until_forced_ms, -1);
 
 	/* from the start of the segment that the redo pointer is in */
 	d = driver_new();
 	d->sample.redo_lsn += 3 * MB;
 	d->sample.write_lsn += 5 * MB;
-	assert_int_equal(after(d, 0, 0).used, 5 * MB);
-}
-
-/* WAL that came fast after the redo pointer, as if it went on like that. */
-static void
-pace_is_that_of_the_writing(void **unused)
-{
-	Driver	   *d = begun();
-	const WalsizerPace *pace = &d->state.pace;
-
-	(void) unused;
-	/* the first tenth of the 270 s of writing is left out */
-	after(d, 27 * SECOND - 1, 200 * MB);
-	assert_int_equal(pace->running, 0);
-	after(d, 1, 70 * MB);
-	assert_int_equal(pace->running, 270 * MB * 300 / 27);
-	after(d, 27 * SECOND, 0);	/* slower: the largest counts */
-	assert_int_equal(pace->running, 270 * MB * 300 / 27);
-	after(d, 270 * SECOND - 54 * SECOND, 3000 * MB);
-	assert_int_equal(pace->running, walsizer_to_int64((double) (3270 * MB) * (300.0 / 270.0)));
-	after(d, 1, 3000 * MB);		/* the writing is over */
-	assert_int_equal(pace->running, walsizer_to_int64((double) (3270 * MB) * (300.0 / 270.0)));
-}
-
-/* So much WAL within the first minute of a timed interval; what pace says after it. */
-static int64_t
-interval(Driver *d, int64_t bytes, int64_t seconds)
-{
-	after(d, 60 * SECOND, bytes);
-	after(d, (seconds - 61) * SECOND, 0);
-	d->sample.redo_lsn = d->sample.write_lsn;
-	return after(d, SECOND, 0).pace;
-}
-
-/* What happens in each of three timed intervals is the nature of the load. */
-static void
-pace_is_the_smallest_of_three_intervals(void **unused)
-{
-	Driver	   *d = begun();
-
-	(void) unused;
-	assert_int_equal(interval(d, 50 * MB, 300), 0);
-	assert_int_equal(interval(d, 30 * MB, 300), 0);
-	assert_int_equal(interval(d, 40 * MB, 300), 150 * MB);
-	/* one that was cut short says nothing, and is not part of the next */
-	assert_int_equal(interval(d, 10 * MB, 200), 150 * MB);
-	assert_int_equal(d->state.pace.running, 0);
-	assert_int_equal(interval(d, 70 * MB, 300), 150 * MB);
-	assert_int_equal(interval(d, 60 * MB, 300), 200 * MB);
-	assert_int_equal(interval(d, 20 * MB, 300), 100 * MB);
+	assert_int_equal(driver_observe(d, 0, 0).used, 5 * MB);
 }
 
 /* Eight changes are followed up at a time; of nine the oldest is not. */
 static void
 the_last_eight_changes_are_followed_up(void **unused)
 {
-	Driver	   *d = begun();
+	Driver	   *d = driver_begun();
 
 	(void) unused;
 	for (int i = 1; i <= 9; i++)
@@ -518,7 +361,7 @@ the_last_eight_changes_are_followed_up(void **unused)
 		sample.now += i + 300 * SECOND - 1;
 		walsizer_follow_up(&d->state, &sample, &decision);
 		assert_false(decision.followed);
-		sample.now++;
+		sample.now += i;
 		walsizer_follow_up(&d->state, &sample, &decision);
 		assert_true(decision.followed);
 		assert_int_equal(decision.followed_mb, 100 * i);
@@ -536,17 +379,10 @@ main(void)
 		cmocka_unit_test(a_start_knows_the_age_of_the_checkpoint),
 		cmocka_unit_test(a_start_forgets_what_was_pending),
 		cmocka_unit_test(a_clock_that_was_set_is_noticed),
-		cmocka_unit_test(raises_leave_the_smallest_trigger_point),
-		cmocka_unit_test(across_a_change_the_smaller_trigger_point_counts),
-		cmocka_unit_test(a_timed_checkpoint_may_come_a_little_early),
-		cmocka_unit_test(the_old_value_explains_what_it_forces),
-		cmocka_unit_test(only_full_intervals_are_quiet),
-		cmocka_unit_test(the_moment_of_a_checkpoint_is_interpolated),
-		cmocka_unit_test(only_an_idle_server_skips_checkpoints),
-		cmocka_unit_test(time_until_the_timed_checkpoint),
+		cmocka_unit_test(another_timeout_begins_a_step_of_the_window),
+		cmocka_unit_test(a_clock_may_begin_at_zero),
+		cmocka_unit_test(the_servers_counters_are_added_up),
 		cmocka_unit_test(the_figures_of_a_prediction),
-		cmocka_unit_test(pace_is_that_of_the_writing),
-		cmocka_unit_test(pace_is_the_smallest_of_three_intervals),
 		cmocka_unit_test(the_last_eight_changes_are_followed_up),
 	};
 
