@@ -170,6 +170,11 @@ all_known_demand_is_wanted(void **unused)
 	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
 	assert_int_equal(figures.wanted_mb,
 					 walsizer_roomy_size(&d->config, &d->sample.settings, 1300 * MB));
+	d->state.window.number = 3;
+	d->state.window.marks[1].demand = 1350 * MB;
+	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
+	assert_int_equal(figures.wanted_mb,
+					 walsizer_roomy_size(&d->config, &d->sample.settings, 1350 * MB));
 	walsizer_remember(&d->state, d->sample.hour - 1, 1400 * MB, 1);
 	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
 	assert_int_equal(figures.learned, 1400 * MB);

@@ -186,6 +186,13 @@ samples_in_quick_succession_give_no_rate(void **unused)
 	assert_int_equal(d->state.rate.number, 1);
 	assert_int_equal(rate(d, 1, 0), 50 * MB);
 	assert_int_equal(d->state.rate.number, 2);
+
+	/* the clock may begin at zero */
+	d = driver_new();
+	d->sample.now = 0;
+	rate(d, 0, 0);
+	assert_int_equal(d->state.rate.number, 1);
+	assert_int_equal(rate(d, 2000, 6 * MB), 3 * MB);
 }
 
 static void
@@ -315,6 +322,11 @@ forgetting_leaves_nothing_but_ownership(void **unused)
 	assert_int_equal(d->state.pacing.changed_at, d->sample.now);
 	assert_int_equal(d->state.pacing.keep_until, 0);
 	assert_int_equal(d->state.owner.own_mb, 4000);
+	assert_int_equal(walsizer_learned_demand(&d->state, 1, 744), 0);
+
+	/* and a new window begins */
+	window(d, SECOND, 0);
+	assert_int_equal(d->state.window.number, 1);
 }
 
 /* Before the server ends, what is still in the window is remembered, and once. */
