@@ -15,6 +15,7 @@ remembering(WalsizerFigures *figures)
 {
 	Driver	   *d = driver_new();
 
+	d->sample.hour = 671 * WALSIZER_PEAK_SLOTS; /* the first slot */
 	walsizer_remember(&d->state, d->sample.hour, 400 * MB, 1);
 	walsizer_remember(&d->state, d->sample.hour - 1, 800 * MB, 1);
 	walsizer_remember(&d->state, d->sample.hour - 2, 1600 * MB, 1);
@@ -66,9 +67,15 @@ a_size_is_judged_by_demand(void **unused)
 	figures.demand = 3200 * MB;
 	assert_int_equal(what_if(d, &figures, 608).spacing_peak_ms, 30 * SECOND);
 
-	/* nothing is remembered */
+	/* nothing is remembered, or a single hour, or nothing is written */
 	d = driver_new();
 	assert_true(what_if(d, &figures, 608).forced_fraction == 0.0);
+	walsizer_remember(&d->state, d->sample.hour, 400 * MB, 1);
+	assert_true(what_if(d, &figures, 608).forced_fraction == 1.0);
+	figures.demand = 0;
+	assert_int_equal(what_if(d, &figures, 608).spacing_now_ms, 300 * SECOND);
+	figures.demand = 1;
+	assert_int_equal(what_if(d, &figures, INT32_MAX).spacing_now_ms, 300 * SECOND);
 }
 
 static void
@@ -78,6 +85,7 @@ the_limit_that_forbids_a_size_is_named(void **unused)
 	Driver	   *d = remembering(&figures);
 
 	(void) unused;
+	assert_int_equal(what_if(d, &figures, 1499).limited_by, WALSIZER_UNLIMITED);
 	assert_int_equal(what_if(d, &figures, 1500).limited_by, WALSIZER_UNLIMITED);
 	assert_int_equal(what_if(d, &figures, 1501).limited_by, WALSIZER_LIMIT_MAX);
 	assert_int_equal(what_if(d, &figures, 2000).limited_by, WALSIZER_LIMIT_MAX);
@@ -120,7 +128,10 @@ candidates_are_parts_and_multiples(void **unused)
 	candidates_are(100, 16, 100, (int64_t[]) {48, 100, 144, 192, 288, 400, 592, 800, 0});
 	candidates_are(80, 64, 128, (int64_t[]) {128, 192, 320, 448, 640, 0});
 
-	/* several that are the same size, and more than the server accepts */
+	/* half of it is two segments */
+	candidates_are(64, 16, 64, (int64_t[]) {32, 64, 96, 128, 192, 256, 384, 512, 0});
+
+	/* less than that, and more than the server accepts */
 	candidates_are(2, 1, 2, (int64_t[]) {2, 3, 4, 6, 8, 12, 16, 0});
 	candidates_are(INT32_MAX, 1024, 2000, (int64_t[]) {2000, 1073740800, INT32_MAX, 0});
 }
