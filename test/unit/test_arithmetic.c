@@ -31,7 +31,7 @@ segments_are_the_servers(void **unused)
 	(void) unused;
 	for (int64_t s = 1; s <= 1024; s *= 2)
 		for (int c = 0; c <= 100; c++)
-			for (int64_t mb = 2 * s; mb < 2 * s + 400 * s; mb += s > 4 ? s / 4 + 1 : 1)
+			for (int64_t mb = s; mb < 2 * s + 400 * s; mb += s > 4 ? s / 4 + 1 : 1)
 			{
 				WalsizerSettings settings = {s * MB, mb, c / 100.0, 1000};
 
