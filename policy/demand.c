@@ -146,7 +146,7 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 		next_ms = mark_at(state, 1)->ms;
 		next_lsn = mark_at(state, 1)->lsn;
 	}
-	if (oldest->ms < start && next_ms > oldest->ms)
+	if (oldest->ms < start)		/* and start < next_ms */
 		skipped = walsizer_to_int64((double) walsizer_distance(oldest->lsn, next_lsn) *
 									((double) (start - oldest->ms) /
 									 (double) (next_ms - oldest->ms)));
@@ -271,9 +271,10 @@ walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample)
 		int			from = i == 0 ? oldest : newest;
 		int64_t		elapsed = sample->now - state->rate.ms[from];
 		double		wal = (double) walsizer_distance(state->rate.lsn[from], sample->write_lsn);
+		double		since = wal * 1000.0 / (double) walsizer_max(elapsed, 1);
 
-		if (elapsed >= RECENT_STEP && wal * 1000.0 / (double) elapsed > rate)
-			rate = wal * 1000.0 / (double) elapsed;
+		if (elapsed >= RECENT_STEP && since > rate)
+			rate = since;
 	}
 
 	if (state->rate.number == 0 || sample->now - state->rate.ms[newest] >= RECENT_STEP)

@@ -96,9 +96,9 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
 		state->disk.wal = walsizer_min(walsizer_max(sample->disk_wal, 0), WALSIZER_MOST_BYTES);
 		state->disk.held = walsizer_min(walsizer_max(sample->disk_held, 0), WALSIZER_MOST_BYTES);
 
-		/* readings in quick succession do not give a rate */
+		/* readings in quick succession do not give a rate, nor does the first one */
 		room -= state->disk.free + state->disk.wal + state->disk.held;
-		if (state->disk.known && elapsed != 0)
+		if (elapsed > 0)
 		{
 			state->disk.taken[1] = state->disk.taken[0];
 			state->disk.taken[0] =
@@ -162,7 +162,7 @@ walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, i
 	if (size <= figures->step_limit_mb)
 		return size;
 	least = walsizer_min(least, state->disk.free / (2 * CLAIMED_PART) / WALSIZER_MB);
-	return figures->step_limit_mb >= figures->in_effect_mb + walsizer_max(least, 1) ?
+	return figures->step_limit_mb >= figures->in_effect_mb + least ?
 		figures->step_limit_mb : figures->in_effect_mb;
 }
 

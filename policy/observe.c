@@ -81,7 +81,7 @@ observe_settings(WalsizerState *state, const WalsizerSample *sample)
 	int64_t		now = walsizer_trigger_point(sample->settings.max_wal_size_mb, &sample->settings);
 
 	/* Keep apart what was measured with the old timeout. */
-	if (sample->settings.timeout_ms != state->last.settings.timeout_ms && state->window.number > 0)
+	if (sample->settings.timeout_ms != state->last.settings.timeout_ms)
 		walsizer_add_mark(state, state->last.ms, state->window.lsn, state->last.hour);
 
 	if (now > before)
@@ -164,7 +164,7 @@ redo_moved(const WalsizerState *state, const WalsizerSample *sample)
 	double		wal = (double) walsizer_distance(state->last.lsn, sample->write_lsn);
 	double		before = (double) walsizer_distance(state->last.lsn, sample->redo_lsn);
 
-	if (wal <= 0 || before >= wal)
+	if (wal <= 0)
 		return sample->now;
 	return state->last.ms + walsizer_min(elapsed, (int64_t) ((double) elapsed * (before / wal)));
 }
@@ -310,7 +310,6 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->checkpoints.redo_moved = state->checkpoints.timer_start;
 	state->checkpoints.old_trigger_point = 0;
 	state->checkpoints.quiet_intervals = 0;
-	state->window = (WalsizerWindow) {0};
 	state->rate = (WalsizerRate) {0};
 	state->pace = (WalsizerPace) {0};
 	state->mix.at_redo = sample->wal;

@@ -102,7 +102,7 @@ walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
 		recognize(state, sample);
 	else if (owner->original_mb == 0)
 		adopt(state, sample);
-	else if (owner->returning_mb != 0 && in_effect_mb == owner->returning_mb)
+	else if (in_effect_mb == owner->returning_mb)
 		walsizer_original_is_back(state, in_effect_mb);
 	else if (in_effect_mb == owner->original_mb && owner->own_mb == 0)
 		/* it may have moved from one file to another */
@@ -142,6 +142,5 @@ walsizer_is_own_raise(const WalsizerState *state, int64_t in_effect_mb)
 {
 	const WalsizerOwner *owner = &state->owner;
 
-	return owner->own_mb != 0 && in_effect_mb == owner->own_mb &&
-		in_effect_mb > owner->original_mb;
+	return in_effect_mb == owner->own_mb && in_effect_mb > owner->original_mb;
 }

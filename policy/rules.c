@@ -82,7 +82,7 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
 	/* Without any load, no raise is urgent. */
 	if (!config->predict || projected < figures->trigger_point || figures->rate == 0)
 		return 0;
-	if ((figures->until_forced_ms < 0 || figures->until_forced_ms > lead) &&
+	if (figures->until_forced_ms > lead &&
 		(double) figures->used < NEAR_TRIGGER_POINT * (double) figures->trigger_point)
 		return 0;
 

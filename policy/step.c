@@ -50,7 +50,6 @@ decide_raise(const WalsizerState *state, const WalsizerSample *sample,
 	int64_t		most = walsizer_min(size, figures->limit_mb);
 
 	decision->wanted_mb = size;
-	decision->target_mb = figures->in_effect_mb;
 	decision->reason = reason;
 	if (most < size)
 		decision->limited_by = figures->limit_kind;
@@ -109,7 +108,6 @@ decide_to_wait(WalsizerDecision *decision)
 	decision->action = WALSIZER_NONE;
 	decision->reason = WALSIZER_BECAUSE_WAITING;
 	decision->limited_by = WALSIZER_UNLIMITED;
-	decision->limited = false;
 	decision->target_mb = decision->figures.in_effect_mb;
 }
 
@@ -266,8 +264,7 @@ walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 
 	if (!walsizer_sample_valid(sample))
 		return decision;
-	if (!sample->looked && (is_pending(state, sample) ||
-							walsizer_look_is_due(config, state, sample)))
+	if (!sample->looked && walsizer_look_is_due(config, state, sample))
 	{
 		decision.wants_disk = true;
 		return decision;

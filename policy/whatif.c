@@ -27,11 +27,11 @@ spacing(int64_t mb, int64_t demand, const WalsizerSettings *settings)
 {
 	double		fills;
 
-	if (walsizer_size_for(demand, settings) <= mb)
+	if (demand <= 0)
 		return settings->timeout_ms;
 	fills = (double) settings->timeout_ms *
 		((double) walsizer_trigger_point(mb, settings) / (double) demand);
-	return walsizer_min((int64_t) fills, settings->timeout_ms);
+	return walsizer_min(walsizer_to_int64(fills), settings->timeout_ms);
 }
 
 /* Share of the remembered hours in which this size (MB) was too small. */
@@ -112,8 +112,7 @@ walsizer_candidates(const WalsizerSettings *settings, int64_t wanted, int64_t *s
 			continue;
 		if (wanted > before && wanted < mb)
 			sizes[number++] = wanted;
-		if (mb > before)
-			sizes[number++] = mb;
+		sizes[number++] = mb;
 		before = mb;
 	}
 	if (wanted > before)

@@ -8,6 +8,7 @@
  *-------------------------------------------------------------------------
  */
 #include "driver.h"
+#include "policy/internal.h"
 
 #define LSN_AT_START	(UINT64_C(1) << 32)
 
@@ -93,6 +94,60 @@ driver_step(Driver *d, int64_t ms, int64_t bytes)
 		driver_write(d, d->last.target_mb);
 	}
 	return d->last.action;
+}
+
+WalsizerFigures
+driver_observe(Driver *d, int64_t ms, int64_t bytes)
+{
+	WalsizerFigures figures = {0};
+
+	d->sample.now += ms;
+	d->sample.write_lsn += (uint64_t) bytes;
+	walsizer_observe(&d->state, &d->sample, &figures);
+	d->sample.checkpoint_age = -1;
+	return figures;
+}
+
+Driver *
+driver_begun(void)
+{
+	Driver	   *d = driver_new();
+
+	driver_observe(d, 0, 0);
+	return d;
+}
+
+Driver *
+driver_quiet(void)
+{
+	Driver	   *d = driver_new();
+
+	d->apply = false;
+	driver_step(d, 0, 0);
+	d->sample.now += 3600 * SECOND;
+	d->state.pacing.changed_at = d->state.pacing.keep_until = 0;
+	driver_step(d, 0, 0);
+	driver_step(d, SECOND, 0);
+	return d;
+}
+
+Driver *
+driver_quiet_raise(int64_t mb)
+{
+	Driver	   *d = driver_quiet();
+
+	driver_write(d, mb);
+	driver_step(d, SECOND, 0);
+	d->state.pacing.changed_at = d->state.pacing.keep_until = 0;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
+	return d;
+}
+
+void
+driver_end_cycle(Driver *d)
+{
+	d->state.cycle.start = d->sample.now - 299 * SECOND;
 }
 
 void

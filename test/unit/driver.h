@@ -51,6 +51,22 @@ extern void driver_write(Driver *d, int64_t mb);
 /* Let ms pass and bytes of WAL be written, then take one step. */
 extern WalsizerAction driver_step(Driver *d, int64_t ms, int64_t bytes);
 
+/* The same without a decision: what this sample says. */
+extern WalsizerFigures driver_observe(Driver *d, int64_t ms, int64_t bytes);
+
+/* A server with one sample observed, whose last checkpoint started with it. */
+extern Driver *driver_begun(void);
+
+/*
+ * A server that was started an hour ago and has been idle since, with 1GB or
+ * with our own raise to that size (MB); nothing is applied.
+ */
+extern Driver *driver_quiet(void);
+extern Driver *driver_quiet_raise(int64_t mb);
+
+/* The sample after the next second ends a cycle. */
+extern void driver_end_cycle(Driver *d);
+
 /* One step a second at bytes per second; checkpoints happen as in the server. */
 extern void driver_run(Driver *d, int64_t seconds, int64_t rate);
 

@@ -8,6 +8,7 @@
  *-------------------------------------------------------------------------
  */
 #include "driver.h"
+#include "policy/internal.h"
 
 /* CalculateCheckpointSegments() of xlog.c, as it stands there. */
 static int
@@ -30,7 +31,7 @@ segments_are_the_servers(void **unused)
 	(void) unused;
 	for (int64_t s = 1; s <= 1024; s *= 2)
 		for (int c = 0; c <= 100; c++)
-			for (int64_t mb = 2 * s; mb < 2 * s + 400 * s; mb += s > 4 ? s / 4 + 1 : 1)
+			for (int64_t mb = s; mb < 2 * s + 400 * s; mb += s > 4 ? s / 4 + 1 : 1)
 			{
 				WalsizerSettings settings = {s * MB, mb, c / 100.0, 1000};
 
@@ -117,6 +118,56 @@ the_largest_sizes_do_not_overflow(void **unused)
 	}
 }
 
+/* A quarter of the size before, and more than that, is much. */
+static void
+a_size_differs_much_by_a_quarter(void **unused)
+{
+	(void) unused;
+	assert_false(walsizer_differs_much(1000, 1000));
+	assert_false(walsizer_differs_much(1250, 1000));
+	assert_true(walsizer_differs_much(1251, 1000));
+	assert_false(walsizer_differs_much(750, 1000));
+	assert_true(walsizer_differs_much(749, 1000));
+	assert_true(walsizer_differs_much(1, 0));
+	assert_false(walsizer_differs_much(0, 0));
+}
+
+/* A size for demand with headroom, to the byte. */
+static void
+headroom_is_a_factor_on_demand(void **unused)
+{
+	WalsizerSettings settings = {16 * MB, 1024, 0.9, 300000};
+	WalsizerConfig config = {.headroom = 1.5};
+
+	(void) unused;
+	assert_int_equal(walsizer_roomy_size(&config, &settings, 320 * MB),
+					 walsizer_size_for(480 * MB, &settings));
+	assert_int_equal(walsizer_roomy_size(&config, &settings, 320 * MB + 2),
+					 walsizer_size_for(480 * MB + 1, &settings));
+	assert_true(walsizer_size_for(480 * MB, &settings) < walsizer_size_for(480 * MB + 1, &settings));
+}
+
+/* What the other files share: defined for every value. */
+static void
+sums_cannot_overflow(void **unused)
+{
+	(void) unused;
+	assert_int_equal(walsizer_to_int64(-1.0), 0);
+	assert_int_equal(walsizer_to_int64(0.0 / 1.0), 0);
+	assert_int_equal(walsizer_to_int64(0.5), 0);
+	assert_int_equal(walsizer_to_int64(1.0), 1);
+	assert_int_equal(walsizer_to_int64(7.9), 7);
+	assert_int_equal(walsizer_to_int64(1e30), INT64_C(1) << 60);
+	assert_int_equal(walsizer_to_int64((double) ((INT64_C(1) << 60) - 1024)), (INT64_C(1) << 60) - 1024);
+	assert_int_equal(walsizer_distance(5, 5), 0);
+	assert_int_equal(walsizer_distance(5, 4), 0);
+	assert_int_equal(walsizer_distance(5, 6), 1);
+	assert_int_equal(walsizer_distance(0, UINT64_MAX), INT64_C(1) << 60);
+	assert_int_equal(walsizer_distance(1, (UINT64_C(1) << 60)), (INT64_C(1) << 60) - 1);
+	assert_int_equal(walsizer_patience(299999), 299999);
+	assert_int_equal(walsizer_patience(300001), 300000);
+}
+
 int
 main(void)
 {
@@ -125,6 +176,9 @@ main(void)
 		cmocka_unit_test(size_suffices_and_is_small),
 		cmocka_unit_test(examples_of_the_manual),
 		cmocka_unit_test(the_largest_sizes_do_not_overflow),
+		cmocka_unit_test(a_size_differs_much_by_a_quarter),
+		cmocka_unit_test(headroom_is_a_factor_on_demand),
+		cmocka_unit_test(sums_cannot_overflow),
 	};
 
 	return cmocka_run_group_tests_name("policy, the server's arithmetic", tests, NULL, NULL);

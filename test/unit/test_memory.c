@@ -1,218 +1,460 @@
 /*-------------------------------------------------------------------------
  *
  * test_memory.c
- *	  The state file and the note, as text: the same on every architecture.
- *
- * The text below is part of the file format.  A server must read what another
- * one of the same version wrote, so a change of it needs a new
- * WALSIZER_MEMORY_VERSION.
+ *	  The text of the state file and of the note: what is written is read as
+ *	  it was, and anything else is refused.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
  *-------------------------------------------------------------------------
  */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "driver.h"
 #include "policy/memory.h"
 
-#define BODY \
-	"walsizer 1\n" \
-	"system 18446744073709551615\n" \
-	"state 1024 1 4096 2048 512 845000000000000 845000000000001 3072 1 8192 " \
-	"-845000000000002 2048 1152921504606846976 5000000000 6000000000 9000000000\n" \
-	"recovery 7000000000 8000 9000000000 1000000 500000 2500\n" \
-	"recovery 1 1 0 0 0 0\n" \
-	"peak 495000 1152921504606846975 300000\n" \
-	"event 8999999999 845000000000003 1 4 2 6 1024 5000 4096 6000000000 7000000000 " \
-	"3 4 5 300000 900000 1 -1 could not write:  no space left\n" \
-	"event 9000000000 -9223372036854775808 2 5 0 1 4096 1024 1024 1 2 " \
-	"0 0 9223372036854775807 30000 123457 0 9223372036854775807 \n"
+#define TEXT_SIZE	((size_t) WALSIZER_MEMORY_LINES * WALSIZER_LINE_SIZE)
 
-#define END			"end 8 87210383ca7ce65d\n"
+/* The form of the file, which later versions must be able to read. */
+#define HEADING		"walsizer 1\nsystem 18446744073709551615\n"
+#define STATE		"state 1024 1 4000 1025 1026 -7 8 2048 1 4096 -9 1200 10 11 12 99\n"
+#define RECOVERIES	"recovery 21 22 23 24 25 26\nrecovery 31 32 33 34 35 36\n"
+#define PEAKS		"peak 745 41 42\npeak 3 43 44\npeak 1488 45 46\n"
+#define EVENTS \
+	"event 5 -50 1 4 2 1 1000 3000 2000 60 61 62 63 64 65 900000 1 -1 two  words \n" \
+	"event 99 51 2 5 0 6 2000 1000 1001 70 71 72 73 74 75 123457 0 3 \n"
 
+static char text[TEXT_SIZE + 64];
 static WalsizerMemory memory;
-static WalsizerMemory again;
-static char text[WALSIZER_MEMORY_LINES * WALSIZER_LINE_SIZE];
+static WalsizerMemoryError error;
 
-/* What the text says. */
-static void
-fill_memory(void)
+/* Appends the last line: how many lines there are before it, and their FNV-1a sum. */
+static size_t
+add_end(char *all, size_t length)
 {
-	memset(&memory, 0, sizeof(memory));
-	memory.system_identifier = UINT64_MAX;
-	memory.owner = (WalsizerOwner) {1024, true, 4096, 2048, 512};
-	memory.server_started = INT64_C(845000000000000);
-	memory.files_reloaded = INT64_C(845000000000001);
-	memory.files_configured_mb = 3072;
-	memory.files_valid = true;
-	memory.boost_mb = 8192;
-	memory.boost_until = INT64_C(-845000000000002);
-	memory.boost_return_mb = 2048;
-	memory.interval = (WalsizerWal) {INT64_C(1) << 60, INT64_C(5000000000), INT64_C(6000000000)};
-	memory.num_recoveries = 2;
-	memory.recoveries[0] = (WalsizerRecovery) {INT64_C(7000000000), 8000, INT64_C(9000000000), 1000000, 500000, 2500};
-	memory.recoveries[1] = (WalsizerRecovery) {1, 1, 0, 0, 0, 0};
-	memory.peaks[495000 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {495000, (INT64_C(1) << 60) - 1, 300000};
-	memory.last_event = INT64_C(9000000000);
-	memory.num_events = 2;
-	memory.events[0] = (WalsizerEvent) {
-		.number = INT64_C(8999999999), .at = INT64_C(845000000000003),
-		.action = WALSIZER_RAISE, .reason = WALSIZER_BECAUSE_PREDICTED,
-		.limited_by = WALSIZER_LIMIT_DISK, .outcome = WALSIZER_FAILED,
-		.old_mb = 1024, .wanted_mb = 5000, .new_mb = 4096,
-		.demand = INT64_C(6000000000), .rate = INT64_C(7000000000),
-		.forced = 3, .requested = 4, .timed = 5, .timeout_ms = 300000,
-		.completion_target = 0.9, .standby = true, .forced_after = -1,
-		.message = "could not write:  no space left"
-	};
-	memory.events[1] = (WalsizerEvent) {
-		.number = INT64_C(9000000000), .at = INT64_MIN,
-		.action = WALSIZER_LOWER, .reason = WALSIZER_BECAUSE_DEMAND_FELL,
-		.limited_by = WALSIZER_UNLIMITED, .outcome = WALSIZER_APPLIED,
-		.old_mb = 4096, .wanted_mb = 1024, .new_mb = 1024, .demand = 1, .rate = 2,
-		.timed = INT64_MAX, .timeout_ms = 30000, .completion_target = 0.123457,
-		.forced_after = INT64_MAX
-	};
+	uint64_t	sum = UINT64_C(0xcbf29ce484222325);
+	int			lines = 0;
+
+	for (size_t i = 0; i < length; i++)
+	{
+		sum = (sum ^ (unsigned char) all[i]) * UINT64_C(0x100000001b3);
+		lines += all[i] == '\n';
+	}
+	return length + (size_t) sprintf(all + length, "end %d %" PRIx64 "\n", lines, sum);
+}
+
+/* Reads these lines as a whole file; exactly as long as it is, so that reading on is seen. */
+static bool
+reads(const char *lines)
+{
+	size_t		length = strlen(lines);
+	char	   *exact;
+	bool		good;
+
+	memcpy(text, lines, length);
+	length = add_end(text, length);
+	exact = malloc(length);
+	memcpy(exact, text, length);
+	good = walsizer_memory_parse(exact, length, &memory, &error);
+	free(exact);
+	return good;
 }
 
 static void
-memory_becomes_this_text(void **unused)
+refused(const char *lines, int line, const char *what)
 {
-	(void) unused;
-	fill_memory();
-	/* the message of a server may have several lines */
-	memory.events[0].message[16] = '\n';
-	assert_int_equal(walsizer_memory_format(&memory, text, sizeof(text)), strlen(BODY END));
-	assert_string_equal(text, BODY END);
-}
-
-static void
-this_text_becomes_memory(void **unused)
-{
-	WalsizerMemoryError error;
-
-	(void) unused;
-	fill_memory();
-	assert_true(walsizer_memory_parse(BODY END, strlen(BODY END), &again, &error));
-	assert_int_equal(again.system_identifier, memory.system_identifier);
-	assert_int_equal(again.owner.original_mb, memory.owner.original_mb);
-	assert_int_equal(again.owner.original_by_alter_system, memory.owner.original_by_alter_system);
-	assert_int_equal(again.owner.own_mb, memory.owner.own_mb);
-	assert_int_equal(again.owner.configured_mb, memory.owner.configured_mb);
-	assert_int_equal(again.owner.returning_mb, memory.owner.returning_mb);
-	assert_int_equal(again.server_started, memory.server_started);
-	assert_int_equal(again.files_reloaded, memory.files_reloaded);
-	assert_int_equal(again.files_configured_mb, memory.files_configured_mb);
-	assert_int_equal(again.files_valid, memory.files_valid);
-	assert_int_equal(again.boost_mb, memory.boost_mb);
-	assert_int_equal(again.boost_until, memory.boost_until);
-	assert_int_equal(again.boost_return_mb, memory.boost_return_mb);
-	assert_memory_equal(&again.interval, &memory.interval, sizeof(memory.interval));
-	assert_int_equal(again.num_recoveries, memory.num_recoveries);
-	assert_memory_equal(again.recoveries, memory.recoveries, sizeof(memory.recoveries));
-	assert_memory_equal(again.peaks, memory.peaks, sizeof(memory.peaks));
-	assert_int_equal(again.last_event, memory.last_event);
-	assert_int_equal(again.num_events, memory.num_events);
-	assert_int_equal(again.events[0].reason, WALSIZER_BECAUSE_PREDICTED);
-	assert_int_equal(again.events[0].outcome, WALSIZER_FAILED);
-	assert_true(again.events[0].completion_target == 0.9);
-	assert_string_equal(again.events[0].message, memory.events[0].message);
-	assert_int_equal(again.events[1].at, INT64_MIN);
-	assert_int_equal(again.events[1].forced_after, INT64_MAX);
-
-	/* what was not compared is in the text that comes back */
-	assert_int_equal(walsizer_memory_format(&again, text, sizeof(text)), strlen(BODY END));
-	assert_string_equal(text, BODY END);
-}
-
-static void
-assert_refused(const char *damaged, int line, const char *what)
-{
-	WalsizerMemoryError error;
-
-	assert_false(walsizer_memory_parse(damaged, strlen(damaged), &again, &error));
+	assert_false(reads(lines));
 	assert_int_equal(error.line, line);
 	assert_string_equal(error.what, what);
 }
 
-/* doc/troubleshooting.md has these messages. */
+/* The memory that the text above is about; slots 0, 1 and 3 of the peaks. */
 static void
-damage_is_named_with_its_line(void **unused)
+remember_all(void)
 {
-	char	   *changed = strdup(BODY END);
-
-	(void) unused;
-	assert_refused("", 0, "not a walsizer state file");
-	assert_refused("walsizer one\n", 1, "not a walsizer state file");
-	assert_refused("walsizer 2\nsystem 1\n", 1, "written by another version of walsizer");
-	assert_refused("walsizer 1\nsystem -1\n", 2, "no system identifier");
-	assert_refused("walsizer 1\nsystem 1\nstate 1024 1 4096\n", 3, "no valid line of values");
-	assert_refused(BODY, 8, "cut short");
-	assert_refused(BODY "peak 0 1 1\n", 9, "not a valid line");
-	assert_refused(BODY "end 7 87210383ca7ce65d\n", 9, "wrong number of lines or checksum");
-	assert_refused(BODY END "\n", 9, "wrong number of lines or checksum");
-	*strstr(changed, "4096") = '5';
-	assert_refused(changed, 9, "wrong number of lines or checksum");
-	free(changed);
+	memset(&memory, 0, sizeof(memory));
+	memory.system_identifier = UINT64_MAX;
+	memory.owner = (WalsizerOwner) {
+		.original_mb = 1024, .original_by_alter_system = true, .own_mb = 4000,
+		.configured_mb = 1025, .returning_mb = 1026,
+	};
+	memory.server_started = -7;
+	memory.files_reloaded = 8;
+	memory.files_configured_mb = 2048;
+	memory.files_valid = true;
+	memory.boost_mb = 4096;
+	memory.boost_until = -9;
+	memory.boost_return_mb = 1200;
+	memory.interval = (WalsizerWal) {10, 11, 12};
+	memory.last_event = 99;
+	memory.num_recoveries = 2;
+	memory.recoveries[0] = (WalsizerRecovery) {21, 22, 23, 24, 25, 26};
+	memory.recoveries[1] = (WalsizerRecovery) {31, 32, 33, 34, 35, 36};
+	memory.peaks[745 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {745, 41, 42};
+	memory.peaks[3] = (WalsizerPeak) {3, 43, 44};
+	memory.peaks[1488 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {1488, 45, 46};
+	memory.num_events = 2;
+	memory.events[0] = (WalsizerEvent) {
+		.number = 5, .at = -50, .action = WALSIZER_RAISE, .reason = WALSIZER_BECAUSE_PREDICTED,
+		.limited_by = WALSIZER_LIMIT_DISK, .outcome = WALSIZER_APPLIED, .old_mb = 1000,
+		.wanted_mb = 3000, .new_mb = 2000, .demand = 60, .rate = 61, .forced = 62,
+		.requested = 63, .timed = 64, .timeout_ms = 65, .completion_target = 0.9,
+		.standby = true, .forced_after = -1, .message = "two\n\twords\x1f",
+	};
+	memory.events[1] = (WalsizerEvent) {
+		.number = 99, .at = 51, .action = WALSIZER_LOWER, .reason = WALSIZER_BECAUSE_DEMAND_FELL,
+		.outcome = WALSIZER_FAILED, .old_mb = 2000, .wanted_mb = 1000, .new_mb = 1001,
+		.demand = 70, .rate = 71, .forced = 72, .requested = 73, .timed = 74, .timeout_ms = 75,
+		.completion_target = 0.1234567, .forced_after = 3,
+	};
 }
 
 static void
-too_little_room_is_said(void **unused)
+the_form_of_the_file(void **unused)
 {
+	static char expected[TEXT_SIZE];
+	size_t		length;
+
 	(void) unused;
-	fill_memory();
-	assert_int_equal(walsizer_memory_format(&memory, text, strlen(BODY END)), 0);
-	assert_int_equal(walsizer_memory_format(&memory, text, strlen(BODY END) + 1), strlen(BODY END));
+	remember_all();
+	length = walsizer_memory_format(&memory, text, TEXT_SIZE);
+	strcpy(expected, HEADING STATE RECOVERIES PEAKS EVENTS);
+	expected[add_end(expected, strlen(expected))] = '\0';
+	text[length] = '\0';
+	assert_string_equal(text, expected);
+
+	/* it fits with its end, or not at all */
+	assert_int_equal(walsizer_memory_format(&memory, text, length + 1), length);
+	assert_int_equal(walsizer_memory_format(&memory, text, length), 0);
+	assert_int_equal(walsizer_memory_format(&memory, text, 20), 0);
+	assert_int_equal(walsizer_memory_format(&memory, text, 1), 0);
 }
 
 static void
-a_note_is_read_as_it_was_written(void **unused)
+what_is_written_is_read_as_it_was(void **unused)
 {
-	const WalsizerNote by_hand = {4096, 1024, false};
-	const WalsizerNote by_command = {INT32_MAX, 1, true};
+	static WalsizerMemory before;
+
+	(void) unused;
+	remember_all();
+	before = memory;
+	assert_true(reads(HEADING STATE RECOVERIES PEAKS EVENTS));
+	assert_true(memory.events[0].completion_target == 0.9);
+	assert_true(memory.events[1].completion_target == 0.123457);
+	assert_string_equal(memory.events[0].message, "two  words ");
+	memory.events[1].completion_target = before.events[1].completion_target;
+	memcpy(memory.events[0].message, before.events[0].message, WALSIZER_MESSAGE_SIZE);
+	assert_memory_equal(&memory, &before, sizeof(before));
+}
+
+/* One line with a number of the given list replaced. */
+static void
+replaced(char *line, const char *word, const int64_t *numbers, int number, int changed, const char *by)
+{
+	line += sprintf(line, "%s", word);
+	for (int i = 0; i < number; i++)
+		line += i == changed ? sprintf(line, " %s", by) : sprintf(line, " %" PRId64, numbers[i]);
+	sprintf(line, "%s\n", strcmp(word, "event") == 0 ? " " : "");
+}
+
+/* With that line in its place, is the file good? */
+static bool
+reads_with(const char *word, const int64_t *numbers, int number, int changed, const char *by)
+{
+	char		line[WALSIZER_LINE_SIZE];
+	char		lines[4 * WALSIZER_LINE_SIZE];
+
+	replaced(line, word, numbers, number, changed, by);
+	sprintf(lines, "%s%s%s", HEADING, strcmp(word, "state") == 0 ? "" : STATE, line);
+	return reads(lines);
+}
+
+static bool
+reads_with_number(const char *word, const int64_t *numbers, int number, int changed, int64_t by)
+{
+	char		digits[32];
+
+	sprintf(digits, "%" PRId64, by);
+	return reads_with(word, numbers, number, changed, digits);
+}
+
+/* Each number of a line, at both ends of its range and beyond them, and what is no number. */
+static void
+check_numbers(const char *word, const int64_t *numbers, const int64_t (*ranges)[2], int number)
+{
+	const char *const wrong[] = {"", "x", "1x", "+1", "1.0", " 1", "--1", "0x1", "1\t", "/", ":"};
+
+	for (int i = 0; i < number; i++)
+	{
+		assert_true(reads_with_number(word, numbers, number, i, ranges[i][0]));
+		assert_true(reads_with_number(word, numbers, number, i, ranges[i][1]));
+		if (ranges[i][0] > INT64_MIN)
+			assert_false(reads_with_number(word, numbers, number, i, ranges[i][0] - 1));
+		if (ranges[i][1] < INT64_MAX)
+			assert_false(reads_with_number(word, numbers, number, i, ranges[i][1] + 1));
+		for (size_t j = 0; j < sizeof(wrong) / sizeof(wrong[0]); j++)
+			assert_false(reads_with(word, numbers, number, i, wrong[j]));
+	}
+	for (int fewer = 0; fewer < number; fewer++)
+		assert_false(reads_with_number(word, numbers, fewer, -1, 0));
+}
+
+#define MOST_SIZE	INT32_MAX
+#define MOST_WAL	(INT64_C(1) << 60)
+#define MOST_TIME	(INT64_C(1) << 40)
+
+static void
+each_number_has_its_range(void **unused)
+{
+	const int64_t state[][2] = {
+		{0, MOST_SIZE}, {0, 1}, {0, MOST_SIZE}, {-1, MOST_SIZE}, {0, MOST_SIZE},
+		{INT64_MIN, INT64_MAX}, {INT64_MIN, INT64_MAX}, {0, MOST_SIZE}, {0, 1}, {0, MOST_SIZE},
+		{INT64_MIN, INT64_MAX}, {0, MOST_SIZE}, {0, MOST_WAL}, {0, MOST_WAL}, {0, MOST_WAL},
+		{0, INT64_MAX - 1},
+	};
+	const int64_t recovery[][2] = {
+		{1, MOST_WAL}, {1, MOST_TIME}, {0, MOST_WAL}, {0, MOST_WAL}, {0, MOST_WAL}, {0, MOST_TIME},
+	};
+	const int64_t peak[][2] = {{1, INT32_MAX}, {1, MOST_WAL}, {1, MOST_TIME}};
+	const int64_t event[][2] = {
+		{1, 99}, {INT64_MIN, INT64_MAX}, {0, WALSIZER_REVERT}, {0, WALSIZER_LAST_REASON},
+		{0, WALSIZER_LIMIT_RECOVERY}, {0, WALSIZER_LAST_OUTCOME}, {0, MOST_SIZE}, {0, MOST_SIZE},
+		{0, MOST_SIZE}, {0, INT64_MAX}, {0, INT64_MAX}, {0, INT64_MAX}, {0, INT64_MAX},
+		{0, INT64_MAX}, {0, MOST_TIME}, {0, 1000000}, {0, 1}, {-1, INT64_MAX},
+	};
+	const int64_t ones[18] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+
+	(void) unused;
+	check_numbers("state", ones, state, 16);
+	check_numbers("recovery", ones, recovery, 6);
+	check_numbers("peak", ones, peak, 3);
+	check_numbers("event", ones, event, 18);
+
+	/* nothing may follow the last one, except an event's message */
+	assert_false(reads_with_number("state", ones, 17, -1, 0));
+	assert_false(reads_with_number("recovery", ones, 7, -1, 0));
+	assert_false(reads_with_number("peak", ones, 4, -1, 0));
+	assert_true(reads_with("event", ones, 18, 17, "1 any - text 1"));
+}
+
+/* It begins with three lines, in this order, and has only lines of these kinds. */
+static void
+a_file_of_another_form_is_refused(void **unused)
+{
+	const char *not_ours = "not a walsizer state file";
+	const char *no_system = "no system identifier";
+	const char *no_values = "no valid line of values";
+
+	(void) unused;
+	assert_true(reads(HEADING STATE));
+	refused("", 1, not_ours);
+	refused("walsizer\n", 1, not_ours);
+	refused("walsizer 1 \n", 2, no_system);
+	refused("walsizer 1 2\n", 1, not_ours);
+	refused("walsizer x\n", 1, not_ours);
+	refused("walsizer 0\n", 1, not_ours);
+	refused("walsize 1\n", 1, not_ours);
+	refused("walsizers 1\n", 1, not_ours);
+	refused("walsizer 2\n", 1, "written by another version of walsizer");
+	refused("walsizer 1\n", 2, no_system);
+	refused("walsizer 1\nsystem -1\n", 2, no_system);
+	refused("walsizer 1\nsystem \n", 2, no_system);
+	refused("walsizer 1\nsystem  1\n", 2, no_system);
+	refused("walsizer 1\nsystem 1 1\n", 2, no_system);
+	refused("walsizer 1\nsystem a\n", 2, no_system);
+	refused("walsizer 1\nsyste 1\n", 2, no_system);
+	refused(HEADING, 3, no_values);
+	refused(HEADING "stat 1\n", 3, no_values);
+	refused(HEADING RECOVERIES STATE, 3, no_values);
+	refused(HEADING STATE STATE, 4, "not a valid line");
+	refused(HEADING STATE PEAKS "\n", 7, "not a valid line");
+	refused(HEADING STATE "Peak 1 1 1\n", 4, "not a valid line");
+	refused(HEADING STATE "ends 4 0\n", 4, "not a valid line");
+}
+
+/* The last line says how many lines there are, and their sum; nothing follows it. */
+static void
+a_file_without_its_end_is_refused(void **unused)
+{
+	const char *wrong = "wrong number of lines or checksum";
+	size_t		length;
+	size_t		whole;
+
+	(void) unused;
+	strcpy(text, HEADING STATE PEAKS);
+	length = strlen(text);
+	whole = add_end(text, length);
+	for (size_t cut = 0; cut < whole; cut++)
+		assert_false(walsizer_memory_parse(text, cut, &memory, &error));
+	assert_int_equal(error.line, 6);
+	assert_string_equal(error.what, "cut short");
+	assert_true(walsizer_memory_parse(text, whole, &memory, &error));
+
+	/* any bit that flipped, and one line more or less */
+	for (size_t i = 0; i < whole; i++)
+		for (int bit = 0; bit < 8; bit++)
+		{
+			text[i] ^= (char) (1 << bit);
+			/* the case of a hexadecimal digit says nothing */
+			if (!(i > length && bit == 5 && (text[i] | 0x20) >= 'a' && (text[i] | 0x20) <= 'f'))
+				assert_false(walsizer_memory_parse(text, whole, &memory, &error));
+			text[i] ^= (char) (1 << bit);
+		}
+	text[whole] = '\n';
+	assert_false(walsizer_memory_parse(text, whole + 1, &memory, &error));
+	assert_int_equal(error.line, 7);
+	assert_string_equal(error.what, wrong);
+	text[length + 4] = '5';		/* lines, not 6 */
+	assert_false(walsizer_memory_parse(text, whole, &memory, &error));
+	text[length + 4] = '7';
+	assert_false(walsizer_memory_parse(text, whole, &memory, &error));
+	assert_string_equal(error.what, wrong);
+}
+
+/* A line has at most 1023 characters, and no zero byte. */
+static void
+a_line_has_a_longest_length(void **unused)
+{
+	char		lines[4 * WALSIZER_LINE_SIZE];
+	size_t		begin = strlen(HEADING STATE);
+	size_t		length;
+
+	(void) unused;
+	for (int longer = 0; longer <= 1; longer++)
+	{
+		/* the error tells the two apart: such a peak is wrong anyway */
+		memset(lines, 'x', sizeof(lines));
+		memcpy(lines, HEADING STATE, begin);
+		strcpy(lines + begin + WALSIZER_LINE_SIZE - 1 + longer, "\n");
+		refused(lines, 4 - longer, longer ? "cut short" : "not a valid line");
+	}
+	strcpy(text, HEADING STATE "peak 1 1 1?\n");
+	length = strlen(text);
+	text[length - 2] = '\0';
+	length = add_end(text, length);
+	assert_false(walsizer_memory_parse(text, length, &memory, &error));
+	assert_string_equal(error.what, "cut short");
+}
+
+/* As many as are kept, and in their order. */
+static void
+no_more_is_read_than_is_kept(void **unused)
+{
+	static char lines[TEXT_SIZE];
+	char	   *end;
+
+	(void) unused;
+	assert_true(reads(HEADING STATE RECOVERIES RECOVERIES));
+	assert_int_equal(memory.num_recoveries, WALSIZER_RECOVERIES);
+	refused(HEADING STATE RECOVERIES RECOVERIES "recovery 1 1 1 1 1 1\n", 8, "not a valid line");
+	for (int more = 0; more <= 1; more++)
+	{
+		end = lines + sprintf(lines, HEADING "state 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 5000\n");
+		for (int i = 1; i <= WALSIZER_HISTORY_SLOTS + more; i++)
+			end += sprintf(end, "event %d 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 \n", i);
+		assert_int_equal(reads(lines), !more);
+		assert_int_equal(memory.num_events, WALSIZER_HISTORY_SLOTS);
+	}
+	assert_false(reads(HEADING STATE EVENTS EVENTS));
+	assert_false(reads(HEADING STATE
+					   "event 9 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 \n"
+					   "event 9 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 \n"));
+	assert_true(reads(HEADING STATE
+					  "event 9 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 \n"
+					  "event 10 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 \n"));
+
+	/* the longest message, and one that is longer */
+	for (int more = 0; more <= 1; more++)
+	{
+		end = lines + sprintf(lines, HEADING STATE "event 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 ");
+		memset(end, 'm', WALSIZER_MESSAGE_SIZE);
+		strcpy(end + WALSIZER_MESSAGE_SIZE - 1 + more, "\n");
+		assert_int_equal(reads(lines), !more);
+	}
+}
+
+/* The largest memory that there can be fits into the size that the header names. */
+static void
+the_largest_memory_fits(void **unused)
+{
+	size_t		length;
+
+	(void) unused;
+	remember_all();
+	memory.num_recoveries = WALSIZER_RECOVERIES;
+	for (int i = 0; i < WALSIZER_RECOVERIES; i++)
+		memory.recoveries[i] = (WalsizerRecovery) {MOST_WAL, MOST_TIME, MOST_WAL, MOST_WAL, MOST_WAL, MOST_TIME};
+	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
+		memory.peaks[i] = (WalsizerPeak) {i == 0 ? WALSIZER_PEAK_SLOTS : i, MOST_WAL, MOST_TIME};
+	memory.num_events = WALSIZER_HISTORY_SLOTS;
+	for (int i = 1; i < WALSIZER_HISTORY_SLOTS; i++)
+	{
+		memory.events[i] = memory.events[0];
+		memory.events[i].number = 5 + i;
+		memset(memory.events[i].message, 'm', WALSIZER_MESSAGE_SIZE - 1);
+	}
+	memory.last_event = 5000;
+	length = walsizer_memory_format(&memory, text, TEXT_SIZE);
+	assert_true(length > 0);
+	assert_true(walsizer_memory_parse(text, length, &memory, &error));
+	assert_int_equal(memory.num_events, WALSIZER_HISTORY_SLOTS);
+}
+
+static void
+note_is(const char *expected, int64_t written, int64_t original, bool by_alter_system)
+{
 	char		note[WALSIZER_NOTE_SIZE];
+	WalsizerNote read = walsizer_note_parse(expected);
 
-	(void) unused;
-	walsizer_note_format(&by_hand, note);
-	assert_string_equal(note, "4096MB instead of 1024MB");
-	assert_int_equal(walsizer_note_parse(note).written_mb, 4096);
-	assert_int_equal(walsizer_note_parse(note).original_mb, 1024);
-	assert_false(walsizer_note_parse(note).original_by_alter_system);
-
-	walsizer_note_format(&by_command, note);
-	assert_string_equal(note, "2147483647MB instead of 1MB by ALTER SYSTEM");
-	assert_int_equal(walsizer_note_parse(note).written_mb, INT32_MAX);
-	assert_int_equal(walsizer_note_parse(note).original_mb, 1);
-	assert_true(walsizer_note_parse(note).original_by_alter_system);
+	walsizer_note_format(&(WalsizerNote) {written, original, by_alter_system}, note);
+	assert_string_equal(note, expected);
+	assert_int_equal(read.written_mb, written);
+	assert_int_equal(read.original_mb, original);
+	assert_int_equal(read.original_by_alter_system, by_alter_system);
 }
 
 static void
-another_text_is_no_note(void **unused)
+the_form_of_the_note(void **unused)
 {
-	static const char *const others[] = {
-		"", "4096MB", "4096 MB instead of 1024 MB", "04096MB instead of 1024MB",
-		"4096MB instead of 1024MB ", "4096MB instead of 1024MB by hand",
-		"0MB instead of 1024MB", "4096MB instead of 0MB", "-1MB instead of 1024MB",
-		"2147483648MB instead of 1024MB", "4096MB instead of 2147483648MB",
+	const char *const wrong[] = {
+		"", "4000MB", "4000MB instead of", "4000MB instead of x", "4000MB instead of 1024",
+		"4000MB instead of 1024MB ", " 4000MB instead of 1024MB", "4000MB instead of 01024MB",
+		"+4000MB instead of 1024MB", "4000MB  instead of 1024MB", "4000MB instead of 1024MB by",
+		"0MB instead of 1024MB", "4000MB instead of 0MB", "-1MB instead of 1024MB",
+		"4000MB instead of -1MB", "2147483648MB instead of 1MB", "1MB instead of 2147483648MB",
+		"99999999999MB instead of 1MB", "1MB instead of 1024MB by ALTER SYSTEMS",
 	};
 
 	(void) unused;
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		assert_int_equal(walsizer_note_parse(others[i]).written_mb, 0);
+	note_is("4000MB instead of 1024MB", 4000, 1024, false);
+	note_is("4000MB instead of 1024MB by ALTER SYSTEM", 4000, 1024, true);
+	note_is("1MB instead of 1MB", 1, 1, false);
+	note_is("2147483647MB instead of 2147483647MB by ALTER SYSTEM", INT32_MAX, INT32_MAX, true);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	{
+		WalsizerNote note = walsizer_note_parse(wrong[i]);
+
+		assert_int_equal(note.written_mb, 0);
+		assert_int_equal(note.original_mb, 0);
+		assert_false(note.original_by_alter_system);
+	}
 }
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_becomes_this_text),
-		cmocka_unit_test(this_text_becomes_memory),
-		cmocka_unit_test(damage_is_named_with_its_line),
-		cmocka_unit_test(too_little_room_is_said),
-		cmocka_unit_test(a_note_is_read_as_it_was_written),
-		cmocka_unit_test(another_text_is_no_note),
+		cmocka_unit_test(the_form_of_the_file),
+		cmocka_unit_test(what_is_written_is_read_as_it_was),
+		cmocka_unit_test(each_number_has_its_range),
+		cmocka_unit_test(a_file_of_another_form_is_refused),
+		cmocka_unit_test(a_file_without_its_end_is_refused),
+		cmocka_unit_test(a_line_has_a_longest_length),
+		cmocka_unit_test(no_more_is_read_than_is_kept),
+		cmocka_unit_test(the_largest_memory_fits),
+		cmocka_unit_test(the_form_of_the_note),
 	};
 
-	return cmocka_run_group_tests_name("policy, memory", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("policy, the state file", tests, NULL, NULL);
 }

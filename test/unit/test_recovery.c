@@ -8,6 +8,7 @@
  *-------------------------------------------------------------------------
  */
 #include "driver.h"
+#include "policy/internal.h"
 
 #define PAGE		INT64_C(8192)
 
@@ -338,6 +339,135 @@ any_measurement_gives_an_answer(void **unused)
 	assert_true(time_of(d, INT32_MAX) > 0);
 }
 
+/* The slowest server, with records of 60 bytes: 40MB/s, then 0.02 ms for a page. */
+static void
+what_is_assumed_of_a_server(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.settings.completion_target = 0;
+	assert_int_equal(time_of(d, 1000 * 1000), 24716520);
+	d->sample.buffers = 128000;
+	assert_int_equal(time_of(d, 1000 * 1000), 24716520 + 2560);
+	d->sample.buffers = INT32_MAX;
+	assert_int_equal(time_of(d, 1000 * 1000), 24716520 + 2560000);
+	assert_int_equal(time_of(d, 0), 0);
+}
+
+/*
+ * A server on which a record takes 0.0008 ms, a MB 1.03 ms, and 2.2 ms to be read,
+ * after an interval of 1GB with so many records and images.
+ */
+static int64_t
+time_after(int64_t mb, int64_t records, int64_t images)
+{
+	Driver	   *d = driver_new();
+
+	d->sample.settings.completion_target = 0;
+	d->config.recoveries[0] = (WalsizerRecovery) {
+		.bytes = 1000 * MB, .replay_ms = 1830, .pages_used = 1000 * 1000,
+	};
+	interval_was(d, 1024, records, images);
+	return time_of(d, mb);
+}
+
+/* What is not page images is records, and all of it where more is asked than was seen. */
+static void
+records_follow_from_the_last_interval(void **unused)
+{
+	(void) unused;
+	assert_int_equal(time_after(512, 100000, 0), 1653 + 40);
+	assert_int_equal(time_after(1024, 100000, 0), 3307 + 80);
+	assert_int_equal(time_after(2048, 100000, 0), 6615 + 160);
+	assert_int_equal(time_after(2048, 100000, 65536), 6615 + 240);
+
+	/* an eighth that is no images is enough to tell; with less, records are the smallest */
+	assert_int_equal(time_after(2048, 100000, 114687), 7335);
+	assert_int_equal(time_after(2048, 100000, 114688), 21011);
+
+	/* none is smaller than 60 bytes */
+	assert_int_equal(time_after(2048, 20 * 1000 * 1000, 0), 36931);
+	assert_int_equal(time_after(2048, 10 * 1000 * 1000, 0), 6615 + 16000);
+}
+
+static bool
+counts(WalsizerCause cause, int64_t bytes, int64_t distance, int64_t records, int64_t images)
+{
+	Driver	   *d = driver_new();
+	bool		kept;
+
+	d->state.mix.at_redo = (WalsizerWal) {1000, 100, 10};
+	d->state.last.redo = d->sample.redo_lsn;
+	d->sample.redo_lsn += (uint64_t) distance;
+	d->sample.wal = (WalsizerWal) {1000 + bytes, 100 + records, 10 + images};
+	walsizer_observe_mix(&d->state, &d->sample, cause);
+	assert_memory_equal(&d->state.mix.at_redo, &d->sample.wal, sizeof(d->sample.wal));
+	kept = d->state.mix.interval.bytes > 0;
+	if (kept)
+	{
+		assert_int_equal(d->state.mix.interval.bytes, bytes);
+		assert_int_equal(d->state.mix.interval.records, records);
+		assert_int_equal(d->state.mix.interval.images, images);
+	}
+	return kept;
+}
+
+/* At least a segment of WAL, half of which was counted, between two whole checkpoints. */
+static void
+which_intervals_count(void **unused)
+{
+	(void) unused;
+	assert_true(counts(WALSIZER_CAUSE_TIMED, 16 * MB, 16 * MB, 1, 0));
+	assert_true(counts(WALSIZER_CAUSE_FORCED, 16 * MB, 16 * MB, 1, 0));
+	assert_true(counts(WALSIZER_CAUSE_OLD_VALUE, 16 * MB, 16 * MB, 1, 0));
+	assert_false(counts(WALSIZER_CAUSE_OTHER, 16 * MB, 16 * MB, 1, 0));
+	assert_false(counts(WALSIZER_CAUSE_TIMED, 16 * MB - 1, 16 * MB, 1, 0));
+	assert_true(counts(WALSIZER_CAUSE_TIMED, 16 * MB, 32 * MB, 1, 0));
+	assert_true(counts(WALSIZER_CAUSE_TIMED, 16 * MB, 32 * MB + 1, 1, 0));
+	assert_false(counts(WALSIZER_CAUSE_TIMED, 16 * MB, 32 * MB + 2, 1, 0));
+	assert_false(counts(WALSIZER_CAUSE_TIMED, 16 * MB, 16 * MB, 0, 0));
+	assert_false(counts(WALSIZER_CAUSE_TIMED, 16 * MB, 16 * MB, -1, 0));
+	assert_false(counts(WALSIZER_CAUSE_TIMED, 16 * MB, 16 * MB, 1, -1));
+	assert_true(counts(WALSIZER_CAUSE_TIMED, 16 * MB, 16 * MB, 5, 6));
+}
+
+/* What is not a recovery is assumed; one of a single byte or millisecond is one. */
+static void
+the_least_recovery_counts(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		assumed;
+
+	(void) unused;
+	interval_was(d, 1000, 1, 0);
+	assumed = time_of(d, 1000);
+	d->config.recoveries[0] = (WalsizerRecovery) {.bytes = 0, .replay_ms = 1};
+	assert_int_equal(time_of(d, 1000), assumed);
+	d->config.recoveries[0] = (WalsizerRecovery) {.bytes = -1, .replay_ms = 1};
+	assert_int_equal(time_of(d, 1000), assumed);
+	d->config.recoveries[0] = (WalsizerRecovery) {.bytes = 1000 * MB, .replay_ms = -1};
+	assert_int_equal(time_of(d, 1000), assumed);
+	d->config.recoveries[0] = (WalsizerRecovery) {.bytes = 1000 * MB, .replay_ms = 1};
+	assert_int_equal(time_of(d, 1000), 2200 + 1);
+	d->config.recoveries[0] = (WalsizerRecovery) {.bytes = 1, .replay_ms = 1};
+	assert_true(time_of(d, 1000) > 1000 * MB);
+
+	/* the second one, too, if it is one */
+	d->config.recoveries[0] = d->config.recoveries[1] =
+		(WalsizerRecovery) {.bytes = 1000 * MB, .replay_ms = 1};
+	d->config.recoveries[1].replay_ms = 1000;
+	assert_int_equal(time_of(d, 1000), 2200 + 1000);
+	d->config.recoveries[1].replay_ms = 0;
+	assert_int_equal(time_of(d, 1000), 2200 + 1);
+
+	/* pages that were written tell how long a page takes */
+	d->sample.buffers = 10;
+	d->config.recoveries[0].pages_written = 1;
+	d->config.recoveries[0].writing_ms = 7;
+	assert_int_equal(time_of(d, 1000), 2200 + 1 + 70);
+}
+
 int
 main(void)
 {
@@ -355,6 +485,10 @@ main(void)
 		cmocka_unit_test(the_slowest_of_the_last_recoveries_counts),
 		cmocka_unit_test(now_comes_to_the_worst_case),
 		cmocka_unit_test(any_measurement_gives_an_answer),
+		cmocka_unit_test(what_is_assumed_of_a_server),
+		cmocka_unit_test(records_follow_from_the_last_interval),
+		cmocka_unit_test(which_intervals_count),
+		cmocka_unit_test(the_least_recovery_counts),
 	};
 
 	return cmocka_run_group_tests_name("policy, recovery", tests, NULL, NULL);

@@ -8,6 +8,7 @@
  *-------------------------------------------------------------------------
  */
 #include "driver.h"
+#include "policy/internal.h"
 
 static void
 a_standby_ignores_its_own_restartpoints(void **unused)
@@ -189,6 +190,29 @@ catching_up_is_no_demand(void **unused)
 	assert_int_equal(d->last.figures.demand, 0);
 }
 
+/* The primary's checkpoints count at once, the window at the end of a cycle. */
+static void
+the_larger_demand_of_the_primary_counts(void **unused)
+{
+	Driver	   *d = driver_new();
+	const WalsizerSettings *settings = &d->sample.settings;
+	WalsizerFigures figures = {.in_effect_mb = walsizer_size_for(512 * MB, settings)};
+
+	(void) unused;
+	d->state.primary.demand = 512 * MB;
+	d->state.cycle.demand = 900 * MB;
+	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, false), 0);
+	d->state.primary.demand = 100 * MB;
+	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, false), 0);
+	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, true),
+					 walsizer_roomy_size(&d->config, settings, 900 * MB));
+	d->state.primary.demand = 1000 * MB;
+	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, false),
+					 walsizer_roomy_size(&d->config, settings, 1000 * MB));
+	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, true),
+					 walsizer_roomy_size(&d->config, settings, 1000 * MB));
+}
+
 int
 main(void)
 {
@@ -199,6 +223,7 @@ main(void)
 		cmocka_unit_test(bursts_after_idleness_are_seen_whole),
 		cmocka_unit_test(a_window_that_fills_raises_once_in_a_cycle),
 		cmocka_unit_test(catching_up_is_no_demand),
+		cmocka_unit_test(the_larger_demand_of_the_primary_counts),
 	};
 
 	return cmocka_run_group_tests_name("policy, standby", tests, NULL, NULL);

@@ -1,0 +1,238 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_boost.c
+ *	  Planned loads by themselves: beginning, end, and the sizes they ask for.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "driver.h"
+#include "policy/internal.h"
+
+static void
+observe(Driver *d, int64_t ms, int64_t boost_mb)
+{
+	d->sample.now += ms;
+	d->sample.boost_mb = boost_mb;
+	walsizer_observe_boost(&d->state, &d->sample);
+}
+
+static void
+the_value_before_it_is_to_come_back(void **unused)
+{
+	Driver	   *d = driver_new();
+	const WalsizerBoost *boost = &d->state.boost;
+
+	(void) unused;
+	observe(d, 0, 0);
+	assert_int_equal(boost->return_mb, 0);
+	assert_int_equal(boost->planned_until, 0);
+
+	observe(d, SECOND, 4096);
+	assert_int_equal(boost->size_mb, 4096);
+	assert_int_equal(boost->return_mb, 1024);
+	assert_int_equal(boost->planned_until, d->sample.now + 300 * SECOND);
+
+	/* it is in effect: the value before is still the same */
+	d->sample.settings.max_wal_size_mb = 4096;
+	observe(d, 10 * SECOND, 4096);
+	assert_int_equal(boost->return_mb, 1024);
+	assert_int_equal(boost->planned_until, d->sample.now + 300 * SECOND);
+}
+
+/* One timeout after it no window has its WAL; another is left for the lowering. */
+static void
+it_ends_after_two_timeouts(void **unused)
+{
+	Driver	   *d = driver_new();
+	const WalsizerBoost *boost = &d->state.boost;
+	int64_t		until;
+
+	(void) unused;
+	observe(d, 0, 4096);
+	d->sample.settings.max_wal_size_mb = 4096;
+	observe(d, SECOND, 4096);
+	until = boost->planned_until;
+	observe(d, 300 * SECOND, 0);
+	assert_int_equal(boost->size_mb, 0);
+	assert_int_equal(boost->planned_until, until);
+	observe(d, 300 * SECOND, 0);
+	assert_int_equal(d->sample.now, until + 300 * SECOND);
+	assert_int_equal(boost->return_mb, 1024);
+	observe(d, 1, 0);
+	assert_int_equal(boost->return_mb, 0);
+}
+
+/* Nothing is left to do once the value before is back, or less. */
+static void
+it_ends_when_the_value_before_is_back(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	observe(d, 0, 4096);
+	d->sample.settings.max_wal_size_mb = 1025;
+	observe(d, SECOND, 0);
+	assert_int_equal(d->state.boost.return_mb, 1024);
+	d->sample.settings.max_wal_size_mb = 1024;
+	observe(d, SECOND, 0);
+	assert_int_equal(d->state.boost.return_mb, 0);
+	observe(d, SECOND, 4096);
+	d->sample.settings.max_wal_size_mb = 1000;	/* by hand */
+	observe(d, SECOND, 0);
+	assert_int_equal(d->state.boost.return_mb, 0);
+
+	/* nor if it ends in the moment in which it begins */
+	observe(d, SECOND, 4096);
+	assert_int_equal(d->state.boost.return_mb, 1000);
+	observe(d, 0, 0);
+	assert_int_equal(d->state.boost.return_mb, 0);
+}
+
+/* After a restart, or with a shorter timeout, it ends a timeout from now at the latest. */
+static void
+its_end_is_a_timeout_from_now_at_the_latest(void **unused)
+{
+	Driver	   *d = driver_new();
+	const WalsizerBoost *boost = &d->state.boost;
+
+	(void) unused;
+	d->state.boost.return_mb = 1024;
+	d->sample.settings.max_wal_size_mb = 4096;
+	observe(d, 0, 0);
+	assert_int_equal(boost->planned_until, d->sample.now + 300 * SECOND);
+	d->sample.settings.timeout_ms = 30 * SECOND;
+	observe(d, 0, 0);
+	assert_int_equal(boost->planned_until, d->sample.now + 30 * SECOND);
+	observe(d, SECOND, 0);
+	assert_int_equal(boost->planned_until, d->sample.now + 29 * SECOND);
+}
+
+static void
+impossible_sizes_are_cut_off(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	observe(d, 0, -5);
+	assert_int_equal(d->state.boost.size_mb, 0);
+	assert_int_equal(d->state.boost.return_mb, 0);
+	observe(d, 0, INT64_MAX);
+	assert_int_equal(d->state.boost.size_mb, INT32_MAX);
+	d = driver_new();
+	observe(d, 0, 1);
+	assert_int_equal(d->state.boost.size_mb, 1);
+	assert_int_equal(d->state.boost.return_mb, 1024);
+	observe(d, SECOND, 1);
+	assert_int_equal(d->state.boost.planned_until, d->sample.now + 300 * SECOND);
+}
+
+/* A limit that varies changes the size once in a timeout; an administrator may ask. */
+static void
+a_planned_load_raises_once_in_a_timeout(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = {.in_effect_mb = 1024, .limit_mb = 8000};
+
+	(void) unused;
+	d->state.pacing.changed_at = d->sample.now - 300 * SECOND;
+	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 0);
+	d->state.boost.size_mb = 4100;
+	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 4096);
+	d->state.pacing.changed_at = d->sample.now / 10;
+	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 4096);
+	d->state.pacing.changed_at = d->sample.now - 300 * SECOND + 1;
+	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 0);
+	d->sample.adjust = true;
+	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 4096);
+	figures.in_effect_mb = 4096;
+	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 0);
+
+	/* a raise that is not there yet: one of a single segment counts */
+	figures.in_effect_mb = 16;
+	d->state.boost.size_mb = 1;
+	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 32);
+	d->state.boost.size_mb = 0;
+	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 0);
+}
+
+/* 4096MB for a load that is over, and 1200MB before it, which was ours, too. */
+static Driver *
+over(WalsizerFigures *figures)
+{
+	Driver	   *d = driver_new();
+
+	d->state.owner.original_mb = 1024;
+	d->state.owner.own_mb = 4096;
+	d->state.boost.return_mb = 1200;
+	d->state.boost.planned_until = d->sample.now;
+	*figures = (WalsizerFigures) {.in_effect_mb = 4096, .wanted_mb = 1100};
+	return d;
+}
+
+static int64_t
+lowered(const Driver *d, const WalsizerFigures *figures)
+{
+	return walsizer_boost_over_rule(&d->config, &d->state, &d->sample, figures);
+}
+
+static void
+after_it_the_value_before_comes_back(void **unused)
+{
+	WalsizerFigures figures;
+	Driver	   *d = over(&figures);
+	int64_t		half;
+
+	(void) unused;
+	assert_int_equal(lowered(d, &figures), 1200);
+	figures.wanted_mb = 2000;	/* or what demand needs by now */
+	assert_int_equal(lowered(d, &figures), 2000);
+	d->config.min_mb = 3000;	/* or what the administrator wants at least */
+	assert_int_equal(lowered(d, &figures), 3000);
+	half = walsizer_trigger_point(3000, &d->sample.settings) / 2;
+	figures.used = half;
+	assert_int_equal(lowered(d, &figures), 3000);
+	figures.used++;				/* it would force a checkpoint */
+	assert_int_equal(lowered(d, &figures), 0);
+
+	d = over(&figures);
+	d->state.boost.planned_until = 1;
+	assert_int_equal(lowered(d, &figures), 1200);
+	figures.wanted_mb = 5000;	/* more than there is */
+	assert_int_equal(lowered(d, &figures), 0);
+
+	d = over(&figures);
+	d->state.boost.size_mb = 1; /* it is not over */
+	assert_int_equal(lowered(d, &figures), 0);
+	d = over(&figures);
+	d->state.boost.planned_until++; /* a window has its WAL */
+	assert_int_equal(lowered(d, &figures), 0);
+	d = over(&figures);
+	d->state.boost.return_mb = 0;	/* there was none */
+	assert_int_equal(lowered(d, &figures), 0);
+	d = over(&figures);
+	d->state.owner.own_mb = 4000;	/* an administrator changed it */
+	assert_int_equal(lowered(d, &figures), 0);
+	d = over(&figures);
+	figures.wanted_mb = 4096;	/* all of it is needed */
+	assert_int_equal(lowered(d, &figures), 0);
+	figures.wanted_mb--;
+	assert_int_equal(lowered(d, &figures), 4095);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_value_before_it_is_to_come_back),
+		cmocka_unit_test(it_ends_after_two_timeouts),
+		cmocka_unit_test(it_ends_when_the_value_before_is_back),
+		cmocka_unit_test(its_end_is_a_timeout_from_now_at_the_latest),
+		cmocka_unit_test(impossible_sizes_are_cut_off),
+		cmocka_unit_test(a_planned_load_raises_once_in_a_timeout),
+		cmocka_unit_test(after_it_the_value_before_comes_back),
+	};
+
+	return cmocka_run_group_tests_name("policy, planned loads", tests, NULL, NULL);
+}

@@ -1,0 +1,296 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_causes.c
+ *	  What started a checkpoint, when, and the pace of the writing, to the byte
+ *	  and the millisecond.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "driver.h"
+#include "policy/internal.h"
+
+/* 528MB force a checkpoint at 1GB. */
+#define TRIGGER_POINT	(33 * SEGMENT)
+
+/* The redo pointer moves to here, and so much is written after it within ms. */
+static WalsizerFigures
+checkpoint(Driver *d, int64_t ms, int64_t bytes)
+{
+	d->sample.redo_lsn = d->sample.write_lsn;
+	return driver_observe(d, ms, bytes);
+}
+
+static int64_t
+old_trigger_point(Driver *d, int64_t mb)
+{
+	d->sample.settings.max_wal_size_mb = mb;
+	driver_observe(d, SECOND, 0);
+	return d->state.checkpoints.old_trigger_point;
+}
+
+/* The smallest value that a statement may still have. */
+static void
+raises_leave_the_smallest_trigger_point(void **unused)
+{
+	Driver	   *d = driver_begun();
+	const WalsizerSettings *settings = &d->sample.settings;
+
+	(void) unused;
+	assert_int_equal(old_trigger_point(d, 1024), 0);
+	d->state.checkpoints.quiet_intervals = 2;
+	assert_int_equal(old_trigger_point(d, 2048), TRIGGER_POINT);
+	assert_int_equal(d->state.checkpoints.quiet_intervals, 0);
+	assert_int_equal(old_trigger_point(d, 4096), TRIGGER_POINT);
+	d->state.checkpoints.quiet_intervals = 2;
+	assert_int_equal(old_trigger_point(d, 4096), TRIGGER_POINT);
+	assert_int_equal(old_trigger_point(d, 2048), TRIGGER_POINT);
+	assert_int_equal(d->state.checkpoints.quiet_intervals, 2);
+
+	/* a value that is as small explains all of it */
+	assert_int_equal(old_trigger_point(d, 1024), 0);
+	assert_int_equal(old_trigger_point(d, 2048), TRIGGER_POINT);
+	assert_int_equal(old_trigger_point(d, 512), 0);
+	assert_int_equal(old_trigger_point(d, 4096), walsizer_trigger_point(512, settings));
+	assert_int_equal(old_trigger_point(d, 512 + 16), walsizer_trigger_point(512, settings) == walsizer_trigger_point(528, settings) ? 0 : walsizer_trigger_point(512, settings));
+}
+
+/* A lowering leaves a larger trigger point, which explains nothing; a raise the smaller. */
+static void
+across_a_change_the_smaller_trigger_point_counts(void **unused)
+{
+	Driver	   *d = driver_begun();
+
+	(void) unused;
+	driver_observe(d, SECOND, TRIGGER_POINT);
+	d->sample.settings.max_wal_size_mb = 2048;
+	checkpoint(d, SECOND, 0);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 1);
+	driver_observe(d, SECOND, TRIGGER_POINT);
+	d->sample.settings.max_wal_size_mb = 1024;
+	checkpoint(d, SECOND, 0);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 2);
+}
+
+/* Two seconds, because both ends are whole seconds, and the time between two samples. */
+static void
+a_timed_checkpoint_may_come_a_little_early(void **unused)
+{
+	for (int early = 0; early <= 1; early++)
+	{
+		Driver	   *d = driver_begun();
+
+		(void) unused;
+		driver_observe(d, 290 * SECOND, MB);
+		checkpoint(d, 4 * SECOND - early, 0);
+		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_TIMED], 1 - early);
+		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], early);
+	}
+}
+
+/* At exactly the old trigger point it is the old value's; a byte less is nobody's. */
+static void
+the_old_value_explains_what_it_forces(void **unused)
+{
+	for (int less = 0; less <= 1; less++)
+	{
+		Driver	   *d = driver_begun();
+
+		(void) unused;
+		d->sample.settings.max_wal_size_mb = 2048;
+		driver_observe(d, SECOND, TRIGGER_POINT - less);
+		d->state.checkpoints.quiet_intervals = 1;
+		checkpoint(d, SECOND, 0);
+		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1 - less);
+		assert_int_equal(d->state.checkpoints.quiet_intervals, less);
+	}
+}
+
+/* Intervals with less WAL than the old trigger point show nothing. */
+static void
+only_full_intervals_are_quiet(void **unused)
+{
+	Driver	   *d = driver_begun();
+
+	(void) unused;
+	d->sample.settings.max_wal_size_mb = 2048;
+	driver_observe(d, SECOND, 0);
+	for (int i = 0; i < 5; i++)
+	{
+		driver_observe(d, 299 * SECOND, TRIGGER_POINT - 1);
+		checkpoint(d, SECOND, 0);
+	}
+	assert_int_equal(d->state.checkpoints.quiet_intervals, 0);
+	for (int i = 0; i < 3; i++)
+	{
+		assert_int_equal(d->state.checkpoints.quiet_intervals, i);
+		assert_int_equal(d->state.checkpoints.old_trigger_point, TRIGGER_POINT);
+		driver_observe(d, 100 * SECOND, walsizer_trigger_point(2048, &d->sample.settings));
+		checkpoint(d, SECOND, 0);	/* forced: it shows nothing either */
+		assert_int_equal(d->state.checkpoints.quiet_intervals, i);
+		driver_observe(d, 299 * SECOND, TRIGGER_POINT + i * MB);
+		checkpoint(d, SECOND, 0);
+	}
+	assert_int_equal(d->state.checkpoints.old_trigger_point, 0);
+}
+
+/* A checkpoint began when its redo pointer was written. */
+static void
+the_moment_of_a_checkpoint_is_interpolated(void **unused)
+{
+	Driver	   *d = driver_begun();
+
+	(void) unused;
+	d->sample.redo_lsn += 30 * MB;
+	driver_observe(d, 40 * SECOND, 120 * MB);
+	assert_int_equal(d->state.checkpoints.redo_moved, d->sample.now - 30 * SECOND);
+	assert_int_equal(d->state.checkpoints.timer_start, d->sample.now - 30 * SECOND);
+
+	/* the server counts it as timed: no reason to take it for one that was skipped */
+	d->sample.redo_lsn = d->sample.write_lsn + 3000;
+	d->sample.timed++;
+	driver_observe(d, 40 * SECOND, 12000);
+	assert_int_equal(d->state.checkpoints.timer_start, d->sample.now - 30 * SECOND);
+
+	/* the first of a single byte */
+	d->sample.redo_lsn = d->sample.write_lsn;
+	driver_observe(d, SECOND, 1);
+	assert_int_equal(d->state.checkpoints.redo_moved, d->sample.now - SECOND);
+
+	/* one that is ahead of what was read as written */
+	d->sample.redo_lsn = d->sample.write_lsn + 100;
+	driver_observe(d, SECOND, 50);
+	assert_int_equal(d->state.checkpoints.redo_moved, d->sample.now);
+	driver_observe(d, SECOND, 100);
+
+	/* where nothing was written since, it began just now */
+	checkpoint(d, SECOND, 0);
+	assert_int_equal(d->state.checkpoints.redo_moved, d->sample.now);
+	d->sample.redo_lsn += 10 * MB;
+	driver_observe(d, SECOND, 10 * MB);
+	assert_int_equal(d->state.checkpoints.redo_moved, d->sample.now);
+}
+
+static int64_t
+timer_after_a_timed_one(int64_t bytes)
+{
+	Driver	   *d = driver_begun();
+
+	driver_observe(d, 100 * SECOND, bytes);
+	d->sample.timed++;
+	driver_observe(d, SECOND, 0);
+	return d->sample.now - d->state.checkpoints.timer_start;
+}
+
+/* A timed checkpoint that is skipped shows in the counter, where nothing was written. */
+static void
+only_an_idle_server_skips_checkpoints(void **unused)
+{
+	(void) unused;
+	assert_int_equal(timer_after_a_timed_one(0), 0);
+	assert_int_equal(timer_after_a_timed_one(65535), 0);
+	assert_int_equal(timer_after_a_timed_one(65536), 101 * SECOND);
+	assert_int_equal(timer_after_a_timed_one(MB), 101 * SECOND);
+}
+
+/* Just past its time a checkpoint is about to start; later the timer restarted unseen. */
+static void
+time_until_the_timed_checkpoint(void **unused)
+{
+	Driver	   *d = driver_begun();
+
+	(void) unused;
+	assert_int_equal(driver_observe(d, 299999, 0).until_timed_ms, 1);
+	assert_int_equal(driver_observe(d, 1, 0).until_timed_ms, 0);
+	assert_int_equal(driver_observe(d, 2000, 0).until_timed_ms, 0);
+	assert_int_equal(driver_observe(d, 1, 0).until_timed_ms, 297999);
+	d->sample.checkpoint_running = true;
+	assert_int_equal(driver_observe(d, 100 * SECOND, 0).until_timed_ms, 0);
+	d->sample.checkpoint_running = false;
+	assert_int_equal(driver_observe(d, SECOND, 0).until_timed_ms, 300000 - 2001 - 101 * SECOND);
+	driver_observe(d, 300000 - 2001 - 101 * SECOND - 1, 0);
+	assert_int_equal(driver_observe(d, 1, 0).until_timed_ms, 0);
+	driver_observe(d, 300 * SECOND + 100 * SECOND, 0);
+	assert_int_equal(driver_observe(d, SECOND, 0).until_timed_ms, 199 * SECOND);
+}
+
+/* So much WAL within the first minute of a timed interval; what pace says after it. */
+static int64_t
+interval(Driver *d, int64_t bytes, int64_t seconds)
+{
+	driver_observe(d, 60 * SECOND, bytes);
+	driver_observe(d, (seconds - 61) * SECOND, 0);
+	d->sample.redo_lsn = d->sample.write_lsn;
+	return driver_observe(d, SECOND, 0).pace;
+}
+
+/* WAL that came fast after the redo pointer, as if it went on like that. */
+static void
+pace_is_that_of_the_writing(void **unused)
+{
+	Driver	   *d = driver_begun();
+	const WalsizerPace *pace = &d->state.pace;
+
+	(void) unused;
+	/* the first tenth of the 270 s of writing is left out */
+	driver_observe(d, 27 * SECOND - 1, 200 * MB);
+	assert_int_equal(pace->running, 0);
+	driver_observe(d, 1, 70 * MB);
+	assert_int_equal(pace->running, 270 * MB * 300 / 27);
+	driver_observe(d, 27 * SECOND, 0);	/* slower: the largest counts */
+	assert_int_equal(pace->running, 270 * MB * 300 / 27);
+	driver_observe(d, 270 * SECOND - 54 * SECOND, 3000 * MB);
+	assert_int_equal(pace->running, walsizer_to_int64((double) (3270 * MB) * (300.0 / 270.0)));
+	driver_observe(d, 1, 3000 * MB);		/* the writing is over */
+	assert_int_equal(pace->running, walsizer_to_int64((double) (3270 * MB) * (300.0 / 270.0)));
+
+	/* it takes no time */
+	d = driver_new();
+	d->sample.settings.completion_target = 0;
+	d->sample.write_lsn += 5 * MB;
+	driver_observe(d, 0, 0);
+	assert_int_equal(d->state.pace.running, 0);
+}
+
+/* What happens in each of three timed intervals is the nature of the load. */
+static void
+pace_is_the_smallest_of_three_intervals(void **unused)
+{
+	Driver	   *d = driver_begun();
+
+	(void) unused;
+	assert_int_equal(interval(d, 50 * MB, 300), 0);
+	assert_int_equal(interval(d, 30 * MB, 300), 0);
+	assert_int_equal(interval(d, 40 * MB, 300), 150 * MB);
+	/* one that was cut short says nothing, and is not part of the next */
+	assert_int_equal(interval(d, 10 * MB, 200), 150 * MB);
+	assert_int_equal(d->state.pace.running, 0);
+	assert_int_equal(interval(d, 70 * MB, 300), 150 * MB);
+	assert_int_equal(interval(d, 60 * MB, 300), 200 * MB);
+	assert_int_equal(interval(d, 20 * MB, 300), 100 * MB);
+	assert_int_equal(interval(d, 10 * MB, 300), 50 * MB);
+	assert_int_equal(interval(d, 60 * MB, 300), 50 * MB);
+	assert_int_equal(interval(d, TRIGGER_POINT, 300), 50 * MB);	/* forced */
+	assert_int_equal(interval(d, 60 * MB, 300), 50 * MB);
+	assert_int_equal(interval(d, 60 * MB, 300), 300 * MB);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(raises_leave_the_smallest_trigger_point),
+		cmocka_unit_test(across_a_change_the_smaller_trigger_point_counts),
+		cmocka_unit_test(a_timed_checkpoint_may_come_a_little_early),
+		cmocka_unit_test(the_old_value_explains_what_it_forces),
+		cmocka_unit_test(only_full_intervals_are_quiet),
+		cmocka_unit_test(the_moment_of_a_checkpoint_is_interpolated),
+		cmocka_unit_test(only_an_idle_server_skips_checkpoints),
+		cmocka_unit_test(time_until_the_timed_checkpoint),
+		cmocka_unit_test(pace_is_that_of_the_writing),
+		cmocka_unit_test(pace_is_the_smallest_of_three_intervals),
+	};
+
+	return cmocka_run_group_tests_name("policy, causes", tests, NULL, NULL);
+}

@@ -1,0 +1,498 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_disk.c
+ *	  The disk limit and the other limits by themselves, with figures by hand.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "driver.h"
+#include "policy/internal.h"
+
+/* The server does not start with less than two segments. */
+static void
+sizes_are_whole_segments_and_at_least_two(void **unused)
+{
+	WalsizerSettings settings = driver_new()->sample.settings;
+
+	(void) unused;
+	assert_int_equal(walsizer_whole_segments(1003, &settings), 992);
+	assert_int_equal(walsizer_whole_segments(1008, &settings), 1008);
+	assert_int_equal(walsizer_whole_segments(47, &settings), 32);
+	assert_int_equal(walsizer_whole_segments(31, &settings), 32);
+	assert_int_equal(walsizer_whole_segments(0, &settings), 32);
+}
+
+/* A server whose disk was read a second ago, with so much free. */
+static Driver *
+looked_a_second_ago(int64_t free)
+{
+	Driver	   *d = driver_new();
+
+	d->state.disk = (WalsizerDisk) {
+		.known = true, .looked = true, .free = free,
+		.looked_at = d->sample.now - SECOND, .looked_lsn = d->sample.write_lsn,
+	};
+	return d;
+}
+
+static bool
+look_is_due(const Driver *d)
+{
+	return walsizer_look_is_due(&d->config, &d->state, &d->sample);
+}
+
+/* Ten samples at most, and none of them between which the clock went back. */
+static void
+the_disk_is_read_after_ten_samples(void **unused)
+{
+	Driver	   *d = looked_a_second_ago(INT64_C(1) << 50);
+
+	(void) unused;
+	assert_false(look_is_due(d));
+	d->state.disk.looked_at = d->sample.now - 9999;
+	assert_false(look_is_due(d));
+	d->state.disk.looked_at--;
+	assert_true(look_is_due(d));
+	d->state.disk.looked_at = d->sample.now / 2;	/* long ago */
+	assert_true(look_is_due(d));
+	d->state.disk.looked_at = d->sample.now;
+	assert_false(look_is_due(d));
+	d->state.disk.looked_at++;
+	assert_true(look_is_due(d));
+
+	/* nor if it was never read, or in vain, or if somebody asks */
+	d = looked_a_second_ago(INT64_C(1) << 50);
+	d->state.disk.looked = false;
+	assert_true(look_is_due(d));
+	d = looked_a_second_ago(INT64_C(1) << 50);
+	d->state.disk.known = false;
+	assert_true(look_is_due(d));
+	d = looked_a_second_ago(INT64_C(1) << 50);
+	d->sample.adjust = true;
+	assert_true(look_is_due(d));
+}
+
+/*
+ * A sixteenth of the free space could be gone until the next sample: two
+ * seconds of our own WAL, of what others take, and of 64MB/s that may begin.
+ */
+static void
+the_disk_is_read_before_a_sixteenth_can_be_gone(void **unused)
+{
+	Driver	   *d = looked_a_second_ago(16 * (200 + 100 + 128) * MB);
+
+	(void) unused;
+	d->sample.write_lsn += 100 * MB;
+	d->state.disk.taken[0] = 50 * MB;
+	d->state.disk.taken[1] = 5000 * MB; /* before that: others are calm now */
+	assert_true(look_is_due(d));
+	d->state.disk.free += 16;
+	assert_false(look_is_due(d));
+
+	/* twice in a moment: one second until the next */
+	d = looked_a_second_ago(16 * 64 * MB);
+	d->state.disk.looked_at = d->sample.now;
+	assert_true(look_is_due(d));
+	d->state.disk.free += 16;
+	assert_false(look_is_due(d));
+	d->state.disk.looked_lsn--;	/* a byte in less than a millisecond: 1000 in a second */
+	assert_true(look_is_due(d));
+	d->state.disk.free = 16 * (64 * MB + 1000);
+	assert_true(look_is_due(d));
+	d->state.disk.free += 16;
+	assert_false(look_is_due(d));
+}
+
+static void
+read_disk(Driver *d, int64_t ms, int64_t free, int64_t wal, int64_t held)
+{
+	d->sample.now += ms;
+	d->sample.looked = d->sample.has_disk = true;
+	d->sample.disk_free = free;
+	d->sample.disk_wal = wal;
+	d->sample.disk_held = held;
+	walsizer_observe_disk(&d->state, &d->sample);
+}
+
+/* What others take is what is missing and is not our WAL. */
+static void
+what_others_take_is_measured(void **unused)
+{
+	Driver	   *d = driver_new();
+	const WalsizerDisk *disk = &d->state.disk;
+
+	(void) unused;
+	read_disk(d, 0, 9000 * MB, 600 * MB, 400 * MB);
+	assert_true(disk->known && disk->looked);
+	assert_int_equal(disk->looked_at, d->sample.now);
+	assert_int_equal(disk->looked_lsn, d->sample.write_lsn);
+	assert_int_equal(disk->taken[0], 0);
+
+	/* our own WAL moves from free to ours to held back */
+	read_disk(d, 2000, 8500 * MB, 1000 * MB, 500 * MB);
+	assert_int_equal(disk->taken[0], 0);
+	read_disk(d, 2000, 8400 * MB, 990 * MB, 410 * MB);
+	assert_int_equal(disk->taken[0], 100 * MB);
+	assert_int_equal(disk->taken[1], 0);
+
+	/* the same sample again, and one soon after */
+	read_disk(d, 0, 8400 * MB, 990 * MB, 410 * MB);
+	assert_int_equal(disk->taken[0], 100 * MB);
+	assert_int_equal(disk->taken[1], 0);
+	read_disk(d, 500, 8370 * MB, 990 * MB, 410 * MB);
+	assert_int_equal(disk->taken[0], 30 * MB);
+	assert_int_equal(disk->taken[1], 100 * MB);
+	read_disk(d, 1001, 9000 * MB, 990 * MB, 410 * MB);
+	assert_int_equal(disk->taken[0], 0);
+	assert_int_equal(disk->taken[1], 30 * MB);
+	read_disk(d, -5000, 8000 * MB, 990 * MB, 410 * MB); /* nor if the clock went back */
+	assert_int_equal(disk->taken[0], 0);
+	assert_int_equal(disk->taken[1], 30 * MB);
+}
+
+/* If it cannot be read, what is known stays; that it was tried counts. */
+static void
+a_disk_that_cannot_be_read_changes_nothing(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerDisk before;
+
+	(void) unused;
+	d->sample.disk_alone = true;
+	read_disk(d, 0, 9000 * MB, 600 * MB, 400 * MB);
+	before = d->state.disk;
+	assert_true(before.alone);
+	d->sample.now += 5000;
+	d->sample.looked = false;
+	walsizer_observe_disk(&d->state, &d->sample);
+	assert_memory_equal(&d->state.disk, &before, sizeof(before));
+	d->sample.looked = true;
+	d->sample.has_disk = false;
+	d->sample.disk_free = 1;
+	d->sample.write_lsn += MB;
+	walsizer_observe_disk(&d->state, &d->sample);
+	before.looked_at = d->sample.now;
+	before.looked_lsn = d->sample.write_lsn;
+	assert_memory_equal(&d->state.disk, &before, sizeof(before));
+
+	/* never read, though tried: nothing is known */
+	d = driver_new();
+	d->sample.looked = true;
+	walsizer_observe_disk(&d->state, &d->sample);
+	assert_true(d->state.disk.looked);
+	assert_false(d->state.disk.known);
+}
+
+static void
+impossible_disk_figures_are_cut_off(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	read_disk(d, 0, -1, -1, -1);
+	assert_int_equal(d->state.disk.free, 0);
+	assert_int_equal(d->state.disk.wal, 0);
+	assert_int_equal(d->state.disk.held, 0);
+	read_disk(d, 0, INT64_MAX, INT64_MAX, INT64_MAX);
+	assert_int_equal(d->state.disk.free, INT64_C(1) << 60);
+	assert_int_equal(d->state.disk.wal, INT64_C(1) << 60);
+	assert_int_equal(d->state.disk.held, INT64_C(1) << 60);
+}
+
+static WalsizerFigures
+find_limit(const Driver *d)
+{
+	WalsizerFigures figures = {.in_effect_mb = 1024};
+
+	walsizer_find_limit(&d->config, &d->state, &d->sample, &figures);
+	return figures;
+}
+
+static void
+the_smallest_limit_counts_and_is_named(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures;
+
+	(void) unused;
+	d->config.max_mb = 2001;
+	figures = find_limit(d);
+	assert_int_equal(figures.limit_mb, 2000);
+	assert_int_equal(figures.limit_kind, WALSIZER_LIMIT_MAX);
+	assert_int_equal(figures.disk_limit_mb, 0);
+	assert_int_equal(figures.recovery_limit_mb, 0);
+	assert_int_equal(figures.step_limit_mb, INT32_MAX);
+
+	d->state.disk = (WalsizerDisk) {.known = true, .free = 9000 * MB};
+	figures = find_limit(d);
+	assert_int_equal(figures.disk_limit_mb, 4496);
+	assert_int_equal(figures.limit_mb, 2000);
+	assert_int_equal(figures.limit_kind, WALSIZER_LIMIT_MAX);
+
+	/* half of what is free or ours; of equal limits the setting is named */
+	d->config.max_mb = 2000;
+	d->state.disk = (WalsizerDisk) {.known = true, .free = 3000 * MB, .wal = 1000 * MB, .held = 500 * MB};
+	figures = find_limit(d);
+	assert_int_equal(figures.disk_limit_mb, 2000);
+	assert_int_equal(figures.limit_kind, WALSIZER_LIMIT_MAX);
+	d->config.max_disk_percent = 49;
+	figures = find_limit(d);
+	assert_int_equal(figures.limit_mb, 1952);
+	assert_int_equal(figures.disk_limit_mb, 1952);
+	assert_int_equal(figures.limit_kind, WALSIZER_LIMIT_DISK);
+
+	/* 20 s at 40MB/s, whole segments; no limit unless it is set */
+	d->config.replay_rate = 40.0 * MB;
+	d->config.max_recovery_ms = 20 * SECOND;
+	figures = find_limit(d);
+	assert_int_equal(figures.recovery_limit_mb, 800);
+	assert_int_equal(figures.limit_mb, 800);
+	assert_int_equal(figures.limit_kind, WALSIZER_LIMIT_RECOVERY);
+	d->config.max_recovery_ms = 1;
+	assert_int_equal(find_limit(d).recovery_limit_mb, 32);
+}
+
+/*
+ * One raise may fill a tenth of the free space beyond the WAL that exists, or
+ * one segment if that is within an eighth, and not more: a size is filled by
+ * (1 + c) times its trigger point.
+ */
+static void
+check_step_limit(Driver *d, int64_t claim)
+{
+	const WalsizerSettings *settings = &d->sample.settings;
+	int64_t		step = find_limit(d).step_limit_mb;
+	int64_t		segment_mb = settings->segment_bytes / MB;
+	double		spread = 1.0 + settings->completion_target;
+	double		most = (double) (d->state.disk.wal + claim);
+
+	assert_int_equal(step % segment_mb, 0);
+	assert_true(step >= 2 * segment_mb);
+	if (step > 2 * segment_mb)
+		assert_true((double) walsizer_trigger_point(step, settings) * spread <= most);
+	assert_true((double) walsizer_trigger_point(step + segment_mb, settings) * spread > most);
+}
+
+static void
+a_raise_fills_a_tenth_of_the_free_space(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	for (int c = 0; c <= 100; c += 5)
+		for (int64_t free = 10000 * MB; free < 10500 * MB; free += 7 * MB)
+			for (int64_t wal = 0; wal < 300 * MB; wal += 30 * MB)
+			{
+				d->sample.settings.completion_target = c / 100.0;
+				d->state.disk = (WalsizerDisk) {.known = true, .free = free, .wal = wal};
+				check_step_limit(d, free / 10);
+			}
+}
+
+static void
+a_raise_fills_one_segment_if_that_is_an_eighth(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		one = SEGMENT * 19 / 10 + 1;
+
+	(void) unused;
+	for (int64_t wal = 0; wal < 900 * MB; wal += 3 * MB)
+	{
+		/* within an eighth, more than an eighth, and less than a tenth */
+		d->state.disk = (WalsizerDisk) {.known = true, .free = 8 * one + 8, .wal = wal};
+		check_step_limit(d, one);
+		d->state.disk.free = 8 * one - 8 * MB;
+		check_step_limit(d, one - MB);
+		d->state.disk.free = 10 * one + 10 * MB;
+		check_step_limit(d, one + MB);
+	}
+
+	/* a byte less than it takes to fill two, and nothing at all */
+	d->state.disk = (WalsizerDisk) {.known = true, .free = 9 * one, .wal = one - 2};
+	check_step_limit(d, one);
+	d->state.disk = (WalsizerDisk) {.known = true};
+	assert_int_equal(find_limit(d).step_limit_mb, 32);
+}
+
+/* Less what others take in five samples, by the smaller of the last two rates. */
+static void
+a_raise_leaves_what_others_take(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	for (int64_t rate = 0; rate < 900 * MB; rate += 11 * MB)
+	{
+		d->state.disk = (WalsizerDisk) {.known = true, .free = 10000 * MB, .wal = 1000 * MB,
+		.taken = {rate, rate + MB}};
+		check_step_limit(d, (10000 * MB - 5 * rate) / 10);
+		d->state.disk.taken[0] = rate + MB;
+		d->state.disk.taken[1] = rate;
+		check_step_limit(d, (10000 * MB - 5 * rate) / 10);
+	}
+	/* to the byte, where both are large */
+	d->state.disk = (WalsizerDisk) {.known = true, .free = INT64_C(6) << 40,
+	.taken = {INT64_C(1) << 40, INT64_C(1) << 40}};
+	check_step_limit(d, (INT64_C(1) << 40) / 10);
+	d->state.disk.alone = true;
+	assert_int_equal(find_limit(d).step_limit_mb, INT32_MAX);
+}
+
+/* A step of less than a tenth waits, except on a disk that is nearly full. */
+static void
+a_step_must_be_worth_a_change(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = {.in_effect_mb = 1000, .step_limit_mb = 1100};
+
+	(void) unused;
+	d->state.disk.free = 100000 * MB;
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1100);
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1050), 1050);
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1101), 1100);
+	figures.step_limit_mb = 1099;
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1000);
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1099), 1099);
+
+	/* half of the claim: a twentieth of what is free */
+	d->state.disk.free = 1000 * MB;
+	figures.step_limit_mb = 1050;
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1050);
+	figures.step_limit_mb = 1049;
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1000);
+	d->state.disk.free = 0;
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1049);
+	figures.step_limit_mb = 1001;
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1001);
+	figures.step_limit_mb = 900;
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1000);
+}
+
+static void
+a_raise_to_a_measured_limit_must_be_worth_a_change(void **unused)
+{
+	WalsizerFigures figures = {.in_effect_mb = 1000, .limit_mb = 1099, .disk_limit_mb = 1100,
+	.limit_kind = WALSIZER_LIMIT_DISK};
+
+	(void) unused;
+	assert_true(walsizer_worth_raising(&figures, 1001));
+	assert_true(walsizer_worth_raising(&figures, 1099));
+	assert_false(walsizer_worth_raising(&figures, 1100));
+	assert_false(walsizer_worth_raising(&figures, 1000));
+	figures.limit_kind = WALSIZER_LIMIT_RECOVERY;
+	assert_false(walsizer_worth_raising(&figures, 1100));
+	figures.limit_mb = 1100;
+	assert_true(walsizer_worth_raising(&figures, 2000));
+
+	/* walsizer.max does not move by itself */
+	figures.limit_kind = WALSIZER_LIMIT_MAX;
+	figures.limit_mb = 1001;
+	assert_true(walsizer_worth_raising(&figures, 1100));
+	figures.limit_mb = 1000;
+	assert_false(walsizer_worth_raising(&figures, 1100));
+
+	assert_true(walsizer_disk_is_worth_raising(&figures));
+	figures.disk_limit_mb--;
+	assert_false(walsizer_disk_is_worth_raising(&figures));
+}
+
+/* Our own raise from 1GB to 4000MB, of which little is used. */
+static Driver *
+our_raise(WalsizerFigures *figures, WalsizerLimit limit)
+{
+	Driver	   *d = driver_new();
+
+	d->state.owner.original_mb = 1024;
+	d->state.owner.own_mb = 4000;
+	d->sample.looked = d->sample.has_disk = true;
+	*figures = (WalsizerFigures) {.in_effect_mb = 4000, .limit_kind = limit};
+	return d;
+}
+
+static bool
+must_follow(const Driver *d, const WalsizerFigures *figures, int64_t allowed)
+{
+	return walsizer_must_follow_limit(&d->state, &d->sample, figures, allowed);
+}
+
+/* A fifth less on the disk, just read, is followed at once, whatever is used. */
+static void
+a_disk_limit_is_followed_by_a_fifth(void **unused)
+{
+	WalsizerFigures figures;
+	Driver	   *d = our_raise(&figures, WALSIZER_LIMIT_DISK);
+
+	(void) unused;
+	figures.used = 9000 * MB;
+	assert_true(must_follow(d, &figures, 3200));
+	assert_false(must_follow(d, &figures, 3201));
+	d->sample.has_disk = false;
+	assert_false(must_follow(d, &figures, 3200));
+	d->sample.has_disk = true;
+	d->sample.looked = false;
+	assert_false(must_follow(d, &figures, 3200));
+	d->sample.looked = true;
+	d->state.owner.own_mb = 0;	/* an administrator's value */
+	assert_false(must_follow(d, &figures, 3200));
+}
+
+/* The other limits wait until half of the new trigger point is free. */
+static void
+other_limits_are_followed_when_there_is_room(void **unused)
+{
+	WalsizerFigures figures;
+	Driver	   *d = our_raise(&figures, WALSIZER_LIMIT_RECOVERY);
+
+	(void) unused;
+	assert_true(must_follow(d, &figures, 3600));
+	assert_false(must_follow(d, &figures, 3601));
+	figures.used = walsizer_trigger_point(3600, &d->sample.settings) / 2;
+	assert_true(must_follow(d, &figures, 3600));
+	figures.used++;
+	assert_false(must_follow(d, &figures, 3600));
+
+	d = our_raise(&figures, WALSIZER_LIMIT_MAX);
+	assert_true(must_follow(d, &figures, 3999));
+	assert_false(must_follow(d, &figures, 4000));
+	figures.used = walsizer_trigger_point(3999, &d->sample.settings) / 2 + 1;
+	assert_false(must_follow(d, &figures, 3999));
+}
+
+static void
+nothing_lowers_below_the_original_value_or_two_segments(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->state.owner.original_mb = 1024;
+	assert_int_equal(walsizer_least_size(&d->state, &d->sample.settings, 500), 1024);
+	assert_int_equal(walsizer_least_size(&d->state, &d->sample.settings, 2000), 2000);
+	d->state.owner.original_mb = 20;
+	assert_int_equal(walsizer_least_size(&d->state, &d->sample.settings, 10), 32);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sizes_are_whole_segments_and_at_least_two),
+		cmocka_unit_test(the_disk_is_read_after_ten_samples),
+		cmocka_unit_test(the_disk_is_read_before_a_sixteenth_can_be_gone),
+		cmocka_unit_test(what_others_take_is_measured),
+		cmocka_unit_test(a_disk_that_cannot_be_read_changes_nothing),
+		cmocka_unit_test(impossible_disk_figures_are_cut_off),
+		cmocka_unit_test(the_smallest_limit_counts_and_is_named),
+		cmocka_unit_test(a_raise_fills_a_tenth_of_the_free_space),
+		cmocka_unit_test(a_raise_fills_one_segment_if_that_is_an_eighth),
+		cmocka_unit_test(a_raise_leaves_what_others_take),
+		cmocka_unit_test(a_step_must_be_worth_a_change),
+		cmocka_unit_test(a_raise_to_a_measured_limit_must_be_worth_a_change),
+		cmocka_unit_test(a_disk_limit_is_followed_by_a_fifth),
+		cmocka_unit_test(other_limits_are_followed_when_there_is_room),
+		cmocka_unit_test(nothing_lowers_below_the_original_value_or_two_segments),
+	};
+
+	return cmocka_run_group_tests_name("policy, limits by themselves", tests, NULL, NULL);
+}

@@ -1,0 +1,261 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_lower.c
+ *	  When our own raise is lowered, and when it stays.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "driver.h"
+#include "policy/internal.h"
+
+static void
+lowers_what_it_raised_after_the_lookback(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		raised;
+
+	(void) unused;
+	d->config.lookback_hours = 3;
+	driver_run(d, 1800, 8 * MB);
+	raised = d->sample.settings.max_wal_size_mb;
+	driver_run(d, 2 * 3600, MB);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, raised);
+	driver_run(d, 3 * 3600, MB);
+	assert_int_equal(d->lowers, 1);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
+	driver_run(d, 3 * 3600, MB);
+	assert_int_equal(d->lowers, 1);
+}
+
+static void
+lowers_to_min(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->config.lookback_hours = 1;
+	d->config.min_mb = 2000;
+	driver_run(d, 1800, 8 * MB);
+	driver_run(d, 5 * 3600, MB);
+	assert_int_equal(d->lowers, 1);
+	assert_in_range(d->sample.settings.max_wal_size_mb, 2000, 2016);
+}
+
+static void
+lowering_waits_for_little_wal(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->config.lookback_hours = 1;
+	driver_run(d, 1800, 8 * MB);
+
+	/* no checkpoint for hours, as if they were skipped: WAL stays used */
+	for (int i = 0; i < 1000; i++)
+		driver_step(d, SECOND, MB);
+	for (int i = 0; i < 5 * 3600; i++)
+		driver_step(d, SECOND, 0);
+	assert_int_equal(d->lowers, 0);
+	driver_checkpoint(d, false);
+	driver_run(d, 600, 0);
+	assert_int_equal(d->lowers, 1);
+}
+
+static void
+a_raise_is_kept_for_an_hour(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		raised;
+
+	(void) unused;
+	/* a burst of a second, once taken for a lasting load */
+	d->sample.settings.timeout_ms = 30 * SECOND;
+	driver_run(d, 10, 0);
+	driver_run(d, 8, 60 * MB);
+	raised = d->sample.settings.max_wal_size_mb;
+	assert_true(raised >= 2000);
+	driver_run(d, 3500, MB / 10);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, raised);
+	driver_run(d, 200, MB / 10);
+	assert_int_equal(d->lowers, 1);
+	assert_in_range(d->sample.settings.max_wal_size_mb, 1024, 1200);
+}
+
+static void
+forgetting_lets_a_raise_go_after_two_windows(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	driver_run(d, 1000, 8 * MB);
+	walsizer_forget(&d->state);
+	driver_run(d, 590, MB);
+	assert_int_equal(d->lowers, 0);
+	driver_run(d, 320, MB);
+	assert_int_equal(d->lowers, 1);
+}
+
+/* A raise that is "quiet" seconds old outlives a clock that is set and set back. */
+static void
+clock_takes_nothing_at_once(int quiet, int hours)
+{
+	Driver	   *d = driver_new();
+	int64_t		raised;
+
+	driver_run(d, 1200, 8 * MB);
+	raised = d->sample.settings.max_wal_size_mb;
+	driver_run(d, quiet, MB);
+	d->clock_set = hours;
+	driver_run(d, 3000, MB);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, raised);
+	d->clock_set = 0;
+	driver_run(d, 4000, MB);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, raised);
+}
+
+static void
+a_clock_set_forward_takes_nothing_at_once(void **unused)
+{
+	(void) unused;
+	clock_takes_nothing_at_once(4000, 40 * 24);
+}
+
+static void
+a_clock_set_back_takes_nothing_at_once(void **unused)
+{
+	(void) unused;
+	clock_takes_nothing_at_once(9600, -40 * 24);
+}
+
+/*
+ * Our own raise from 1GB to 4000MB; the largest demand needs 3200MB, 80 % of it.
+ * It is as old as it must be: two timeouts.
+ */
+static Driver *
+lowerable(WalsizerFigures *figures)
+{
+	Driver	   *d = driver_new();
+
+	d->state.owner.original_mb = 1024;
+	d->state.owner.own_mb = 4000;
+	d->state.pacing.changed_at = d->sample.now - 600 * SECOND;
+	d->state.pacing.keep_until = d->sample.now;
+	*figures = (WalsizerFigures) {.in_effect_mb = 4000, .wanted_mb = 3200};
+	return d;
+}
+
+static int64_t
+lowered(Driver *d, const WalsizerFigures *figures, bool cycle)
+{
+	return walsizer_lower_rule(&d->config, &d->state, &d->sample, figures, cycle);
+}
+
+static void
+each_condition_of_a_lowering_counts(void **unused)
+{
+	WalsizerFigures figures;
+	Driver	   *d = lowerable(&figures);
+
+	(void) unused;
+	assert_int_equal(lowered(d, &figures, true), 3200);
+
+	d = lowerable(&figures);
+	d->state.pacing.changed_at++;	/* not two timeouts since the last change */
+	assert_int_equal(lowered(d, &figures, true), 0);
+
+	d = lowerable(&figures);
+	d->state.pacing.keep_until++;	/* not an hour since the raise */
+	assert_int_equal(lowered(d, &figures, true), 0);
+
+	d = lowerable(&figures);
+	figures.wanted_mb++;		/* more than 80 % */
+	assert_int_equal(lowered(d, &figures, true), 0);
+
+	d = lowerable(&figures);
+	d->state.owner.own_mb = 3000;	/* an administrator's 4000MB */
+	assert_int_equal(lowered(d, &figures, true), 0);
+}
+
+/* What was raised for pace by day must not be lowered every night. */
+static void
+what_pace_may_cost_is_not_lowered(void **unused)
+{
+	WalsizerFigures figures;
+	Driver	   *d = lowerable(&figures);
+	const WalsizerSettings *settings = &d->sample.settings;
+	int64_t		demand = 1370 * MB;
+	int64_t		most = walsizer_size_for(demand, settings) * 3 / 2 / 16 * 16;
+
+	(void) unused;
+	figures.wanted_mb = 2000;
+	figures.demand = demand;
+	figures.in_effect_mb = d->state.owner.own_mb = most;
+	assert_int_equal(lowered(d, &figures, true), 0);
+	figures.in_effect_mb = d->state.owner.own_mb = most - 16;
+	assert_int_equal(lowered(d, &figures, true), 0);
+	figures.in_effect_mb = d->state.owner.own_mb = most + 16;
+	assert_int_equal(lowered(d, &figures, true), 2000);
+}
+
+/* The end of a cycle makes it due; room may come later, and conditions may end. */
+static void
+a_lowering_that_is_due_waits_for_room(void **unused)
+{
+	WalsizerFigures figures;
+	Driver	   *d = lowerable(&figures);
+	int64_t		half = walsizer_trigger_point(3200, &d->sample.settings) / 2;
+
+	(void) unused;
+	assert_int_equal(lowered(d, &figures, false), 0);
+	figures.used = half + 1;
+	assert_int_equal(lowered(d, &figures, true), 0);
+	assert_int_equal(lowered(d, &figures, false), 0);
+	figures.used = half;
+	assert_int_equal(lowered(d, &figures, false), 3200);
+
+	/* more demand in between: it is not due any more */
+	figures.wanted_mb = 3500;
+	assert_int_equal(lowered(d, &figures, false), 0);
+	figures.wanted_mb = 3200;
+	assert_int_equal(lowered(d, &figures, false), 0);
+	assert_int_equal(lowered(d, &figures, true), 3200);
+}
+
+/* Nothing is lowered below what was found, walsizer.min, or a planned load. */
+static void
+a_lowering_has_a_floor(void **unused)
+{
+	WalsizerFigures figures;
+	Driver	   *d = lowerable(&figures);
+
+	(void) unused;
+	figures.wanted_mb = 100;
+	assert_int_equal(lowered(d, &figures, true), 1024);
+	d->config.min_mb = 2000;
+	assert_int_equal(lowered(d, &figures, true), 2000);
+	d->state.boost.size_mb = 2500;
+	assert_int_equal(lowered(d, &figures, true), 2500);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(lowers_what_it_raised_after_the_lookback),
+		cmocka_unit_test(lowers_to_min),
+		cmocka_unit_test(lowering_waits_for_little_wal),
+		cmocka_unit_test(a_raise_is_kept_for_an_hour),
+		cmocka_unit_test(forgetting_lets_a_raise_go_after_two_windows),
+		cmocka_unit_test(a_clock_set_forward_takes_nothing_at_once),
+		cmocka_unit_test(a_clock_set_back_takes_nothing_at_once),
+		cmocka_unit_test(each_condition_of_a_lowering_counts),
+		cmocka_unit_test(what_pace_may_cost_is_not_lowered),
+		cmocka_unit_test(a_lowering_that_is_due_waits_for_room),
+		cmocka_unit_test(a_lowering_has_a_floor),
+	};
+
+	return cmocka_run_group_tests_name("policy, lowering", tests, NULL, NULL);
+}

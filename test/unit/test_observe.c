@@ -1,0 +1,390 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_observe.c
+ *	  What is taken in of a sample, and what a start or a step back forgets.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "driver.h"
+#include "policy/internal.h"
+
+/* 528MB force a checkpoint at 1GB. */
+#define TRIGGER_POINT	(33 * SEGMENT)
+
+/* The redo pointer moves to here, and so much is written after it within ms. */
+static WalsizerFigures
+checkpoint(Driver *d, int64_t ms, int64_t bytes)
+{
+	d->sample.redo_lsn = d->sample.write_lsn;
+	return driver_observe(d, ms, bytes);
+}
+
+static bool
+valid(void (*change) (WalsizerSample *, int64_t), int64_t value)
+{
+	Driver	   *d = driver_new();
+
+	change(&d->sample, value);
+	return walsizer_sample_valid(&d->sample);
+}
+
+#define CHANGES(name, assignment) \
+	static void name(WalsizerSample *s, int64_t value) { assignment; }
+
+CHANGES(segment, s->settings.segment_bytes = value)
+CHANGES(size, s->settings.max_wal_size_mb = value)
+CHANGES(timeout, s->settings.timeout_ms = value)
+CHANGES(target, s->settings.completion_target = (double) value / 1000)
+CHANGES(now, s->now = value)
+CHANGES(hour, s->hour = value)
+CHANGES(requested, s->requested = value)
+CHANGES(timed, s->timed = value)
+CHANGES(wal_bytes, s->wal.bytes = value)
+CHANGES(wal_records, s->wal.records = value)
+CHANGES(wal_images, s->wal.images = value)
+
+/* Any value that a server can have, and no other. */
+static void
+what_a_sample_may_be(void **unused)
+{
+	void		(*const counts[]) (WalsizerSample *, int64_t) = {now, hour, requested, timed};
+	void		(*const wal[]) (WalsizerSample *, int64_t) = {wal_bytes, wal_records, wal_images};
+
+	(void) unused;
+	for (int64_t mb = 1; mb <= 1024; mb *= 2)
+		assert_true(valid(segment, mb * MB));
+	assert_false(valid(segment, MB / 2));
+	assert_false(valid(segment, 2048 * MB));
+	assert_false(valid(segment, 3 * MB));
+	assert_true(valid(size, 1));
+	assert_true(valid(size, INT32_MAX));
+	assert_false(valid(size, 0));
+	assert_false(valid(size, INT64_C(1) << 31));
+	assert_true(valid(target, 0));
+	assert_true(valid(target, 1000));
+	assert_false(valid(target, -1));
+	assert_false(valid(target, 1001));
+	assert_true(valid(timeout, 1));
+	assert_true(valid(timeout, INT64_C(1000) * INT32_MAX));
+	assert_false(valid(timeout, 0));
+	assert_false(valid(timeout, INT64_C(1000) * INT32_MAX + 1));
+	for (int i = 0; i < 4; i++)
+	{
+		assert_true(valid(counts[i], 0));
+		assert_true(valid(counts[i], (INT64_C(1) << 61) - 1));
+		assert_false(valid(counts[i], -1));
+		assert_false(valid(counts[i], INT64_C(1) << 61));
+		assert_false(valid(counts[i], INT64_MAX));
+	}
+	for (int i = 0; i < 3; i++)
+	{
+		assert_true(valid(wal[i], 0));
+		assert_true(valid(wal[i], INT64_MAX));
+		assert_false(valid(wal[i], -1));
+	}
+}
+
+/* After a step back nothing is known of the time before; without one all is. */
+static void
+what_runs_backwards_starts_over(void **unused)
+{
+	Driver	   *d;
+
+	(void) unused;
+	for (int what = 0; what < 8; what++)
+	{
+		d = driver_new();
+		d->sample.standby = what == 6;
+		d->sample.primary_lsn = d->sample.write_lsn;
+		driver_observe(d, 0, 0);
+		driver_observe(d, 100 * SECOND, 50 * MB);
+		checkpoint(d, SECOND, MB);
+		if (what == 1)
+			d->sample.now--;
+		else if (what == 2)
+			d->sample.write_lsn--;
+		else if (what == 3)
+			d->sample.redo_lsn--;
+		else if (what == 4)
+			d->sample.standby = true;
+		else if (what == 5)
+			d->sample.settings.segment_bytes *= 2;
+		else if (what == 6)
+			d->sample.standby = false;
+		else if (what == 7)
+			d->sample.settings.segment_bytes /= 2;
+		driver_observe(d, 0, 0);
+		if (what == 0)
+			assert_true(d->state.window.number > 1);
+		else
+		{
+			assert_in_range(d->state.window.number, 0, 1);
+			assert_int_equal(d->state.pacing.changed_at, d->sample.now);
+			assert_int_equal(d->state.pacing.keep_until, d->sample.now + 3600 * SECOND);
+			assert_int_equal(d->state.cycle.start, d->sample.now);
+		}
+	}
+}
+
+/* The timer runs since the checkpoint of the control file, whole timeouts left out. */
+static void
+a_start_knows_the_age_of_the_checkpoint(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.write_lsn += 100 * MB;
+	d->sample.checkpoint_age = 299 * SECOND;
+	assert_int_equal(driver_observe(d, 0, 0).until_timed_ms, SECOND);
+	assert_int_equal(d->state.window.number, 2);
+
+	/* one that is older than that says nothing of when WAL was written */
+	d = driver_new();
+	d->sample.write_lsn += 100 * MB;
+	d->sample.checkpoint_age = 310 * SECOND;
+	assert_int_equal(driver_observe(d, 0, 0).until_timed_ms, 290 * SECOND);
+	assert_int_equal(d->state.window.number, 1);
+	d = driver_new();
+	d->sample.checkpoint_age = 300 * SECOND;
+	driver_observe(d, 0, 0);
+	assert_int_equal(d->state.window.number, 1);
+
+	/* not known, or older than the clock */
+	d = driver_new();
+	d->sample.checkpoint_age = -1;
+	assert_int_equal(driver_observe(d, 0, 0).until_timed_ms, 300 * SECOND);
+	d = driver_new();
+	d->sample.now = 10 * SECOND;
+	d->sample.checkpoint_age = 20 * SECOND;
+	assert_int_equal(driver_observe(d, 0, 0).until_timed_ms, 290 * SECOND);
+	assert_int_equal(d->state.checkpoints.timer_start, 0);
+
+	/* a standby counts the primary's WAL, and a redo pointer ahead is none */
+	d = driver_new();
+	d->sample.checkpoint_age = 10 * SECOND;
+	d->sample.standby = true;
+	d->sample.primary_lsn = d->sample.write_lsn;
+	driver_observe(d, 0, 0);
+	assert_int_equal(d->state.window.number, 1);
+	d->state.primed = false;
+	d->sample.checkpoint_age = 10 * SECOND;
+	d->sample.primary_lsn = 0;
+	driver_observe(d, SECOND, 0);
+	assert_int_equal(d->state.window.number, 1);
+	d = driver_new();
+	d->sample.checkpoint_age = 10 * SECOND; /* idle since then */
+	assert_int_equal(driver_observe(d, 0, 0).window_ms, 10 * SECOND);
+	d = driver_new();
+	d->sample.checkpoint_age = 10 * SECOND;
+	d->sample.redo_lsn++;
+	driver_observe(d, 0, 0);
+	assert_int_equal(d->state.window.number, 1);
+}
+
+/* What a start must not keep of the time before. */
+static void
+a_start_forgets_what_was_pending(void **unused)
+{
+	Driver	   *d = driver_begun();
+
+	(void) unused;
+	d->state.checkpoints.old_trigger_point = 1;
+	d->state.checkpoints.quiet_intervals = 2;
+	d->state.rate.number = WALSIZER_RATE_SLOTS;
+	d->state.pace.running = d->state.pace.last[0] = d->state.pace.last[1] = d->state.pace.last[2] = MB;
+	d->state.changes.number = 3;
+	d->state.boost.planned_until = 5;
+	d->state.cycle.over = true;
+	d->state.pacing.tried_mb = 7;
+	d->state.pacing.lower_due = true;
+	d->state.window.step_demand = 77 * MB;
+	d->sample.wal.bytes = 88;
+	d->state.primed = false;
+	driver_observe(d, SECOND, 0);
+	assert_true(d->state.primed);
+	assert_int_equal(d->state.checkpoints.old_trigger_point, 0);
+	assert_int_equal(d->state.checkpoints.quiet_intervals, 0);
+	assert_int_equal(d->state.rate.number, 1);
+	assert_int_equal(d->state.pace.running, 0);
+	assert_int_equal(d->state.pace.last[0], 0);
+	assert_int_equal(d->state.changes.number, 0);
+	assert_int_equal(d->state.boost.planned_until, 0);
+	assert_false(d->state.cycle.over);
+	assert_int_equal(d->state.pacing.tried_mb, 0);
+	assert_false(d->state.pacing.lower_due);
+	assert_int_equal(d->state.mix.at_redo.bytes, 88);
+	/* demand is remembered */
+	assert_int_equal(walsizer_learned_demand(&d->state, d->sample.hour, 1), 77 * MB);
+}
+
+static int64_t
+kept_for(int64_t ms, int64_t hours)
+{
+	Driver	   *d = driver_begun();
+
+	d->state.pacing.keep_until = 0;
+	d->sample.hour += hours;
+	driver_observe(d, ms, 0);
+	return d->state.pacing.keep_until == 0 ? 0 : d->state.pacing.keep_until - d->sample.now;
+}
+
+/* The hour may change once more than time has passed, but not go back. */
+static void
+a_clock_that_was_set_is_noticed(void **unused)
+{
+	(void) unused;
+	assert_int_equal(kept_for(SECOND, 0), 0);
+	assert_int_equal(kept_for(SECOND, 1), 0);
+	assert_int_equal(kept_for(SECOND, 2), 3600 * SECOND);
+	assert_int_equal(kept_for(SECOND, -1), 3600 * SECOND);
+	assert_int_equal(kept_for(3600 * SECOND, 2), 0);
+	assert_int_equal(kept_for(3600 * SECOND - 1, 2), 3600 * SECOND);
+	assert_int_equal(kept_for(3600 * SECOND, 3), 3600 * SECOND);
+}
+
+/* What was measured with another timeout is kept apart from what comes. */
+static void
+another_timeout_begins_a_step_of_the_window(void **unused)
+{
+	for (int64_t timeout = 299; timeout <= 301; timeout++)
+	{
+		Driver	   *d = driver_begun();
+
+		(void) unused;
+		driver_observe(d, SECOND, MB);
+		d->sample.settings.timeout_ms = timeout * SECOND;
+		driver_observe(d, SECOND, MB);
+		assert_int_equal(d->state.window.number, timeout == 300 ? 1 : 2);
+		if (timeout != 300)
+		{
+			assert_int_equal(d->state.window.marks[1].ms, d->sample.now - SECOND);
+			assert_int_equal(d->state.window.marks[1].demand, MB);
+			assert_int_equal(d->state.window.marks[1].timeout_ms, 300 * SECOND);
+		}
+	}
+}
+
+/* Monotonic clocks may begin anywhere, and so may hours. */
+static void
+a_clock_may_begin_at_zero(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.now = d->sample.hour = 0;
+	driver_observe(d, 0, 0);
+	walsizer_record_change(&d->state, 0, 2048);
+	d->sample.redo_lsn += 3000;
+	assert_int_equal(driver_observe(d, 40 * SECOND, 12000).until_timed_ms, 270 * SECOND);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], 1);
+	walsizer_follow_up(&d->state, &d->sample, &d->last);
+	assert_int_equal(d->state.changes.number, 1);
+	assert_int_equal(d->state.pacing.keep_until, 3600 * SECOND);
+}
+
+/* Both counters, over resets. */
+static void
+the_servers_counters_are_added_up(void **unused)
+{
+	Driver	   *d = driver_begun();
+
+	(void) unused;
+	for (int i = 1; i <= 2; i++)
+	{
+		d->sample.requested += 3;
+		d->sample.timed += 5;
+		driver_observe(d, SECOND, 0);
+		assert_int_equal(d->state.checkpoints.requested, 3 * i);
+		assert_int_equal(d->state.checkpoints.timed, 5 * i);
+	}
+	d->sample.timed = 2;
+	driver_observe(d, SECOND, 0);
+	assert_int_equal(d->state.checkpoints.timed, 12);
+
+	/* sums are cut off */
+	d->sample.requested = d->sample.timed = (INT64_C(1) << 61) - 1;
+	driver_observe(d, SECOND, 0);
+	d->sample.counters_reset = true;
+	driver_observe(d, SECOND, 0);
+	assert_int_equal(d->state.checkpoints.requested, INT64_C(1) << 61);
+	assert_int_equal(d->state.checkpoints.timed, INT64_C(1) << 61);
+}
+
+/* 60MB/s now: 300MB of 528MB used are 3.8 s from a forced checkpoint. */
+static void
+the_figures_of_a_prediction(void **unused)
+{
+	Driver	   *d = driver_begun();
+	WalsizerFigures figures = driver_observe(d, 5 * SECOND, 300 * MB);
+
+	(void) unused;
+	assert_int_equal(figures.in_effect_mb, 1024);
+	assert_int_equal(figures.trigger_point, TRIGGER_POINT);
+	assert_int_equal(figures.used, 300 * MB);
+	assert_int_equal(figures.rate, 60 * MB);
+	assert_int_equal(figures.until_timed_ms, 295 * SECOND);
+	assert_int_equal(figures.projected, 300 * MB + 60 * 295 * MB);
+	assert_int_equal(figures.until_forced_ms, 228 * 1000 / 60);
+	figures = driver_observe(d, 5 * SECOND, 300 * MB);
+	assert_int_equal(figures.until_forced_ms, 0);
+	assert_int_equal(driver_begun()->state.last.redo, d->sample.redo_lsn);
+	d = driver_new();
+	assert_int_equal(driver_observe(d, 0, 0).until_forced_ms, -1);
+
+	/* from the start of the segment that the redo pointer is in */
+	d = driver_new();
+	d->sample.redo_lsn += 3 * MB;
+	d->sample.write_lsn += 5 * MB;
+	assert_int_equal(driver_observe(d, 0, 0).used, 5 * MB);
+}
+
+/* Eight changes are followed up at a time; of nine the oldest is not. */
+static void
+the_last_eight_changes_are_followed_up(void **unused)
+{
+	Driver	   *d = driver_begun();
+
+	(void) unused;
+	for (int i = 1; i <= 9; i++)
+	{
+		d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = i;
+		walsizer_record_change(&d->state, d->sample.now + i, 100 * i);
+	}
+	assert_int_equal(d->state.changes.number, 8);
+	for (int i = 2; i <= 9; i++)
+	{
+		WalsizerDecision decision = {0};
+		WalsizerSample sample = d->sample;
+
+		sample.now += i + 300 * SECOND - 1;
+		walsizer_follow_up(&d->state, &sample, &decision);
+		assert_false(decision.followed);
+		sample.now += i;
+		walsizer_follow_up(&d->state, &sample, &decision);
+		assert_true(decision.followed);
+		assert_int_equal(decision.followed_mb, 100 * i);
+		assert_int_equal(decision.followed_forced, 9 - i);
+	}
+	assert_int_equal(d->state.changes.number, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_sample_may_be),
+		cmocka_unit_test(what_runs_backwards_starts_over),
+		cmocka_unit_test(a_start_knows_the_age_of_the_checkpoint),
+		cmocka_unit_test(a_start_forgets_what_was_pending),
+		cmocka_unit_test(a_clock_that_was_set_is_noticed),
+		cmocka_unit_test(another_timeout_begins_a_step_of_the_window),
+		cmocka_unit_test(a_clock_may_begin_at_zero),
+		cmocka_unit_test(the_servers_counters_are_added_up),
+		cmocka_unit_test(the_figures_of_a_prediction),
+		cmocka_unit_test(the_last_eight_changes_are_followed_up),
+	};
+
+	return cmocka_run_group_tests_name("policy, observation", tests, NULL, NULL);
+}

@@ -1,0 +1,198 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_pace.c
+ *	  Full-page images that make timed checkpoints run too fast.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "driver.h"
+#include "policy/internal.h"
+
+/*
+ * An hour of intervals that write 400MB in their first 30 s and 400MB evenly in
+ * the rest, or all of it evenly.
+ */
+static void
+run_intervals(Driver *d, int hours, bool images)
+{
+	for (int i = 0; i < hours * 12; i++)
+	{
+		driver_run(d, 30, images ? 400 * MB / 30 : 800 * MB / 300);
+		driver_run(d, 270, images ? 400 * MB / 270 : 800 * MB / 300);
+	}
+}
+
+static void
+page_images_enlarge_our_raise(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		even;
+	int64_t		images;
+
+	(void) unused;
+	run_intervals(d, 1, false);
+	even = d->sample.settings.max_wal_size_mb;
+	assert_int_equal(d->state.owner.original_mb, 1024);
+
+	d = driver_new();
+	run_intervals(d, 1, true);
+	images = d->sample.settings.max_wal_size_mb;
+	assert_true(images > even);
+	assert_in_range(images, walsizer_size_for(800 * MB, &d->sample.settings) * 3 / 2,
+					walsizer_size_for(800 * MB, &d->sample.settings) * 33 / 20);
+
+	/* and it stays, with them and without */
+	run_intervals(d, 2, true);
+	run_intervals(d, 5, false);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, images);
+}
+
+static void
+page_images_alone_change_nothing(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.settings.max_wal_size_mb = 2048;
+	run_intervals(d, 3, true);
+	assert_true(d->last.figures.pace > d->last.figures.trigger_point);
+	assert_int_equal(d->raises, 0);
+}
+
+static void
+smooth_checkpoints_are_nothing_to_warn_of(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	run_intervals(d, 1, false);
+	d->config.max_mb = d->sample.settings.max_wal_size_mb;
+	for (int i = 0; i < 36; i++)
+	{
+		run_intervals(d, 1, true);
+		d->sample.adjust = true;
+		driver_step(d, SECOND, 0);
+		assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
+		d->sample.adjust = false;
+	}
+	assert_true(d->last.figures.pace > d->last.figures.trigger_point);
+	assert_true(d->last.figures.wanted_mb > d->config.max_mb);
+}
+
+/* Our own raise to 1600MB (832MB force), paced by WAL up to 900MB. */
+static Driver *
+hurried(WalsizerFigures *figures)
+{
+	Driver	   *d = driver_new();
+
+	d->state.owner.original_mb = 1024;
+	d->state.owner.own_mb = 1600;
+	*figures = (WalsizerFigures) {
+		.in_effect_mb = 1600, .wanted_mb = 1696, .limit_mb = 4000,
+		.trigger_point = 832 * MB, .pace = 832 * MB + 1,
+	};
+	return d;
+}
+
+static void
+pace_raises_what_is_ours_and_worth_it(void **unused)
+{
+	WalsizerFigures figures;
+	Driver	   *d = hurried(&figures);
+
+	(void) unused;
+	assert_int_equal(walsizer_pace_rule(&d->state, &figures), 1696);
+	figures.pace--;				/* time paces them already */
+	assert_int_equal(walsizer_pace_rule(&d->state, &figures), 0);
+
+	d = hurried(&figures);
+	figures.wanted_mb--;		/* less than 6 % more */
+	assert_int_equal(walsizer_pace_rule(&d->state, &figures), 0);
+
+	d = hurried(&figures);
+	figures.limit_mb = 1600;
+	figures.limit_kind = WALSIZER_LIMIT_MAX;
+	assert_int_equal(walsizer_pace_rule(&d->state, &figures), 0);
+
+	d = hurried(&figures);
+	d->state.owner.own_mb = 1000;	/* an administrator's 1600MB */
+	assert_int_equal(walsizer_pace_rule(&d->state, &figures), 0);
+}
+
+static int64_t
+wanted(int64_t demand, int64_t pace)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = {.in_effect_mb = 1024, .demand = demand, .pace = pace};
+
+	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
+	return figures.wanted_mb;
+}
+
+/* Pace and a tenth, but at most one and a half times what demand needs. */
+static void
+pace_asks_for_a_limited_size(void **unused)
+{
+	const WalsizerSettings *settings = &driver_new()->sample.settings;
+
+	(void) unused;
+	assert_int_equal(wanted(1000 * MB, 0), walsizer_size_for(1200 * MB, settings));
+	assert_int_equal(wanted(1000 * MB, 1000 * MB), walsizer_size_for(1200 * MB, settings));
+	assert_int_equal(wanted(1000 * MB, 1200 * MB), walsizer_size_for(1320 * MB, settings));
+	/* 121 segments for 1000MB, and half of them again */
+	assert_int_equal(walsizer_size_for(1000 * MB, settings), 122 * 16);
+	assert_int_equal(wanted(1000 * MB, 9000 * MB), 183 * 16);
+	assert_int_equal(wanted(INT64_C(1) << 60, INT64_C(1) << 60), INT32_MAX / 16 * 16);
+}
+
+/* Demand is the largest known: now, in the window, and remembered. */
+static void
+all_known_demand_is_wanted(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = {.in_effect_mb = 1024, .demand = 1000 * MB};
+
+	(void) unused;
+	d->state.window.step_demand = 1100 * MB;
+	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
+	assert_int_equal(figures.wanted_mb,
+					 walsizer_roomy_size(&d->config, &d->sample.settings, 1100 * MB));
+	d->state.window.first = WALSIZER_WINDOW_SLOTS - 1;
+	d->state.window.number = 2;
+	d->state.window.marks[0].demand = 1200 * MB;
+	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
+	assert_int_equal(figures.wanted_mb,
+					 walsizer_roomy_size(&d->config, &d->sample.settings, 1200 * MB));
+	d->state.window.marks[WALSIZER_WINDOW_SLOTS - 1].demand = 1300 * MB;
+	d->state.window.marks[1].demand = 5000 * MB;	/* no part of it any more */
+	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
+	assert_int_equal(figures.wanted_mb,
+					 walsizer_roomy_size(&d->config, &d->sample.settings, 1300 * MB));
+	d->state.window.number = 3;
+	d->state.window.marks[1].demand = 1350 * MB;
+	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
+	assert_int_equal(figures.wanted_mb,
+					 walsizer_roomy_size(&d->config, &d->sample.settings, 1350 * MB));
+	walsizer_remember(&d->state, d->sample.hour - 1, 1400 * MB, 1);
+	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
+	assert_int_equal(figures.learned, 1400 * MB);
+	assert_int_equal(figures.wanted_mb,
+					 walsizer_roomy_size(&d->config, &d->sample.settings, 1400 * MB));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(page_images_enlarge_our_raise),
+		cmocka_unit_test(page_images_alone_change_nothing),
+		cmocka_unit_test(smooth_checkpoints_are_nothing_to_warn_of),
+		cmocka_unit_test(pace_raises_what_is_ours_and_worth_it),
+		cmocka_unit_test(pace_asks_for_a_limited_size),
+		cmocka_unit_test(all_known_demand_is_wanted),
+	};
+
+	return cmocka_run_group_tests_name("policy, pace", tests, NULL, NULL);
+}

@@ -1,0 +1,287 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_step.c
+ *	  One step: which rule comes first, what must wait, when the disk is read.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "driver.h"
+
+static void
+a_raise_that_nothing_limits_names_no_limit(void **unused)
+{
+	Driver	   *d = driver_quiet();
+
+	(void) unused;
+	d->sample.boost_mb = 4096;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
+	assert_int_equal(d->last.target_mb, 4096);
+	assert_int_equal(d->last.wanted_mb, 4096);
+	assert_int_equal(d->last.limited_by, WALSIZER_UNLIMITED);
+	assert_false(d->last.limited);
+	assert_int_equal(d->state.pacing.tried_mb, 4096);
+	assert_int_equal(d->state.pacing.tried_at, d->sample.now);
+
+	d = driver_quiet();
+	d->config.max_mb = 4096;
+	d->sample.boost_mb = 4096;	/* just within the limit */
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.limited_by, WALSIZER_UNLIMITED);
+	d = driver_quiet();
+	d->config.max_mb = 4080;
+	d->sample.boost_mb = 4096;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.target_mb, 4080);
+	assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_MAX);
+}
+
+/* A raise that the disk allows in steps says so at the first of them. */
+static void
+a_step_towards_the_size_names_the_disk(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.has_disk = true;
+	d->sample.disk_free = 9000 * MB;
+	d->sample.disk_wal = 600 * MB;
+	driver_step(d, 0, 0);
+	while (d->raises == 0)
+		driver_step(d, SECOND, 8 * MB);
+	assert_in_range(d->last.target_mb, 1500, 1520);
+	assert_int_equal(d->last.wanted_mb, 2048);
+	assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_DISK);
+}
+
+/* The first matching rule applies: a raise comes before any lowering. */
+static void
+a_raise_comes_before_a_lowering(void **unused)
+{
+	Driver	   *d = driver_quiet_raise(4000);
+
+	(void) unused;
+	/* a planned load is over, and demand needs less, when 500MB/s begin */
+	d->state.boost.return_mb = 1024;
+	d->state.boost.planned_until = d->sample.now - SECOND;
+	d->state.pacing.lower_due = true;
+	driver_step(d, SECOND / 2, 250 * MB);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
+	assert_int_equal(d->last.action, WALSIZER_RAISE);
+}
+
+/* Of two rules that raise, the more urgent one is the reason. */
+static void
+a_forced_checkpoint_comes_before_pace(void **unused)
+{
+	Driver	   *d = driver_quiet_raise(4000);
+
+	(void) unused;
+	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
+		d->state.pace.last[i] = 9000 * MB;
+	driver_step(d, SECOND, 2000 * MB);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
+	d->state.pacing.tried_mb = 0;
+	d->sample.adjust = true;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
+}
+
+/* Pace is no hurry: it is looked at where a cycle ends, and not on a standby. */
+static void
+pace_waits_for_the_cycle(void **unused)
+{
+	for (int standby = 0; standby <= 1; standby++)
+	{
+		Driver	   *d = driver_quiet();
+
+		(void) unused;
+		d->sample.standby = standby;
+		driver_step(d, SECOND, 0);
+		driver_write(d, 1600);
+		driver_step(d, SECOND, 0);
+		for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
+			d->state.pace.last[i] = 9000 * MB;
+		d->state.learned.peaks[d->sample.hour % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {
+			.hour = d->sample.hour, .demand = 800 * MB, .timeout_ms = 1,
+		};
+		d->state.learned.hour = 0;
+		driver_step(d, SECOND, 0);
+		assert_true(d->last.figures.wanted_mb > 2000);
+		assert_int_equal(d->last.action, WALSIZER_NONE);
+		driver_end_cycle(d);
+		driver_step(d, SECOND, 0);
+		assert_int_equal(d->last.action, standby ? WALSIZER_NONE : WALSIZER_RAISE);
+		assert_int_equal(d->last.reason,
+						 standby ? WALSIZER_BECAUSE_SUFFICIENT : WALSIZER_BECAUSE_HURRIED);
+	}
+}
+
+/* A lowering that demand allows anyway is not the limit's. */
+static void
+a_limit_changes_nothing_that_is_lowered_already(void **unused)
+{
+	Driver	   *d = driver_quiet_raise(4000);
+
+	(void) unused;
+	d->config.max_mb = 2000;
+	d->state.pacing.lower_due = true;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_DEMAND_FELL);
+	assert_int_equal(d->last.target_mb, 1024);
+	assert_int_equal(d->last.limited_by, WALSIZER_UNLIMITED);
+
+	/* nor does walsizer.min keep more than a limit allows */
+	d = driver_quiet_raise(4000);
+	d->config.max_mb = 2000;
+	d->config.min_mb = 3000;
+	d->state.pacing.lower_due = true;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
+	assert_int_equal(d->last.target_mb, 2000);
+}
+
+/* A copy of a server on a full disk need not wait for a second sample. */
+static void
+the_first_sample_may_act(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	driver_write(d, 4000);
+	d->sample.note.original_mb = 1024;
+	d->sample.has_disk = true;
+	d->sample.disk_free = 2000 * MB;
+	assert_int_equal(driver_step(d, 0, 0), WALSIZER_LOWER);
+	assert_int_equal(d->last.target_mb, 1024);
+
+	/* unless it must not */
+	d = driver_new();
+	d->config.enable = false;
+	driver_step(d, 0, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_DISABLED);
+}
+
+/* A server that asks for the disk, which was read just now and has room. */
+static Driver *
+asking(Driver *d)
+{
+	d->sample.has_disk = d->ask_for_disk = true;
+	d->sample.disk_free = 100000 * MB;
+	driver_step(d, SECOND, 0);
+	driver_step(d, SECOND, 0);
+	d->looks = 0;
+	return d;
+}
+
+/* Before each raise, and if the disk limits one; not for a lowering. */
+static void
+the_disk_is_read_before_a_raise(void **unused)
+{
+	Driver	   *d = asking(driver_quiet());
+
+	(void) unused;
+	d->sample.boost_mb = 4096;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
+	assert_int_equal(d->looks, 1);
+
+	d = asking(driver_quiet_raise(4000));
+	d->state.pacing.lower_due = true;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
+	assert_int_equal(d->looks, 0);
+
+	/* a raise that the recovery time limits to what there is already */
+	d = asking(driver_quiet());
+	d->config.max_recovery_ms = 20 * SECOND;
+	d->config.replay_rate = 40.0 * MB;
+	d->sample.redo_lsn = d->sample.write_lsn;
+	driver_step(d, SECOND, 600 * MB);
+	d->looks = 0;
+	driver_step(d, SECOND, 0);
+	assert_true(d->last.limited);
+	assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_RECOVERY);
+	assert_int_equal(d->looks, 0);
+
+	/* one that the disk limits may be possible by now */
+	d = asking(driver_quiet());
+	d->state.disk.free = 2000 * MB;
+	d->sample.boost_mb = 4096;
+	d->sample.disk_free = 100000 * MB;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
+	assert_int_equal(d->last.limited_by, WALSIZER_UNLIMITED);
+}
+
+/* One sample in two calls, or two samples: only the very same one is the same. */
+static void
+a_sample_is_taken_in_once(void **unused)
+{
+	for (int what = 0; what < 5; what++)
+	{
+		Driver	   *d = asking(driver_quiet());
+		WalsizerSample *s = &d->sample;
+
+		(void) unused;
+		s->now += SECOND;
+		s->boost_mb = 4096;
+		s->looked = false;
+		assert_true(walsizer_step(&d->config, &d->state, s).wants_disk);
+
+		/* what came with the sample is known; a change shows in the next one */
+		s->looked = true;
+		s->note = (WalsizerNote) {0};
+		s->settings.max_wal_size_mb = 2000;
+		if (what == 1)
+			s->now++;
+		else if (what == 2)
+			s->now--;
+		else if (what == 3)
+			s->write_lsn++;
+		else if (what == 4)
+			s->write_lsn--;
+		assert_int_equal(walsizer_step(&d->config, &d->state, s).action,
+						 what == 0 ? WALSIZER_RAISE : WALSIZER_EXTERNAL);
+		if (what == 0)			/* it was decided: this is the next one */
+			assert_int_equal(walsizer_step(&d->config, &d->state, s).action, WALSIZER_EXTERNAL);
+	}
+}
+
+/* A cycle is one timeout, and the next begins where it ended. */
+static void
+a_cycle_ends_after_a_timeout(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	driver_step(d, 0, 0);
+	assert_false(d->last.cycle);
+	driver_step(d, 299999, 0);
+	assert_false(d->last.cycle);
+	driver_step(d, 1, 0);
+	assert_true(d->last.cycle);
+	assert_true(d->state.cycle.over);
+	driver_step(d, 300100, 0);
+	assert_true(d->last.cycle);
+	driver_step(d, 299899, 0);
+	assert_false(d->last.cycle);
+	driver_step(d, 1, 0);
+	assert_true(d->last.cycle);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_raise_that_nothing_limits_names_no_limit),
+		cmocka_unit_test(a_step_towards_the_size_names_the_disk),
+		cmocka_unit_test(a_raise_comes_before_a_lowering),
+		cmocka_unit_test(a_forced_checkpoint_comes_before_pace),
+		cmocka_unit_test(pace_waits_for_the_cycle),
+		cmocka_unit_test(a_limit_changes_nothing_that_is_lowered_already),
+		cmocka_unit_test(the_first_sample_may_act),
+		cmocka_unit_test(the_disk_is_read_before_a_raise),
+		cmocka_unit_test(a_sample_is_taken_in_once),
+		cmocka_unit_test(a_cycle_ends_after_a_timeout),
+	};
+
+	return cmocka_run_group_tests_name("policy, one step", tests, NULL, NULL);
+}

@@ -1,0 +1,306 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_transitions.c
+ *	  What each change of ownership keeps, and what it forgets.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "driver.h"
+#include "policy/internal.h"
+
+/* Our raise from 1GB to 4000MB, with all that may be pending beside it. */
+static Driver *
+ours(void)
+{
+	Driver	   *d = driver_new();
+
+	d->state.owner = (WalsizerOwner) {
+		.original_mb = 1024, .own_mb = 4000, .configured_mb = 1024, .returning_mb = 1024,
+	};
+	d->state.pacing.tried_mb = 5000;
+	d->state.pacing.edit_tried_mb = 3000;
+	d->state.boost.return_mb = 1200;
+	d->sample.settings.max_wal_size_mb = 4000;
+	d->sample.configured_mb = 1024;
+	d->sample.note = (WalsizerNote) {.written_mb = 4000, .original_mb = 1024};
+	return d;
+}
+
+static bool
+observe(Driver *d)
+{
+	return walsizer_observe_owner(&d->state, &d->sample);
+}
+
+static void
+our_value_in_effect_is_nothing_new(void **unused)
+{
+	Driver	   *d = ours();
+
+	(void) unused;
+	assert_false(observe(d));
+	assert_int_equal(d->state.owner.original_mb, 1024);
+	assert_int_equal(d->state.owner.own_mb, 4000);
+	assert_int_equal(d->state.pacing.tried_mb, 5000);
+	assert_int_equal(d->state.pacing.changed_at, 0);
+	assert_int_equal(d->state.boost.return_mb, 1200);
+	assert_int_equal(d->state.changes.number, 0);
+}
+
+/* An administrator's value ends all that was ours, and is left alone for a while. */
+static void
+a_change_by_hand_ends_all_that_was_ours(void **unused)
+{
+	Driver	   *d = ours();
+	const WalsizerChange *change = &d->state.changes.list[0];
+
+	(void) unused;
+	d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = 3;
+	d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] = 4;
+	d->sample.settings.max_wal_size_mb = 3000;
+	d->sample.alter_system = true;
+	d->sample.configured_mb = 2000;
+	assert_true(observe(d));
+	assert_int_equal(d->state.owner.original_mb, 3000);
+	assert_true(d->state.owner.original_by_alter_system);
+	assert_int_equal(d->state.owner.configured_mb, 2000);
+	assert_int_equal(d->state.owner.own_mb, 0);
+	assert_int_equal(d->state.owner.returning_mb, 0);
+	assert_int_equal(d->state.pacing.tried_mb, 0);
+	assert_int_equal(d->state.boost.return_mb, 0);
+	assert_int_equal(d->state.pacing.leave_alone_until, d->sample.now + 300 * SECOND);
+	assert_int_equal(d->state.pacing.changed_at, d->sample.now);
+	assert_int_equal(d->state.changes.number, 1);
+	assert_int_equal(change->ms, d->sample.now);
+	assert_int_equal(change->size_mb, 3000);
+	assert_int_equal(change->forced, 7);
+	assert_false(observe(d));
+
+	/* for one timeout, but at most five minutes */
+	d = ours();
+	d->sample.settings.max_wal_size_mb = 3000;
+	d->sample.settings.timeout_ms = 30 * SECOND;
+	assert_true(observe(d));
+	assert_int_equal(d->state.pacing.leave_alone_until, d->sample.now + 30 * SECOND);
+	d = ours();
+	d->sample.settings.max_wal_size_mb = 3000;
+	d->sample.settings.timeout_ms = 86400 * SECOND;
+	assert_true(observe(d));
+	assert_int_equal(d->state.pacing.leave_alone_until, d->sample.now + 300 * SECOND);
+}
+
+/* What is found at first is no change. */
+static void
+the_first_value_is_adopted_silently(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.configured_mb = 1024;
+	assert_false(observe(d));
+	assert_int_equal(d->state.owner.original_mb, 1024);
+	assert_int_equal(d->state.owner.configured_mb, 1024);
+	assert_int_equal(d->state.owner.own_mb, 0);
+	assert_int_equal(d->state.pacing.leave_alone_until, 0);
+	assert_int_equal(d->state.changes.number, 0);
+
+	/* it may move from one file to another */
+	d->sample.alter_system = true;
+	assert_false(observe(d));
+	assert_true(d->state.owner.original_by_alter_system);
+	d->sample.alter_system = false;
+	assert_false(observe(d));
+	assert_false(d->state.owner.original_by_alter_system);
+
+	/* another one is a change, larger or smaller */
+	d->sample.settings.max_wal_size_mb = 1023;
+	assert_true(observe(d));
+	d->sample.settings.max_wal_size_mb = 1024;
+	assert_true(observe(d));
+}
+
+/* The original value in effect, while ours should be, is an administrator's doing. */
+static void
+the_original_value_is_ours_to_expect_only_if_we_removed_ours(void **unused)
+{
+	Driver	   *d = ours();
+
+	(void) unused;
+	d->sample.note = (WalsizerNote) {0};
+	d->sample.settings.max_wal_size_mb = 1024;
+	d->sample.settings.timeout_ms = d->state.last.settings.timeout_ms = 60 * SECOND;
+	d->state.last.ms = d->sample.now - SECOND;
+	assert_false(observe(d));	/* as returning_mb says */
+	assert_int_equal(d->state.owner.own_mb, 0);
+	assert_int_equal(d->state.owner.returning_mb, 0);
+	assert_int_equal(d->state.owner.original_mb, 1024);
+	assert_int_equal(d->state.pacing.tried_mb, 0);
+	assert_int_equal(d->state.pacing.edit_tried_mb, 0);
+	assert_int_equal(d->state.boost.return_mb, 0);
+	assert_int_equal(d->state.pacing.leave_alone_until, d->state.last.ms + 60 * SECOND);
+	assert_int_equal(d->state.pacing.changed_at, d->state.last.ms);
+	assert_int_equal(d->state.changes.number, 0);
+
+	d = ours();
+	d->sample.note = (WalsizerNote) {0};
+	d->sample.settings.max_wal_size_mb = 1024;
+	d->state.owner.returning_mb = 0;
+	assert_true(observe(d));
+}
+
+/* As soon as a value of ours is in effect. */
+static void
+a_value_that_took_effect(void **unused)
+{
+	Driver	   *d = ours();
+	const int64_t now = d->sample.now;
+
+	(void) unused;
+	walsizer_took_effect(&d->state, now, 5000);
+	assert_int_equal(d->state.owner.own_mb, 5000);
+	assert_int_equal(d->state.owner.original_mb, 1024);
+	assert_int_equal(d->state.owner.returning_mb, 0);
+	assert_int_equal(d->state.pacing.tried_mb, 0);
+	assert_int_equal(d->state.pacing.changed_at, now);
+	assert_int_equal(d->state.pacing.keep_until, now + 3600 * SECOND);
+	assert_int_equal(d->state.changes.number, 1);
+	assert_int_equal(d->state.changes.list[0].size_mb, 5000);
+
+	/* said again, or seen in the next sample */
+	walsizer_took_effect(&d->state, now + 1, 5000);
+	assert_int_equal(d->state.pacing.changed_at, now);
+	assert_int_equal(d->state.changes.number, 1);
+
+	/* a lowering need not be kept; another value may still be tried */
+	d->state.pacing.tried_mb = 6000;
+	walsizer_took_effect(&d->state, now + 2, 3000);
+	assert_int_equal(d->state.pacing.keep_until, now + 3600 * SECOND);
+	assert_int_equal(d->state.pacing.changed_at, now + 2);
+	assert_int_equal(d->state.pacing.tried_mb, 6000);
+	assert_int_equal(d->state.changes.number, 2);
+}
+
+/* What was tried is in effect, whoever set it. */
+static void
+what_is_in_effect_is_not_tried_any_more(void **unused)
+{
+	Driver	   *d = ours();
+
+	(void) unused;
+	d->state.pacing.tried_mb = 4000;
+	assert_false(observe(d));
+	assert_int_equal(d->state.pacing.tried_mb, 0);
+}
+
+/* The note counts if it is about the value in effect, and says what that replaced. */
+static void
+a_note_tells_more_than_memory(void **unused)
+{
+	Driver	   *d = ours();
+
+	(void) unused;
+	d->state.owner.original_mb = 900;
+	d->state.owner.own_mb = 2000;
+	d->sample.configured_mb = 1500;
+	d->sample.note.original_by_alter_system = true;
+	assert_false(observe(d));
+	assert_int_equal(d->state.owner.own_mb, 4000);
+	assert_int_equal(d->state.owner.original_mb, 1024);
+	assert_true(d->state.owner.original_by_alter_system);
+	assert_int_equal(d->state.owner.configured_mb, 1024);	/* the edit is still to come */
+	assert_int_equal(d->state.pacing.changed_at, d->sample.now);
+
+	/* without memory the files are as they should be */
+	d = ours();
+	d->state.owner = (WalsizerOwner) {0};
+	d->sample.configured_mb = 1500;
+	assert_false(observe(d));
+	assert_int_equal(d->state.owner.configured_mb, 1500);
+	assert_int_equal(d->state.owner.own_mb, 4000);
+
+	/* the smallest original value that there can be */
+	d = ours();
+	d->state.owner = (WalsizerOwner) {0};
+	d->sample.note.original_mb = 1;
+	assert_false(observe(d));
+	assert_int_equal(d->state.owner.own_mb, 4000);
+	d = ours();
+	d->state.owner = (WalsizerOwner) {0};
+	d->sample.note.original_mb = 0;
+	assert_false(observe(d));
+	assert_int_equal(d->state.owner.own_mb, 0);
+}
+
+static bool
+edited(Driver *d, int64_t mb)
+{
+	d->sample.configured_mb = mb;
+	return walsizer_observe_edit(&d->state, &d->sample);
+}
+
+/* An edit that our value hides, until our value is removed. */
+static void
+only_an_edit_that_our_value_hides_counts(void **unused)
+{
+	Driver	   *d = ours();
+
+	(void) unused;
+	assert_false(edited(d, 1024));
+	assert_false(edited(d, -1));
+	assert_true(edited(d, 3000));
+	assert_true(edited(d, 3000));
+	assert_true(edited(d, 500));
+	assert_int_equal(d->state.owner.configured_mb, 1024);
+
+	d = ours();
+	d->state.owner.configured_mb = -1;	/* nobody knows what was there before */
+	assert_false(edited(d, 3000));
+	assert_int_equal(d->state.owner.configured_mb, 3000);
+
+	d = ours();
+	d->state.owner.own_mb = 0;
+	assert_false(edited(d, 3000));
+	assert_int_equal(d->state.owner.configured_mb, 3000);
+
+	d = ours();
+	d->state.owner.original_by_alter_system = true; /* that hides it as well */
+	assert_false(edited(d, 3000));
+	assert_int_equal(d->state.owner.configured_mb, 3000);
+}
+
+static void
+only_more_than_the_original_value_is_our_raise(void **unused)
+{
+	Driver	   *d = ours();
+
+	(void) unused;
+	assert_true(walsizer_is_own_raise(&d->state, 4000));
+	assert_false(walsizer_is_own_raise(&d->state, 4001));
+	assert_false(walsizer_is_own_raise(&d->state, 3999));
+	d->state.owner.original_mb = 3999;
+	assert_true(walsizer_is_own_raise(&d->state, 4000));
+	d->state.owner.original_mb = 4000;
+	assert_false(walsizer_is_own_raise(&d->state, 4000));
+	d->state.owner = (WalsizerOwner) {0};
+	assert_false(walsizer_is_own_raise(&d->state, 4000));
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(our_value_in_effect_is_nothing_new),
+		cmocka_unit_test(a_change_by_hand_ends_all_that_was_ours),
+		cmocka_unit_test(the_first_value_is_adopted_silently),
+		cmocka_unit_test(the_original_value_is_ours_to_expect_only_if_we_removed_ours),
+		cmocka_unit_test(a_value_that_took_effect),
+		cmocka_unit_test(what_is_in_effect_is_not_tried_any_more),
+		cmocka_unit_test(a_note_tells_more_than_memory),
+		cmocka_unit_test(only_an_edit_that_our_value_hides_counts),
+		cmocka_unit_test(only_more_than_the_original_value_is_our_raise),
+	};
+
+	return cmocka_run_group_tests_name("policy, changes of ownership", tests, NULL, NULL);
+}

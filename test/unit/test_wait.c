@@ -1,0 +1,262 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_wait.c
+ *	  What did not take effect, what an edit hides, what the disk forbids: who waits.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "driver.h"
+
+/* What did not take effect is tried again after a timeout, or five minutes. */
+static void
+a_raise_that_failed_waits(void **unused)
+{
+	Driver	   *d = driver_quiet();
+
+	(void) unused;
+	d->config.max_mb = 4080;
+	d->sample.boost_mb = 4096;
+	driver_step(d, SECOND, 0);
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.action, WALSIZER_NONE);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_WAITING);
+	assert_int_equal(d->last.limited_by, WALSIZER_UNLIMITED);
+	assert_int_equal(d->last.target_mb, 1024);
+	assert_false(d->last.limited);
+	assert_int_equal(driver_step(d, 298999, 0), WALSIZER_NONE);
+	assert_int_equal(driver_step(d, 1, 0), WALSIZER_RAISE);
+
+	/* asked for, it is tried at once */
+	d->sample.adjust = true;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
+}
+
+/* A raise to the same value is what failed, and not one from beyond it. */
+static void
+a_failure_counts_in_its_own_direction(void **unused)
+{
+	Driver	   *d = driver_quiet();
+
+	(void) unused;
+	d->sample.boost_mb = 4096;
+	d->state.pacing.tried_at = d->sample.now;
+	d->state.pacing.tried_mb = 1024;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
+	d->state.pacing.tried_mb = 500; /* a lowering that failed */
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
+
+	d = driver_quiet_raise(4000);
+	d->state.pacing.tried_at = d->sample.now;
+	d->state.pacing.tried_mb = 5000;	/* a raise that failed */
+	driver_end_cycle(d);
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
+	assert_int_equal(d->last.target_mb, 1024);
+	assert_int_equal(d->last.wanted_mb, 1024);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_DEMAND_FELL);
+}
+
+/* More than four times as far is another matter. */
+static void
+a_change_four_times_as_far_does_not_wait(void **unused)
+{
+	Driver	   *d = driver_quiet();
+
+	(void) unused;
+	d->state.pacing.tried_mb = 1100;
+	d->state.pacing.tried_at = d->sample.now;
+	d->sample.boost_mb = 4400;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+	d->sample.boost_mb = 4416;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
+
+	for (int64_t min = 2000; min >= 1999; min--)
+	{
+		d = driver_quiet_raise(16000);
+		d->config.min_mb = min;
+		d->state.pacing.tried_mb = 8000;
+		d->state.pacing.tried_at = d->sample.now;
+		driver_end_cycle(d);
+		assert_int_equal(driver_step(d, SECOND, 0), min == 2000 ? WALSIZER_NONE : WALSIZER_LOWER);
+	}
+}
+
+/* What saves the disk waits ten seconds. */
+static void
+a_lowering_for_a_limit_is_retried_after_ten_seconds(void **unused)
+{
+	Driver	   *d = driver_quiet_raise(4000);
+
+	(void) unused;
+	d->config.max_mb = 2000;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_LIMIT_FELL);
+	assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_MAX);
+	assert_int_equal(driver_step(d, 9999, 0), WALSIZER_NONE);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_WAITING);
+	assert_int_equal(driver_step(d, 1, 0), WALSIZER_LOWER);
+	assert_int_equal(driver_step(d, 10001, 0), WALSIZER_LOWER);
+}
+
+/* Only a disk limit that was followed keeps raises back, for one timeout. */
+static void
+only_the_disk_keeps_raises_back(void **unused)
+{
+	for (int kind = WALSIZER_LIMIT_MAX; kind <= WALSIZER_LIMIT_RECOVERY; kind++)
+	{
+		Driver	   *d = driver_quiet_raise(4000);
+
+		(void) unused;
+		d->apply = true;
+		d->sample.has_disk = true;
+		d->sample.disk_free = (kind == WALSIZER_LIMIT_DISK ? 4000 : 100000) * MB;
+		if (kind == WALSIZER_LIMIT_MAX)
+			d->config.max_mb = 2000;
+		if (kind == WALSIZER_LIMIT_RECOVERY)
+		{
+			d->config.max_recovery_ms = 50 * SECOND;
+			d->config.replay_rate = 40.0 * MB;
+		}
+		assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
+		assert_int_equal(d->last.limited_by, kind);
+		assert_int_equal(d->state.pacing.raise_not_before,
+						 kind == WALSIZER_LIMIT_DISK ? d->sample.now + 300 * SECOND : 0);
+	}
+}
+
+/* From the moment on that it was kept back until, and not before. */
+static void
+raises_come_back_after_one_timeout(void **unused)
+{
+	Driver	   *d = driver_quiet();
+
+	(void) unused;
+	d->sample.has_disk = true;
+	d->sample.disk_free = 100000 * MB;
+	d->sample.boost_mb = 4096;
+	d->state.pacing.raise_not_before = d->sample.now + SECOND;
+	assert_int_equal(driver_step(d, 999, 0), WALSIZER_NONE);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOOST);
+	assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_DISK);
+	assert_int_equal(driver_step(d, 1, 0), WALSIZER_RAISE);
+
+	/* while the disk is low it is prolonged, but not once it is over */
+	for (int over = 0; over <= 1; over++)
+	{
+		d = driver_quiet();
+		d->sample.has_disk = true;
+		d->sample.disk_free = 2000 * MB;
+		d->state.pacing.raise_not_before = d->sample.now + 2 * SECOND - over;
+		driver_step(d, 2 * SECOND - 1, 0);
+		assert_int_equal(d->state.pacing.raise_not_before,
+						 over ? d->sample.now : d->sample.now + 300 * SECOND);
+	}
+}
+
+/* Our raise to 4000MB, over an edit of the file from 1GB to 3000MB. */
+static Driver *
+edited(void)
+{
+	Driver	   *d = driver_new();
+
+	d->apply = false;
+	d->sample.configured_mb = 1024;
+	driver_step(d, 0, 0);
+	driver_write(d, 4000);
+	driver_step(d, SECOND, 0);
+	d->sample.configured_mb = 3000;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_EDITED);
+	assert_int_equal(d->last.wanted_mb, 3000);
+	return d;
+}
+
+static void
+an_edit_that_could_not_be_followed_waits(void **unused)
+{
+	Driver	   *d = edited();
+
+	(void) unused;
+	assert_int_equal(driver_step(d, 299999, 0), WALSIZER_NONE);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_WAITING);
+	assert_int_equal(driver_step(d, 1, 0), WALSIZER_REVERT);
+	assert_int_equal(driver_step(d, 300001, 0), WALSIZER_REVERT);
+
+	/* another edit, larger or smaller, or a request does not wait */
+	d->sample.configured_mb = 3001;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
+	d->sample.configured_mb = 2999;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+	d->sample.adjust = true;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
+}
+
+/* Nothing is raised over an edit; an administrator may set the value instead. */
+static void
+while_an_edit_waits_no_rule_applies(void **unused)
+{
+	Driver	   *d = edited();
+
+	(void) unused;
+	d->state.pacing.changed_at = 0;
+	d->sample.boost_mb = 8192;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_WAITING);
+
+	d->sample.boost_mb = 0;
+	d->sample.note = (WalsizerNote) {0};
+	d->sample.settings.max_wal_size_mb = 5000;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_CHANGED);
+	assert_int_equal(d->last.target_mb, 5000);
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_RECENTLY_CHANGED);
+}
+
+/* The disk does not wait for it, but for its own last attempt. */
+static void
+while_an_edit_waits_the_disk_is_saved(void **unused)
+{
+	Driver	   *d = edited();
+
+	(void) unused;
+	d->sample.has_disk = true;
+	d->sample.disk_free = 100 * MB;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
+	assert_int_equal(driver_step(d, 9999, 0), WALSIZER_NONE);
+	assert_int_equal(driver_step(d, 1, 0), WALSIZER_LOWER);
+}
+
+static void
+an_administrators_value_is_left_alone_until_then(void **unused)
+{
+	Driver	   *d = driver_quiet();
+
+	(void) unused;
+	d->state.pacing.leave_alone_until = d->sample.now + SECOND;
+	driver_step(d, 999, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_RECENTLY_CHANGED);
+	driver_step(d, 1, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_raise_that_failed_waits),
+		cmocka_unit_test(a_failure_counts_in_its_own_direction),
+		cmocka_unit_test(a_change_four_times_as_far_does_not_wait),
+		cmocka_unit_test(a_lowering_for_a_limit_is_retried_after_ten_seconds),
+		cmocka_unit_test(only_the_disk_keeps_raises_back),
+		cmocka_unit_test(raises_come_back_after_one_timeout),
+		cmocka_unit_test(an_edit_that_could_not_be_followed_waits),
+		cmocka_unit_test(while_an_edit_waits_no_rule_applies),
+		cmocka_unit_test(while_an_edit_waits_the_disk_is_saved),
+		cmocka_unit_test(an_administrators_value_is_left_alone_until_then),
+	};
+
+	return cmocka_run_group_tests_name("policy, waiting", tests, NULL, NULL);
+}

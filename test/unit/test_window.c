@@ -1,0 +1,372 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_window.c
+ *	  The window by itself, the rate, and the primary of a standby.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "driver.h"
+#include "policy/internal.h"
+
+static WalsizerFigures
+window(Driver *d, int64_t ms, int64_t bytes)
+{
+	WalsizerFigures figures = {0};
+
+	d->sample.now += ms;
+	d->sample.write_lsn += (uint64_t) bytes;
+	walsizer_observe_window(&d->state, &d->sample, &figures);
+	d->state.last.settings = d->sample.settings;
+	return figures;
+}
+
+/* A mark each 120th of the timeout, 2.5 s here, and no window is longer than it. */
+static void
+the_window_has_120_steps(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	window(d, 0, 0);
+	window(d, 2499, 0);
+	assert_int_equal(d->state.window.number, 1);
+	window(d, 1, 0);
+	assert_int_equal(d->state.window.number, 2);
+	for (int i = 0; i < 500; i++)
+	{
+		WalsizerFigures figures = window(d, 2500, MB);
+
+		assert_int_equal(figures.demand, MB * (i < 119 ? i + 1 : 120));
+		assert_int_equal(figures.window_ms, 2500 * (i < 118 ? i + 2 : 120));
+	}
+	assert_in_range(d->state.window.number, 120, 122);
+}
+
+/* Between two marks the position is interpolated: a steady load has a steady demand. */
+static void
+the_start_of_the_window_is_interpolated(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	window(d, 0, 0);
+	window(d, 100 * SECOND, 100 * MB);
+	window(d, 100 * SECOND, 0);
+	assert_int_equal(window(d, 150 * SECOND, 50 * MB).demand, 50 * MB + 50 * MB);
+	assert_int_equal(window(d, 25 * SECOND, 0).demand, 25 * MB + 50 * MB);
+	d = driver_new();
+	window(d, 0, 0);
+	window(d, 100 * SECOND, 100 * MB);
+	assert_int_equal(window(d, 250 * SECOND, 0).demand, 50 * MB);
+
+	/* after a gap the last mark is the oldest */
+	assert_int_equal(window(d, 600 * SECOND, 600 * MB).demand, 300 * MB);
+	assert_int_equal(window(d, 0, 0).window_ms, 300 * SECOND);
+}
+
+/* The ring holds a few marks more than a window has; then the oldest gives way. */
+static void
+a_full_ring_remembers_its_oldest_mark(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->state.last.settings.timeout_ms = 1;
+	d->state.window.step_demand = 9 * MB;
+	for (int i = 0; i < WALSIZER_WINDOW_SLOTS; i++)
+		walsizer_add_mark(&d->state, i, (uint64_t) i, 500000);
+	assert_int_equal(d->state.window.number, WALSIZER_WINDOW_SLOTS);
+	assert_int_equal(d->state.window.marks[0].demand, 9 * MB);
+	assert_int_equal(d->state.window.marks[1].demand, 0);
+	assert_null(walsizer_peak_of(&d->state, 500000));
+	walsizer_add_mark(&d->state, 1000, 1000, 500001);
+	assert_int_equal(d->state.window.number, WALSIZER_WINDOW_SLOTS);
+	assert_int_equal(d->state.window.first, 1);
+	assert_int_equal(d->state.window.marks[0].ms, 1000);
+	assert_int_equal(walsizer_peak_of(&d->state, 500000)->demand, 9 * MB);
+}
+
+/* What was counted in the window is what was counted since its oldest mark. */
+static void
+the_window_counts_checkpoints(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures;
+
+	(void) unused;
+	d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = 10;
+	d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] = 20;
+	d->state.checkpoints.requested = 30;
+	d->state.checkpoints.timed = 40;
+	window(d, 0, 0);
+	d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] += 3;
+	d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] += 2;
+	d->state.checkpoints.requested += 7;
+	d->state.checkpoints.timed += 9;
+	figures = window(d, 10 * SECOND, 0);
+	assert_int_equal(figures.forced, 5);
+	assert_int_equal(figures.forced_old_value, 2);
+	assert_int_equal(figures.requested, 7);
+	assert_int_equal(figures.timed, 9);
+	figures = window(d, 300 * SECOND, 0);	/* since the mark before */
+	assert_int_equal(figures.forced, 0);
+	assert_int_equal(figures.requested, 0);
+}
+
+/* A cycle has the largest window in it; the next begins after the sample that ends it. */
+static void
+a_cycle_has_its_largest_window(void **unused)
+{
+	Driver	   *d = driver_new();
+	const WalsizerCycle *cycle = &d->state.cycle;
+
+	(void) unused;
+	window(d, 0, 0);
+	d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = 2;
+	window(d, 10 * SECOND, 100 * MB);
+	window(d, 301 * SECOND, MB);
+	assert_int_equal(cycle->demand, 100 * MB);
+	assert_int_equal(cycle->forced, 2);
+	d->state.cycle.over = true;
+	window(d, SECOND, 0);
+	assert_false(cycle->over);
+	assert_in_range(cycle->demand, MB / 2, MB);
+	assert_int_equal(cycle->forced, 0);
+
+	/* the WAL of a planned load is no demand, but what it forces counts */
+	d->state.boost.planned_until = d->sample.now + SECOND + 1;
+	d->state.window.step_demand = 0;
+	d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = 3;
+	window(d, SECOND, 500 * MB);
+	assert_true(cycle->demand < 2 * MB);
+	assert_true(walsizer_recent_peak(&d->state) < 200 * MB);
+	assert_int_equal(cycle->forced, 1);
+	window(d, 1, 0);
+	assert_true(cycle->demand > 400 * MB);
+	assert_true(walsizer_recent_peak(&d->state) > 400 * MB);
+}
+
+static int64_t
+rate(Driver *d, int64_t ms, int64_t bytes)
+{
+	d->sample.now += ms;
+	d->sample.write_lsn += (uint64_t) bytes;
+	return walsizer_observe_rate(&d->state, &d->sample);
+}
+
+/* The mean of six samples or the newest, whichever is larger. */
+static void
+a_load_that_begins_counts_in_full(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	assert_int_equal(rate(d, 0, 0), 0);
+	assert_int_equal(rate(d, 2000, 6 * MB), 3 * MB);
+	assert_int_equal(rate(d, 2000, 20 * MB), 10 * MB);
+	assert_int_equal(rate(d, 2000, 0), 26 * MB / 6);
+	for (int i = 0; i < 3; i++)
+		rate(d, 2000, 0);
+	assert_int_equal(rate(d, 2000, 4 * MB), 2 * MB);
+	assert_int_equal(rate(d, 8000, MB), 5 * MB / 18);
+	assert_int_equal(d->state.rate.number, WALSIZER_RATE_SLOTS);
+}
+
+/* Samples in quick succession give no rate, and take no place. */
+static void
+samples_in_quick_succession_give_no_rate(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	rate(d, 0, 0);
+	assert_int_equal(rate(d, 199, 10 * MB), 0);
+	assert_int_equal(d->state.rate.number, 1);
+	assert_int_equal(rate(d, 1, 0), 50 * MB);
+	assert_int_equal(d->state.rate.number, 2);
+
+	/* the clock may begin at zero */
+	d = driver_new();
+	d->sample.now = 0;
+	rate(d, 0, 0);
+	assert_int_equal(d->state.rate.number, 1);
+	assert_int_equal(rate(d, 2000, 6 * MB), 3 * MB);
+}
+
+static void
+primary_checkpoint(Driver *d, int64_t seconds, int64_t bytes)
+{
+	d->sample.primary_time += seconds;
+	d->sample.primary_redo += (uint64_t) bytes;
+	walsizer_observe_primary(&d->state, &d->sample);
+}
+
+/* Two checkpoints of the primary about a timeout apart, scaled to one. */
+static void
+the_primary_is_measured_between_checkpoints(void **unused)
+{
+	Driver	   *d = driver_new();
+	const WalsizerPrimary *primary = &d->state.primary;
+
+	(void) unused;
+	walsizer_observe_primary(&d->state, &d->sample);
+	assert_int_equal(primary->time, 0);
+	d->sample.primary_redo = d->sample.redo_lsn;
+	primary_checkpoint(d, 1, 0);
+	assert_int_equal(primary->time, 1);
+	assert_int_equal(primary->demand, 0);
+	primary_checkpoint(d, 224, 90 * MB);	/* too soon */
+	assert_int_equal(primary->demand, 0);
+	assert_int_equal(primary->time, 1);
+	primary_checkpoint(d, 1, 45 * MB);
+	assert_int_equal(primary->time, 226);
+	assert_int_equal(primary->demand, walsizer_to_int64((double) (135 * MB) * (300.0 / 225.0)));
+	assert_int_equal(d->state.window.step_demand, primary->demand);
+	primary_checkpoint(d, 600, 100 * MB);
+	assert_int_equal(primary->demand, 50 * MB);
+	assert_int_equal(d->state.window.step_demand, 180 * MB);
+
+	/* another primary, or its clock was set back: the next distance counts from there */
+	primary_checkpoint(d, 300, -600 * MB);
+	assert_int_equal(primary->demand, 50 * MB);
+	assert_true(primary->redo == d->sample.primary_redo);
+	primary_checkpoint(d, -500, 60 * MB);
+	assert_int_equal(primary->demand, 50 * MB);
+	assert_int_equal(primary->time, d->sample.primary_time);
+	primary_checkpoint(d, 300, 0);
+	assert_int_equal(primary->demand, 0);
+
+	/* a planned load is not remembered */
+	d->state.window.step_demand = 0;
+	d->state.boost.planned_until = d->sample.now + 1;
+	primary_checkpoint(d, 300, 77 * MB);
+	assert_int_equal(primary->demand, 77 * MB);
+	assert_int_equal(d->state.window.step_demand, 0);
+	d->sample.now++;
+	primary_checkpoint(d, 300, 78 * MB);
+	assert_int_equal(d->state.window.step_demand, 78 * MB);
+
+	/* a time that no clock has */
+	primary_checkpoint(d, INT64_C(1) << 59, 0);
+	assert_int_equal(primary->demand, 78 * MB);
+	d->sample.primary_time = (INT64_C(1) << 60) / 1000 - 1;
+	primary_checkpoint(d, 0, 0);
+	assert_int_equal(primary->time, d->sample.primary_time);
+	d->sample.primary_time++;
+	primary_checkpoint(d, 0, MB);
+	assert_int_equal(primary->time, d->sample.primary_time - 1);
+}
+
+/* Nothing is measured while the primary's position is not known, nor across that. */
+static void
+a_standby_measures_the_primarys_position(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.standby = true;
+	window(d, 0, 0);
+	assert_int_equal(window(d, 10 * SECOND, 50 * MB).demand, 0);
+	d->sample.primary_lsn = 1000 * MB;
+	assert_int_equal(window(d, 10 * SECOND, 50 * MB).demand, 0);
+	d->sample.primary_lsn += 30 * MB;
+	assert_int_equal(window(d, 10 * SECOND, 0).demand, 30 * MB);
+	assert_int_equal(d->state.cycle.demand, 30 * MB);
+
+	/* its last two checkpoints may say more */
+	d->state.primary.demand = 40 * MB;
+	assert_int_equal(window(d, SECOND, 0).demand, 40 * MB);
+	assert_int_equal(d->state.cycle.demand, 40 * MB);
+	assert_int_equal(d->state.window.step_demand, 30 * MB);
+	assert_int_equal(walsizer_recent_peak(&d->state), 30 * MB);
+	d->sample.standby = false;
+	d->sample.write_lsn = d->sample.primary_lsn;
+	assert_int_equal(window(d, SECOND, 0).demand, 30 * MB);
+
+	/* the position went back: what was measured before is remembered */
+	d->sample.write_lsn--;
+	assert_int_equal(window(d, SECOND, 0).demand, 0);
+	assert_int_equal(walsizer_learned_demand(&d->state, d->sample.hour, 1), 30 * MB);
+}
+
+/* Memory, and what would bring it back, are empty; whose value it is remains. */
+static void
+forgetting_leaves_nothing_but_ownership(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	walsizer_remember(&d->state, 744, MB, 1);
+	walsizer_remember(&d->state, 745, MB, 1);
+	window(d, 0, 0);
+	window(d, SECOND, MB);
+	d->state.owner.own_mb = 4000;
+	d->state.last.ms = d->sample.now;
+	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
+		d->state.pace.last[i] = MB;
+	d->state.primary.demand = d->state.cycle.demand = MB;
+	d->state.cycle.forced = 1;
+	d->state.pacing.keep_until = INT64_MAX;
+	walsizer_forget(&d->state);
+	assert_null(walsizer_peak_of(&d->state, 744));
+	assert_null(walsizer_peak_of(&d->state, 745));
+	assert_int_equal(d->state.window.number, 0);
+	assert_int_equal(walsizer_recent_peak(&d->state), 0);
+	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
+		assert_int_equal(d->state.pace.last[i], 0);
+	assert_int_equal(d->state.primary.demand, 0);
+	assert_int_equal(d->state.cycle.demand, 0);
+	assert_int_equal(d->state.cycle.forced, 0);
+	assert_int_equal(d->state.pacing.changed_at, d->sample.now);
+	assert_int_equal(d->state.pacing.keep_until, 0);
+	assert_int_equal(d->state.owner.own_mb, 4000);
+	assert_int_equal(walsizer_learned_demand(&d->state, 1, 744), 0);
+
+	/* and a new window begins */
+	window(d, SECOND, 0);
+	assert_int_equal(d->state.window.number, 1);
+}
+
+/* Before the server ends, what is still in the window is remembered, and once. */
+static void
+the_window_can_be_remembered(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	window(d, 0, 0);
+	window(d, 3 * SECOND, 5 * MB);
+	d->sample.hour++;
+	window(d, 3 * SECOND, 2 * MB);
+	d->state.last.hour = d->sample.hour + 1;
+	window(d, SECOND, MB);
+	walsizer_remember_window(&d->state);
+	assert_int_equal(walsizer_peak_of(&d->state, 500000)->demand, 5 * MB);
+	assert_int_equal(walsizer_peak_of(&d->state, 500001)->demand, 7 * MB);
+	assert_int_equal(walsizer_peak_of(&d->state, 500002)->demand, 8 * MB);
+	assert_int_equal(walsizer_peak_of(&d->state, 500002)->timeout_ms, 300000);
+	assert_int_equal(d->state.window.number, 0);
+	assert_int_equal(d->state.window.step_demand, 0);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_window_has_120_steps),
+		cmocka_unit_test(the_start_of_the_window_is_interpolated),
+		cmocka_unit_test(a_full_ring_remembers_its_oldest_mark),
+		cmocka_unit_test(the_window_counts_checkpoints),
+		cmocka_unit_test(a_cycle_has_its_largest_window),
+		cmocka_unit_test(a_load_that_begins_counts_in_full),
+		cmocka_unit_test(samples_in_quick_succession_give_no_rate),
+		cmocka_unit_test(the_primary_is_measured_between_checkpoints),
+		cmocka_unit_test(a_standby_measures_the_primarys_position),
+		cmocka_unit_test(forgetting_leaves_nothing_but_ownership),
+		cmocka_unit_test(the_window_can_be_remembered),
+	};
+
+	return cmocka_run_group_tests_name("policy, the window", tests, NULL, NULL);
+}
