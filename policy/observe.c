@@ -139,7 +139,10 @@ observe_old_value(WalsizerState *state, const WalsizerSample *sample, WalsizerCa
 			 walsizer_distance(state->last.redo, sample->redo_lsn) >=
 			 state->checkpoints.old_trigger_point &&
 			 ++state->checkpoints.quiet_intervals >= QUIET_INTERVALS)
+	{
 		state->checkpoints.old_trigger_point = 0;
+		state->checkpoints.quiet_intervals = 0;
+	}
 }
 
 /*

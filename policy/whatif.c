@@ -31,7 +31,7 @@ spacing(int64_t mb, int64_t demand, const WalsizerSettings *settings)
 		return settings->timeout_ms;
 	fills = (double) settings->timeout_ms *
 		((double) walsizer_trigger_point(mb, settings) / (double) demand);
-	return walsizer_min((int64_t) fills, settings->timeout_ms);
+	return walsizer_min(walsizer_to_int64(fills), settings->timeout_ms);
 }
 
 /* Share of the remembered hours in which this size (MB) was too small. */
