@@ -217,6 +217,47 @@ check_small_and_largest(void)
 		}
 }
 
+/* Sizes to compare: ascending, not too many, and the wanted one among them. */
+static void
+check_some_candidates(const WalsizerSettings *settings, int64_t wanted)
+{
+	int64_t		sizes[2 * WALSIZER_CANDIDATES];
+	int			number = walsizer_candidates(settings, wanted, sizes);
+	bool		has_wanted = wanted <= 0;
+
+	MUST(number <= WALSIZER_CANDIDATES, "%d candidates for %" PRId64 "MB\n", number,
+		 settings->max_wal_size_mb);
+	for (int i = 0; i < number; i++)
+	{
+		has_wanted |= sizes[i] == wanted;
+		MUST(i == 0 || sizes[i] > sizes[i - 1], "candidates of %" PRId64 "MB do not ascend\n",
+			 settings->max_wal_size_mb);
+	}
+	MUST(has_wanted, "%" PRId64 "MB is not among the candidates\n", wanted);
+	checked++;
+}
+
+/* From 64 segments on, an eighth of the size is several segments. */
+static void
+check_candidates(void)
+{
+	for (int64_t segment_mb = 1; segment_mb <= 1024; segment_mb *= 2)
+		for (int64_t mb = 1; mb <= 64 * segment_mb; mb++)
+		{
+			WalsizerSettings settings = settings_with(segment_mb, 900);
+			int64_t		sizes[2 * WALSIZER_CANDIDATES];
+			int			number;
+
+			settings.max_wal_size_mb = mb;
+			number = walsizer_candidates(&settings, 0, sizes);
+			check_some_candidates(&settings, 0);
+			check_some_candidates(&settings, MOST_MB);
+			for (int i = 0; i < number; i++)
+				for (int64_t wanted = sizes[i] - 1; wanted <= sizes[i] + 1; wanted++)
+					check_some_candidates(&settings, wanted);
+		}
+}
+
 static int
 common_divisor(int a, int b)
 {
@@ -268,7 +309,10 @@ main(int argc, char **argv)
 	}
 	check_parsing();
 	if (argc == 1)
+	{
 		check_small_and_largest();
+		check_candidates();
+	}
 	for (int i = 1; i < argc; i++)
 	{
 		if (strcmp(argv[i], "--all") == 0)
