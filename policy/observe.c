@@ -139,7 +139,10 @@ observe_old_value(WalsizerState *state, const WalsizerSample *sample, WalsizerCa
 			 walsizer_distance(state->last.redo, sample->redo_lsn) >=
 			 state->checkpoints.old_trigger_point &&
 			 ++state->checkpoints.quiet_intervals >= QUIET_INTERVALS)
+	{
 		state->checkpoints.old_trigger_point = 0;
+		state->checkpoints.quiet_intervals = 0;
+	}
 }
 
 /*
@@ -161,12 +164,13 @@ static int64_t
 redo_moved(const WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		elapsed = sample->now - state->last.ms;
-	double		wal = (double) walsizer_distance(state->last.lsn, sample->write_lsn);
-	double		before = (double) walsizer_distance(state->last.lsn, sample->redo_lsn);
+	int64_t		wal = walsizer_distance(state->last.lsn, sample->write_lsn);
+	int64_t		before = walsizer_distance(state->last.lsn, sample->redo_lsn);
 
-	if (wal <= 0)
+	if (wal == 0 || before >= wal)
 		return sample->now;
-	return state->last.ms + walsizer_min(elapsed, (int64_t) ((double) elapsed * (before / wal)));
+	return walsizer_min(sample->now, state->last.ms +
+						walsizer_to_int64((double) elapsed * ((double) before / (double) wal)));
 }
 
 /*
@@ -306,7 +310,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 
 	walsizer_remember_window(state);
 	state->primed = true;
-	state->checkpoints.timer_start = sample->now - walsizer_min(age, sample->now);
+	state->checkpoints.timer_start = walsizer_max(0, sample->now - age);
 	state->checkpoints.redo_moved = state->checkpoints.timer_start;
 	state->checkpoints.old_trigger_point = 0;
 	state->checkpoints.quiet_intervals = 0;

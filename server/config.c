@@ -257,15 +257,23 @@ walsizer_own_line_waits(void)
 		conf.size_mb != walsizer_auto_conf_in_effect().size_mb;
 }
 
+/*
+ * A value may contain a newline if the file was edited by hand.  It is written
+ * as an escape, because the server cannot read a quoted value with a newline,
+ * and would not start again.
+ */
 static void
 append_line(StringInfo text, const char *name, const char *value)
 {
 	appendStringInfo(text, "%s = '", name);
 	for (const char *c = value; *c != '\0'; c++)
 	{
-		if (SQL_STR_DOUBLE(*c, true))
+		if (*c == '\n')
+			appendStringInfoString(text, "\\n");
+		else if (SQL_STR_DOUBLE(*c, true))
+			appendStringInfo(text, "%c%c", *c, *c);
+		else
 			appendStringInfoChar(text, *c);
-		appendStringInfoChar(text, *c);
 	}
 	appendStringInfoString(text, "'\n");
 }

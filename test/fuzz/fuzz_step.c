@@ -12,36 +12,12 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <stdlib.h>
 #include <string.h>
 
-#include "policy/policy.h"
+#include "fuzz/input.h"
+#include "sim.h"
 
 #define MAX_STEPS	2000
-
-#define CHECK(condition) \
-	do { \
-		if (!(condition)) \
-			abort(); \
-	} while (0)
-
-typedef struct Input
-{
-	const uint8_t *data;
-	size_t		left;
-} Input;
-
-extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static uint64_t
-take(Input *in, size_t bytes)
-{
-	uint64_t	value = 0;
-
-	for (; bytes > 0 && in->left > 0; bytes--, in->left--)
-		value = value << 8 | *in->data++;
-	return value;
-}
 
 static double
 take_double(Input *in)
@@ -249,5 +225,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (what == 253)
 			walsizer_original_is_back(&state, sample.settings.max_wal_size_mb);
 	}
+	CHECK(sim_out_of_range(&state) == NULL);
 	return 0;
 }

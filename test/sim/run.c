@@ -133,33 +133,14 @@ broken(Run *run, const char *what)
 	}
 }
 
-/* What must hold at every step, whatever the load. */
 static void
-check_decision(Run *run, const WalsizerDecision *d, const WalsizerState *state)
+check_decision(Run *run, const WalsizerDecision *d)
 {
-	int64_t		in_effect_mb = run->server.settings.max_wal_size_mb;
-	int64_t		segment = run->server.settings.segment_bytes / WALSIZER_MB;
+	const char *what = sim_broken_rule(&run->options->config, &run->server.settings,
+									   run->state, d);
 
-	if (d->action != WALSIZER_RAISE && d->action != WALSIZER_LOWER)
-		return;
-	if (d->target_mb % segment != 0 && d->target_mb != state->owner.original_mb)
-		broken(run, "not in whole segments");
-	if (d->target_mb < 2 * segment)
-		broken(run, "less than two segments");
-	if (d->action == WALSIZER_RAISE)
-	{
-		if (d->target_mb <= in_effect_mb)
-			broken(run, "a raise that is none");
-		if (d->target_mb > run->options->config.max_mb)
-			broken(run, "raised beyond walsizer.max");
-	}
-	else
-	{
-		if (d->target_mb >= in_effect_mb)
-			broken(run, "a lowering that is none");
-		if (state->owner.own_mb != in_effect_mb || d->target_mb < state->owner.original_mb)
-			broken(run, "lowered what was not raised by walsizer");
-	}
+	if (what != NULL)
+		broken(run, what);
 }
 
 static void
@@ -191,7 +172,7 @@ walsizer_tick(Run *run)
 	if (decision.action == WALSIZER_EXTERNAL)
 		run->result->externals++;
 	if (run->options->check)
-		check_decision(run, &decision, run->state);
+		check_decision(run, &decision);
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{
 		run->server.note.written_mb = decision.target_mb;
@@ -481,6 +462,8 @@ sim_run(SimLoad *load, SimPolicy policy, int64_t static_mb, const SimOptions *op
 		restarts += run->server.now - before;
 	}
 	fill_result(run);
+	if (options->check && policy == SIM_WALSIZER && sim_out_of_range(run->state) != NULL)
+		broken(run, sim_out_of_range(run->state));
 	if (options->witness != NULL)
 		options->witness->state = *run->state;
 	free(run->state);

@@ -227,7 +227,7 @@ write_wal(SimServer *s, double until, double rate)
 		images = s->image_bytes * s->hot_pages *
 			(exp(-s->touches / s->hot_pages) - exp(-after / s->hot_pages));
 	}
-	if (s->pos + logical + images >= event)
+	if (logical > 0 && s->pos + logical + images >= event)
 	{
 		part = fmax(0, event - s->pos) / (logical + images);
 		s->now += part * (until - s->now);

@@ -255,4 +255,13 @@ extern void sim_run(SimLoad *load, SimPolicy policy, int64_t static_mb,
 					const SimOptions *options, SimResult *result);
 extern int64_t sim_oracle(SimLoad *load, const SimOptions *options);
 
+/*-------------------------------------------------------------------------
+ * check.c: what must hold, whatever the load
+ *-------------------------------------------------------------------------
+ */
+extern const char *sim_broken_rule(const WalsizerConfig *config,
+								   const WalsizerSettings *settings,
+								   const WalsizerState *state, const WalsizerDecision *d);
+extern const char *sim_out_of_range(const WalsizerState *state);
+
 #endif							/* SIM_H */

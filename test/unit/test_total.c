@@ -174,6 +174,39 @@ the_largest_values(void **unused)
 	assert_true(d->last.figures.projected > 0);
 }
 
+/* A size that the server would not start with, and no demand to divide by. */
+static void
+a_size_below_all_candidates(void **unused)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures none = {0};
+	WalsizerWhatIf what;
+
+	(void) unused;
+	driver_step(d, 0, 0);
+	what = walsizer_what_if(&d->config, &d->state, &d->sample, &none, 1);
+	assert_int_equal(what.spacing_now_ms, d->sample.settings.timeout_ms);
+	assert_int_equal(what.trigger_point, SEGMENT);
+}
+
+/* What counts each timed checkpoint would overflow one day. */
+static void
+timed_checkpoints_without_end(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	driver_step(d, 0, 0);
+	for (int i = 0; i < 100; i++)
+	{
+		driver_step(d, 300 * SECOND, MB);
+		driver_checkpoint(d, false);
+		driver_step(d, SECOND, 0);
+	}
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_TIMED], 100);
+	assert_in_range(d->state.checkpoints.quiet_intervals, 0, 2);
+}
+
 static void
 missed_ticks(void **unused)
 {
@@ -261,6 +294,8 @@ main(void)
 		cmocka_unit_test(the_clock_steps),
 		cmocka_unit_test(the_servers_settings_change),
 		cmocka_unit_test(the_largest_values),
+		cmocka_unit_test(a_size_below_all_candidates),
+		cmocka_unit_test(timed_checkpoints_without_end),
 		cmocka_unit_test(missed_ticks),
 		cmocka_unit_test(asking_for_the_disk_makes_no_difference),
 		cmocka_unit_test(names_of_everything),

@@ -1,0 +1,210 @@
+/*-------------------------------------------------------------------------
+ *
+ * ranges.h
+ *	  In which ranges the fields of configuration and state are.
+ *
+ * The configuration's follow from the ranges of the settings (walsizer.c).  The
+ * state's hold for a new state, and walsizer_step() and what else changes a
+ * state keep them, for any sample: test/prove/eva.c proves that, and the
+ * fuzzers check it as they run.  What is not listed may be anything.
+ *
+ * The one assumption: the server has started fewer than 2 ^ 60 checkpoints.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef PROVE_RANGES_H
+#define PROVE_RANGES_H
+
+#include "policy/internal.h"
+
+#define LATEST			((INT64_C(1) << 61) - 1)	/* ms, or an hour */
+#define MOST_TIMEOUT	(WALSIZER_MOST_MB * 1000)	/* ms */
+#define MOST_WAL		WALSIZER_MOST_BYTES
+#define MOST_CHECKPOINTS	((INT64_C(1) << 60) - 1)
+
+/* A sum of checkpoints of two causes. */
+#define MOST_FORCED		(2 * MOST_CHECKPOINTS + 2)
+
+/*
+ * Each gives RANGE(field, least, most) for integers, REAL(...) for doubles, and
+ * FLAG(field) for truth values.
+ */
+#define RECOVERY_RANGES(r, RANGE) \
+	do { \
+		RANGE((r)->bytes, 0, INT64_MAX); \
+		RANGE((r)->replay_ms, 0, INT64_MAX); \
+		RANGE((r)->bytes_read, 0, INT64_MAX); \
+		RANGE((r)->pages_used, 0, INT64_MAX); \
+		RANGE((r)->pages_written, 0, INT64_MAX); \
+		RANGE((r)->writing_ms, 0, INT64_MAX); \
+	} while (0)
+
+#define WAL_RANGES(w, RANGE) \
+	do { \
+		RANGE((w)->bytes, 0, INT64_MAX); \
+		RANGE((w)->records, 0, INT64_MAX); \
+		RANGE((w)->images, 0, INT64_MAX); \
+	} while (0)
+
+#define CONFIG_RANGES(c, RANGE, REAL, FLAG) \
+	do { \
+		FLAG((c)->enable); \
+		FLAG((c)->predict); \
+		RANGE((c)->max_mb, 2, INT32_MAX); \
+		RANGE((c)->min_mb, 0, INT32_MAX); \
+		RANGE((c)->threshold, 1, 1000); \
+		REAL((c)->headroom, 1.0, 4.0); \
+		RANGE((c)->sample_interval_ms, 100, 60000); \
+		RANGE((c)->lookback_hours, 1, WALSIZER_PEAK_SLOTS - 1); \
+		RANGE((c)->max_disk_percent, 1, 100); \
+		RANGE((c)->max_recovery_ms, 0, 86400000); \
+		REAL((c)->replay_rate, 0.0, 1048576.0 * WALSIZER_MB); \
+		for (int i = 0; i < WALSIZER_RECOVERIES; i++) \
+			RECOVERY_RANGES(&(c)->recoveries[i], RANGE); \
+	} while (0)
+
+/* Of a state that has seen no sample, all are 0. */
+#define SETTINGS_RANGES(s, RANGE, REAL) \
+	do { \
+		RANGE((s)->segment_bytes, 0, 1024 * WALSIZER_MB); \
+		RANGE((s)->max_wal_size_mb, 0, WALSIZER_MOST_MB); \
+		REAL((s)->completion_target, 0.0, 1.0); \
+		RANGE((s)->timeout_ms, 0, MOST_TIMEOUT); \
+	} while (0)
+
+#define MARK_RANGES(m, RANGE) \
+	do { \
+		RANGE((m)->ms, 0, LATEST); \
+		RANGE((m)->demand, 0, MOST_WAL); \
+		RANGE((m)->timeout_ms, 0, MOST_TIMEOUT); \
+		RANGE((m)->hour, 0, LATEST); \
+		RANGE((m)->forced, 0, MOST_FORCED); \
+		RANGE((m)->forced_old_value, 0, MOST_CHECKPOINTS + 1); \
+		RANGE((m)->requested, 0, LATEST + 1); \
+		RANGE((m)->timed, 0, LATEST + 1); \
+	} while (0)
+
+#define PEAK_RANGES(p, RANGE) \
+	do { \
+		RANGE((p)->hour, 0, LATEST); \
+		RANGE((p)->demand, 0, MOST_WAL); \
+		RANGE((p)->timeout_ms, 0, MOST_TIMEOUT); \
+	} while (0)
+
+#define MEASURED_RANGES(s, RANGE) \
+	do { \
+		RANGE((s)->window.first, 0, WALSIZER_WINDOW_SLOTS - 1); \
+		RANGE((s)->window.number, 0, WALSIZER_WINDOW_SLOTS); \
+		RANGE((s)->window.step_demand, 0, MOST_WAL); \
+		RANGE((s)->learned.demand, 0, MOST_WAL); \
+		RANGE((s)->learned.hour, 0, LATEST); \
+		for (int i = 0; i < WALSIZER_RATE_SLOTS; i++) \
+			RANGE((s)->rate.ms[i], 0, LATEST); \
+		RANGE((s)->rate.next, 0, WALSIZER_RATE_SLOTS - 1); \
+		RANGE((s)->rate.number, 0, WALSIZER_RATE_SLOTS); \
+		RANGE((s)->primary.time, 0, MOST_WAL / 1000); \
+		RANGE((s)->primary.demand, 0, MOST_WAL); \
+		RANGE((s)->pace.running, 0, MOST_WAL); \
+		for (int i = 0; i < WALSIZER_PACE_SLOTS; i++) \
+			RANGE((s)->pace.last[i], 0, MOST_WAL); \
+		RANGE((s)->pace.next, 0, WALSIZER_PACE_SLOTS - 1); \
+		WAL_RANGES(&(s)->mix.at_redo, RANGE); \
+		WAL_RANGES(&(s)->mix.interval, RANGE); \
+	} while (0)
+
+#define CHECKPOINTS_RANGES(c, RANGE) \
+	do { \
+		RANGE((c)->timer_start, 0, LATEST); \
+		RANGE((c)->redo_moved, 0, LATEST); \
+		RANGE((c)->old_trigger_point, 0, LATEST); \
+		RANGE((c)->quiet_intervals, 0, 2); \
+		for (int i = 0; i < WALSIZER_CAUSES; i++) \
+			RANGE((c)->total[i], 0, MOST_CHECKPOINTS + 1); \
+		RANGE((c)->requested, 0, LATEST + 1); \
+		RANGE((c)->timed, 0, LATEST + 1); \
+	} while (0)
+
+#define CHANGES_RANGES(c, RANGE) \
+	do { \
+		RANGE((c)->number, 0, WALSIZER_CHANGE_SLOTS); \
+		for (int i = 0; i < WALSIZER_CHANGE_SLOTS; i++) \
+		{ \
+			RANGE((c)->list[i].ms, 0, LATEST); \
+			RANGE((c)->list[i].forced, 0, MOST_FORCED); \
+		} \
+	} while (0)
+
+#define DISK_RANGES(d, RANGE, FLAG) \
+	do { \
+		FLAG((d)->known); \
+		RANGE((d)->free, 0, MOST_WAL); \
+		RANGE((d)->wal, 0, MOST_WAL); \
+		RANGE((d)->held, 0, MOST_WAL); \
+		FLAG((d)->alone); \
+		RANGE((d)->taken[0], 0, MOST_WAL); \
+		RANGE((d)->taken[1], 0, MOST_WAL); \
+		FLAG((d)->looked); \
+		RANGE((d)->looked_at, 0, LATEST); \
+	} while (0)
+
+#define PACING_RANGES(p, RANGE, FLAG) \
+	do { \
+		RANGE((p)->tried_at, 0, LATEST); \
+		RANGE((p)->edit_tried_at, 0, LATEST); \
+		RANGE((p)->changed_at, 0, LATEST); \
+		RANGE((p)->leave_alone_until, 0, LATEST + WALSIZER_MOST_PATIENCE); \
+		RANGE((p)->raise_not_before, 0, LATEST + MOST_TIMEOUT); \
+		RANGE((p)->keep_until, 0, LATEST + WALSIZER_KEEP_RAISE); \
+		FLAG((p)->lower_due); \
+	} while (0)
+
+/* Those of a decision that waits for the disk figures. */
+#define FIGURES_RANGES(f, RANGE) \
+	do { \
+		RANGE((f)->in_effect_mb, 0, WALSIZER_MOST_MB); \
+		RANGE((f)->demand, 0, MOST_WAL); \
+		RANGE((f)->window_ms, -LATEST, MOST_TIMEOUT); \
+		RANGE((f)->rate, 0, MOST_WAL); \
+		RANGE((f)->used, 0, MOST_WAL); \
+		RANGE((f)->trigger_point, 0, LATEST); \
+		RANGE((f)->pace, 0, MOST_WAL); \
+		RANGE((f)->projected, 0, MOST_WAL); \
+		RANGE((f)->until_timed_ms, -MOST_TIMEOUT, LATEST + MOST_TIMEOUT); \
+		RANGE((f)->until_forced_ms, -1, MOST_WAL); \
+	} while (0)
+
+#define STATE_RANGES(s, RANGE, REAL, FLAG) \
+	do { \
+		FLAG((s)->primed); \
+		RANGE((s)->last.ms, 0, LATEST); \
+		RANGE((s)->last.hour, 0, LATEST); \
+		RANGE((s)->last.requested, 0, LATEST); \
+		RANGE((s)->last.timed, 0, LATEST); \
+		FLAG((s)->last.standby); \
+		SETTINGS_RANGES(&(s)->last.settings, RANGE, REAL); \
+		FLAG((s)->owner.original_by_alter_system); \
+		RANGE((s)->boost.size_mb, 0, WALSIZER_MOST_MB); \
+		RANGE((s)->boost.planned_until, 0, LATEST + MOST_TIMEOUT); \
+		for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++) \
+			PEAK_RANGES(&(s)->learned.peaks[i], RANGE); \
+		for (int i = 0; i < WALSIZER_WINDOW_SLOTS; i++) \
+			MARK_RANGES(&(s)->window.marks[i], RANGE); \
+		MEASURED_RANGES(s, RANGE); \
+		CHECKPOINTS_RANGES(&(s)->checkpoints, RANGE); \
+		CHANGES_RANGES(&(s)->changes, RANGE); \
+		DISK_RANGES(&(s)->disk, RANGE, FLAG); \
+		RANGE((s)->cycle.start, -MOST_TIMEOUT, LATEST); \
+		FLAG((s)->cycle.over); \
+		RANGE((s)->cycle.demand, 0, MOST_WAL); \
+		PACING_RANGES(&(s)->pacing, RANGE, FLAG); \
+		FLAG((s)->pending); \
+		FLAG((s)->observed.wants_disk); \
+		FLAG((s)->observed.limited); \
+		FLAG((s)->observed.cycle); \
+		FLAG((s)->observed.followed); \
+		FIGURES_RANGES(&(s)->observed.figures, RANGE); \
+	} while (0)
+
+#endif							/* PROVE_RANGES_H */
