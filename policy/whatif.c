@@ -112,7 +112,8 @@ walsizer_candidates(const WalsizerSettings *settings, int64_t wanted, int64_t *s
 			continue;
 		if (wanted > before && wanted < mb)
 			sizes[number++] = wanted;
-		sizes[number++] = mb;
+		if (mb > before)
+			sizes[number++] = mb;
 		before = mb;
 	}
 	if (wanted > before)

@@ -82,6 +82,23 @@ a_change_four_times_as_far_does_not_wait(void **unused)
 	}
 }
 
+/* A raise that a limit forbids is not reported where following the limit waits. */
+static void
+what_waits_is_not_limited(void **unused)
+{
+	Driver	   *d = driver_quiet_raise(4000);
+
+	(void) unused;
+	d->config.max_mb = 2000;
+	d->state.pacing.tried_mb = 2000;
+	d->state.pacing.tried_at = d->sample.now;
+	driver_step(d, SECOND, 400 * MB);
+	assert_int_equal(d->last.action, WALSIZER_NONE);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_WAITING);
+	assert_int_equal(d->last.limited_by, WALSIZER_UNLIMITED);
+	assert_false(d->last.limited);
+}
+
 /* What saves the disk waits ten seconds. */
 static void
 a_lowering_for_a_limit_is_retried_after_ten_seconds(void **unused)
@@ -249,6 +266,7 @@ main(void)
 		cmocka_unit_test(a_raise_that_failed_waits),
 		cmocka_unit_test(a_failure_counts_in_its_own_direction),
 		cmocka_unit_test(a_change_four_times_as_far_does_not_wait),
+		cmocka_unit_test(what_waits_is_not_limited),
 		cmocka_unit_test(a_lowering_for_a_limit_is_retried_after_ten_seconds),
 		cmocka_unit_test(only_the_disk_keeps_raises_back),
 		cmocka_unit_test(raises_come_back_after_one_timeout),
