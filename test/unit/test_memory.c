@@ -236,6 +236,11 @@ each_number_has_its_range(void **unused)
 	assert_false(reads_with_number("recovery", ones, 7, -1, 0));
 	assert_false(reads_with_number("peak", ones, 4, -1, 0));
 	assert_true(reads_with("event", ones, 18, 17, "1 any - text 1"));
+
+	/* whatever it is: this is not ASCII */
+	assert_false(reads_with("state", ones, 16, 15, "1 \xff"));
+	assert_false(reads_with("recovery", ones, 6, 5, "1 \xff"));
+	assert_false(reads_with("peak", ones, 3, 2, "1 \xff"));
 }
 
 /* It begins with three lines, in this order, and has only lines of these kinds. */
@@ -252,6 +257,7 @@ a_file_of_another_form_is_refused(void **unused)
 	refused("walsizer\n", 1, not_ours);
 	refused("walsizer 1 \n", 2, no_system);
 	refused("walsizer 1 2\n", 1, not_ours);
+	refused("walsizer 1 \xff\n", 1, not_ours);
 	refused("walsizer x\n", 1, not_ours);
 	refused("walsizer 0\n", 1, not_ours);
 	refused("walsize 1\n", 1, not_ours);
