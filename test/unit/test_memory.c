@@ -236,6 +236,11 @@ each_number_has_its_range(void **unused)
 	assert_false(reads_with_number("recovery", ones, 7, -1, 0));
 	assert_false(reads_with_number("peak", ones, 4, -1, 0));
 	assert_true(reads_with("event", ones, 18, 17, "1 any - text 1"));
+
+	/* whatever it is: this is not ASCII */
+	assert_false(reads_with("state", ones, 16, 15, "1 \xff"));
+	assert_false(reads_with("recovery", ones, 6, 5, "1 \xff"));
+	assert_false(reads_with("peak", ones, 3, 2, "1 \xff"));
 }
 
 /* It begins with three lines, in this order, and has only lines of these kinds. */
@@ -252,6 +257,7 @@ a_file_of_another_form_is_refused(void **unused)
 	refused("walsizer\n", 1, not_ours);
 	refused("walsizer 1 \n", 2, no_system);
 	refused("walsizer 1 2\n", 1, not_ours);
+	refused("walsizer 1 \xff\n", 1, not_ours);
 	refused("walsizer x\n", 1, not_ours);
 	refused("walsizer 0\n", 1, not_ours);
 	refused("walsize 1\n", 1, not_ours);
@@ -285,6 +291,10 @@ a_file_without_its_end_is_refused(void **unused)
 	strcpy(text, HEADING STATE PEAKS);
 	length = strlen(text);
 	whole = add_end(text, length);
+	text[length] = '\n';		/* an empty line is a line */
+	assert_false(walsizer_memory_parse(text, length + 1, &memory, &error));
+	assert_string_equal(error.what, "not a valid line");
+	assert_int_equal(add_end(text, length), whole);
 	for (size_t cut = 0; cut < whole; cut++)
 		assert_false(walsizer_memory_parse(text, cut, &memory, &error));
 	assert_int_equal(error.line, 6);
@@ -321,13 +331,13 @@ a_line_has_a_longest_length(void **unused)
 	size_t		length;
 
 	(void) unused;
-	for (int longer = 0; longer <= 1; longer++)
+	for (int longer = 0; longer <= 1200; longer += longer < 3 ? 1 : 399)
 	{
 		/* the error tells the two apart: such a peak is wrong anyway */
 		memset(lines, 'x', sizeof(lines));
 		memcpy(lines, HEADING STATE, begin);
 		strcpy(lines + begin + WALSIZER_LINE_SIZE - 1 + longer, "\n");
-		refused(lines, 4 - longer, longer ? "cut short" : "not a valid line");
+		refused(lines, longer ? 3 : 4, longer ? "cut short" : "not a valid line");
 	}
 	strcpy(text, HEADING STATE "peak 1 1 1?\n");
 	length = strlen(text);

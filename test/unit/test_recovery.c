@@ -458,6 +458,9 @@ the_least_recovery_counts(void **unused)
 		(WalsizerRecovery) {.bytes = 1000 * MB, .replay_ms = 1};
 	d->config.recoveries[1].replay_ms = 1000;
 	assert_int_equal(time_of(d, 1000), 2200 + 1000);
+	d->config.recoveries[0].replay_ms = 2000;
+	assert_int_equal(time_of(d, 1000), 2200 + 2000);
+	d->config.recoveries[0].replay_ms = 1;
 	d->config.recoveries[1].replay_ms = 0;
 	assert_int_equal(time_of(d, 1000), 2200 + 1);
 

@@ -47,6 +47,13 @@ a_failure_counts_in_its_own_direction(void **unused)
 	d->state.pacing.tried_mb = 500; /* a lowering that failed */
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
 
+	/* where nothing is to be done, nothing waits */
+	d = driver_quiet_raise(4000);
+	d->state.pacing.tried_at = d->sample.now;
+	d->state.pacing.tried_mb = 3000;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
+
 	d = driver_quiet_raise(4000);
 	d->state.pacing.tried_at = d->sample.now;
 	d->state.pacing.tried_mb = 5000;	/* a raise that failed */

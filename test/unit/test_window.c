@@ -238,6 +238,14 @@ the_primary_is_measured_between_checkpoints(void **unused)
 	primary_checkpoint(d, 300, 0);
 	assert_int_equal(primary->demand, 0);
 
+	/* nothing is known of it for a while */
+	d->sample.primary_time = -d->sample.primary_time;
+	primary_checkpoint(d, 0, 0);
+	d->sample.primary_time = 0;
+	primary_checkpoint(d, 0, 0);
+	assert_int_equal(primary->time, 926);
+	d->sample.primary_time = primary->time;
+
 	/* a planned load is not remembered */
 	d->state.window.step_demand = 0;
 	d->state.boost.planned_until = d->sample.now + 1;
