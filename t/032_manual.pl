@@ -478,7 +478,7 @@ is(broken_links($pages), '', 'links that lead somewhere');
 append_to_file("$pages/c.md", '[a](no.md) [b](b.md#no) [c](#d) [d](/etc/passwd) [e](..) [f](https:no)'
 	  . " [g](https://example.org/) [h](b.md) <img src=\"no.svg\">\n[i]: no\n");
 is(broken_links($pages),
-	join('', map { "c.md: $_\n" } qw(no.md b.md#no #d /etc/passwd .. https:no no no.svg))
+	join('', map { "c.md: $_\n" } 'no.md', 'b.md#no', '#d', '/etc/passwd', '..', 'https:no', 'no', 'no.svg')
 	  . '16 links in 3 pages, 8 broken',
 	'a broken link would be noticed');
 mkdir "$pages/none";
