@@ -62,7 +62,7 @@ the_disk_is_read_after_ten_samples(void **unused)
 	d->state.disk.looked_at++;
 	assert_true(look_is_due(d));
 
-	/* nor if it was never read, or in vain, or if somebody asks */
+	/* nor if it was never read, or in vain, or if a session asks */
 	d = looked_a_second_ago(INT64_C(1) << 50);
 	d->state.disk.looked = false;
 	assert_true(look_is_due(d));

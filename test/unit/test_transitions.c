@@ -182,7 +182,7 @@ a_value_that_took_effect(void **unused)
 	assert_int_equal(d->state.changes.number, 2);
 }
 
-/* What was tried is in effect, whoever set it. */
+/* What was tried is in effect, no matter who set it. */
 static void
 what_is_in_effect_is_not_tried_any_more(void **unused)
 {
