@@ -154,7 +154,7 @@ SKIP:
 	is(log_count($pitr, $no_space), 0, 'archive recovery: the volume was never full');
 }
 is(log_count($pitr, $restored), 1, 'archive recovery: said once');
-like(slurp_file($pitr->logfile), qr/DETAIL:  It has \d+ MB of WAL and \d+ MB of free space\./, 'with the figures');
+like(slurp_file($pitr->logfile), qr/DETAIL:  The file system has \d+ MB of WAL and \d+ MB of free space\./, 'with the figures');
 unlike(auto_conf($pitr), qr/^(max_wal_size|walsizer)/m, 'archive recovery: the lines of walsizer are gone');
 wait_for_worker($pitr);
 $status = status($pitr);
