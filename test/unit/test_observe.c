@@ -333,6 +333,9 @@ the_figures_of_a_prediction(void **unused)
 	d = driver_new();
 	assert_int_equal(driver_observe(d, 0, 0).until_forced_ms, -1);
 
+	/* slowly: 527MB are left */
+	assert_int_equal(driver_observe(driver_begun(), SECOND, MB).until_forced_ms, 527 * SECOND);
+
 	/* from the start of the segment that the redo pointer is in */
 	d = driver_new();
 	d->sample.redo_lsn += 3 * MB;
