@@ -161,12 +161,13 @@ static int64_t
 redo_moved(const WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		elapsed = sample->now - state->last.ms;
-	double		wal = (double) walsizer_distance(state->last.lsn, sample->write_lsn);
-	double		before = (double) walsizer_distance(state->last.lsn, sample->redo_lsn);
+	int64_t		wal = walsizer_distance(state->last.lsn, sample->write_lsn);
+	int64_t		before = walsizer_distance(state->last.lsn, sample->redo_lsn);
 
-	if (wal <= 0)
+	if (wal == 0)
 		return sample->now;
-	return state->last.ms + walsizer_min(elapsed, (int64_t) ((double) elapsed * (before / wal)));
+	return walsizer_min(sample->now, state->last.ms +
+						walsizer_to_int64((double) elapsed * ((double) before / (double) wal)));
 }
 
 /*
@@ -310,6 +311,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->checkpoints.redo_moved = state->checkpoints.timer_start;
 	state->checkpoints.old_trigger_point = 0;
 	state->checkpoints.quiet_intervals = 0;
+	state->window = (WalsizerWindow) {0};
 	state->rate = (WalsizerRate) {0};
 	state->pace = (WalsizerPace) {0};
 	state->mix.at_redo = sample->wal;
