@@ -301,8 +301,11 @@ walsizer_memory_parse(const char *text, size_t length, WalsizerMemory *memory,
 		if (!next_line(&reader))
 			return fail(error, &reader, "cut short");
 		if (take_word(&reader, "end"))
-			return read_end(&reader, text, so_far) ||
-				fail(error, &reader, "wrong number of lines or checksum");
+		{
+			if (read_end(&reader, text, so_far))
+				return true;
+			return fail(error, &reader, "wrong number of lines or checksum");
+		}
 		if (!(take_word(&reader, "recovery") && read_recovery(&reader, memory)) &&
 			!(take_word(&reader, "peak") && read_peak(&reader, memory)) &&
 			!(take_word(&reader, "event") && read_event(&reader, memory)))
@@ -329,7 +332,7 @@ append(Writer *writer, const char *format,...)
 	va_start(args, format);
 	added = vsnprintf(writer->text + writer->length, left, format, args);
 	va_end(args);
-	if (added < 0 || (size_t) added >= left)
+	if ((size_t) added >= left) /* or an error, which is negative */
 		writer->full = true;
 	else
 		writer->length += (size_t) added;

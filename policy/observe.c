@@ -314,6 +314,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->checkpoints.redo_moved = state->checkpoints.timer_start;
 	state->checkpoints.old_trigger_point = 0;
 	state->checkpoints.quiet_intervals = 0;
+	state->window = (WalsizerWindow) {0};
 	state->rate = (WalsizerRate) {0};
 	state->pace = (WalsizerPace) {0};
 	state->mix.at_redo = sample->wal;

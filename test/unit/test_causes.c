@@ -164,7 +164,14 @@ the_moment_of_a_checkpoint_is_interpolated(void **unused)
 	assert_int_equal(d->state.checkpoints.redo_moved, d->sample.now);
 	driver_observe(d, SECOND, 100);
 
+	/* by any distance, however long ago the last sample was */
+	d->sample.redo_lsn = UINT64_MAX;
+	driver_observe(d, INT64_C(1) << 60, 1);
+	assert_int_equal(d->state.checkpoints.redo_moved, d->sample.now);
+
 	/* where nothing was written since, it began just now */
+	d = driver_begun();
+	driver_observe(d, SECOND, 100);
 	checkpoint(d, SECOND, 0);
 	assert_int_equal(d->state.checkpoints.redo_moved, d->sample.now);
 	d->sample.redo_lsn += 10 * MB;

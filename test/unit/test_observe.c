@@ -183,6 +183,23 @@ a_start_knows_the_age_of_the_checkpoint(void **unused)
 	assert_int_equal(d->state.window.number, 1);
 }
 
+/* So does a clone whose log is shorter than what was seen before. */
+static void
+a_shorter_log_has_a_first_interval_as_well(void **unused)
+{
+	Driver	   *d = driver_begun();
+	WalsizerFigures figures;
+
+	(void) unused;
+	driver_observe(d, SECOND, 5000 * MB);
+	d->sample.redo_lsn -= 4000 * MB;
+	d->sample.write_lsn = d->sample.redo_lsn + 100 * MB;
+	d->sample.checkpoint_age = 100 * SECOND;
+	figures = driver_observe(d, SECOND, 0);
+	assert_int_equal(figures.demand, 100 * MB);
+	assert_int_equal(figures.window_ms, 100 * SECOND);
+}
+
 /* What a start must not keep of the time before. */
 static void
 a_start_forgets_what_was_pending(void **unused)
@@ -333,6 +350,9 @@ the_figures_of_a_prediction(void **unused)
 	d = driver_new();
 	assert_int_equal(driver_observe(d, 0, 0).until_forced_ms, -1);
 
+	/* slowly: 527MB are left */
+	assert_int_equal(driver_observe(driver_begun(), SECOND, MB).until_forced_ms, 527 * SECOND);
+
 	/* from the start of the segment that the redo pointer is in */
 	d = driver_new();
 	d->sample.redo_lsn += 3 * MB;
@@ -377,6 +397,7 @@ main(void)
 		cmocka_unit_test(what_a_sample_may_be),
 		cmocka_unit_test(what_runs_backwards_starts_over),
 		cmocka_unit_test(a_start_knows_the_age_of_the_checkpoint),
+		cmocka_unit_test(a_shorter_log_has_a_first_interval_as_well),
 		cmocka_unit_test(a_start_forgets_what_was_pending),
 		cmocka_unit_test(a_clock_that_was_set_is_noticed),
 		cmocka_unit_test(another_timeout_begins_a_step_of_the_window),

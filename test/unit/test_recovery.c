@@ -471,6 +471,20 @@ the_least_recovery_counts(void **unused)
 	assert_int_equal(time_of(d, 1000), 2200 + 1 + 70);
 }
 
+/* Before the first interval is known, all WAL counts as the smallest records. */
+static void
+now_is_estimated_without_an_interval(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.completed_lsn = d->sample.redo_lsn;
+	d->sample.write_lsn += 1000 * MB;
+	assert_int_equal(walsizer_recovery_time_now(&d->config, &d->state, &d->sample), 24716);
+	d->sample.completed_lsn = d->sample.redo_lsn - 1000 * MB;
+	assert_int_equal(walsizer_recovery_time_now(&d->config, &d->state, &d->sample), 2 * 24716 + 1);
+}
+
 int
 main(void)
 {
@@ -492,6 +506,7 @@ main(void)
 		cmocka_unit_test(records_follow_from_the_last_interval),
 		cmocka_unit_test(which_intervals_count),
 		cmocka_unit_test(the_least_recovery_counts),
+		cmocka_unit_test(now_is_estimated_without_an_interval),
 	};
 
 	return cmocka_run_group_tests_name("policy, recovery", tests, NULL, NULL);

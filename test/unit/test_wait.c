@@ -264,6 +264,12 @@ an_administrators_value_is_left_alone_until_then(void **unused)
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_RECENTLY_CHANGED);
 	driver_step(d, 1, 0);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
+
+	/* what a planned load has raised since is not the administrator's */
+	d = driver_quiet_raise(4000);
+	d->state.pacing.leave_alone_until = d->sample.now + 300 * SECOND;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
 }
 
 int
