@@ -2,7 +2,8 @@
  *
  * prove_arithmetic.c
  *	  walsizer_trigger_point() equals the server's arithmetic, and
- *	  walsizer_size_for() is sufficient and minimal.
+ *	  walsizer_size_for() is sufficient and minimal.  walsizer_candidates() gives
+ *	  at most WALSIZER_CANDIDATES sizes.
  *
  *		prove_arithmetic			what takes seconds
  *		prove_arithmetic --all		all sizes whose quotient is an integer
