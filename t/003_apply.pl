@@ -231,9 +231,10 @@ foreach my $case (@cases)
 }
 
 # The server does not get to the reload in time: here the postmaster sleeps, which
-# does not keep connected sessions from working.
+# does not keep connected sessions from working.  One raise reaches walsizer.max:
+# another one, far enough not to wait, would take effect in place of the late one.
 {
-	$node = make_node('late', conf => "walsizer.enable = off\ncheckpoint_timeout = 5min\n");
+	$node = make_node('late', conf => "walsizer.enable = off\nwalsizer.max = 8MB\ncheckpoint_timeout = 5min\n");
 	$pid  = pid($node);
 	my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)$/m;
 	my $load = start_load($node, 2);

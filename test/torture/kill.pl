@@ -16,11 +16,10 @@ use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(usleep);
+use Time::HiRes qw(time usleep);
 use WalsizerTest;
 
 use constant ORIGINAL => 4;           # MB
-use constant LONGEST => 40_000;       # microseconds from the request to the kill
 use constant LINES => 40;             # of walsizer in the log, for each kill
 
 alarm(0);                             # hours are no sign of hanging here
@@ -39,6 +38,8 @@ END
 
 # The value that an administrator set last, in MB.
 my $administrators = ORIGINAL;
+
+my $duration;
 
 sub sql
 {
@@ -99,7 +100,7 @@ sub kill_one
 	$pids{checkpointer} = sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
 	$pids{request} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $request ],
 		'<', \undef, '>', '/dev/null', '2>', '/dev/null');
-	usleep(int rand LONGEST);
+	usleep(int rand 2e6 * $duration);
 	$victims{$victim}->(\%pids);
 	eval { $pids{request}->finish };
 	$killed{$victim}++;
@@ -166,6 +167,11 @@ sub recorded_twice
 	}
 	return '';
 }
+
+# How long a request takes, in seconds, when nobody is killed.
+my $begun = time;
+sql($_->()) // die 'a request failed' foreach @requests;
+$duration = (time - $begun) / @requests;
 
 my $offset = log_offset($node);
 my $applied = 0;
