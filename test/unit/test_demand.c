@@ -178,6 +178,8 @@ what_was_learned_is_kept_until_it_may_change(void **unused)
 	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 0);
 	walsizer_remember(&d->state, 1, MB, 1);
 	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), MB);
+	walsizer_forget(&d->state);
+	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 0);
 }
 
 int

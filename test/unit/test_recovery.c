@@ -446,6 +446,8 @@ the_least_recovery_counts(void **unused)
 	assert_int_equal(time_of(d, 1000), assumed);
 	d->config.recoveries[0] = (WalsizerRecovery) {.bytes = -1, .replay_ms = 1};
 	assert_int_equal(time_of(d, 1000), assumed);
+	d->config.recoveries[0] = (WalsizerRecovery) {.bytes = 1000 * MB, .replay_ms = 0};
+	assert_int_equal(time_of(d, 1000), assumed);
 	d->config.recoveries[0] = (WalsizerRecovery) {.bytes = 1000 * MB, .replay_ms = -1};
 	assert_int_equal(time_of(d, 1000), assumed);
 	d->config.recoveries[0] = (WalsizerRecovery) {.bytes = 1000 * MB, .replay_ms = 1};
