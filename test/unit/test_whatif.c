@@ -128,6 +128,9 @@ candidates_are_parts_and_multiples(void **unused)
 	candidates_are(100, 16, 100, (int64_t[]) {48, 100, 144, 192, 288, 400, 592, 800, 0});
 	candidates_are(80, 64, 128, (int64_t[]) {128, 192, 320, 448, 640, 0});
 
+	/* one and a half times and twice of it are the same segments */
+	candidates_are(11, 8, 11, (int64_t[]) {11, 16, 32, 40, 64, 88, 0});
+
 	/* half of it is two segments */
 	candidates_are(64, 16, 64, (int64_t[]) {32, 64, 96, 128, 192, 256, 384, 512, 0});
 
