@@ -1,36 +1,34 @@
 
 # The clock of the machine is set by hours and by weeks, both ways, under a
-# server that goes on and across restarts (libfaketime).  Each time walsizer
-# measures, raises by what it measured, and remembers.
+# server that goes on and across restarts.  Each time walsizer measures, raises
+# by what it measured, and remembers.
+#
+# The server runs with the library of t/035_steps.pl, whose clock is that of a
+# file.  libfaketime does not reach the worker: it keeps pointers into the
+# environment, where the server writes what a process does.
 
 use strict;
 use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../../t";
 
+use Cwd qw(abs_path);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
 use WalsizerTest;
 
-my ($library) = glob '/usr/lib/*/faketime/libfaketime.so.1';
-die 'there is no libfaketime' unless $library;
-
-# Read by the library whenever the server asks what time it is.
-my $clock = PostgreSQL::Test::Utils::tempdir() . '/clock';
-my %fake = (
-	LD_PRELOAD                   => $library,
-	FAKETIME_TIMESTAMP_FILE      => $clock,
-	FAKETIME_NO_CACHE            => 1,
-	FAKETIME_DONT_FAKE_MONOTONIC => 1,
-	DONT_FAKE_MONOTONIC          => 1);
+my $dir = abs_path(PostgreSQL::Test::Utils::tempdir());
+my $top = "$FindBin::RealBin/../..";
+system_or_bail('cc', '-shared', '-fPIC', '-D_GNU_SOURCE', '-o', "$dir/steps.so", "$top/t/steps.c", '-ldl');
+my %fake = (LD_PRELOAD => "$dir/steps.so", WALSIZER_STEPS => $dir);
 
 sub set_clock
 {
-	my ($offset) = @_;
+	my ($seconds) = @_;
 
-	write_file("$clock.new", "$offset\n");
-	rename "$clock.new", $clock or die "could not set the clock: $!";
+	write_file("$dir/clock.new", "$seconds\n");
+	rename "$dir/clock.new", "$dir/clock" or die "could not set the clock: $!";
 	return;
 }
 
@@ -45,7 +43,7 @@ sub start
 	return;
 }
 
-set_clock('+0');
+set_clock(0);
 my $node = make_node('clock',
 	conf  => "walsizer.predict = off\ncheckpoint_timeout = 1h\nwalsizer.lookback = 7d\n",
 	start => 0);
@@ -84,23 +82,23 @@ sub raise_by_load
 }
 
 my $jumps = 0;
-foreach my $offset ('+3d', '-3d', '-30d', '+60d', '+0', '-1h', '+1h', '+0')
+foreach my $hours (3 * 24, -3 * 24, -30 * 24, 60 * 24, 0, -1, 1, 0)
 {
 	foreach my $how ('running', 'across a restart')
 	{
-		my $what = "clock at $offset, $how";
+		my $what = "clock $hours hours ahead, $how";
 		my $worker = pid($node);
 
 		if ($how eq 'running')
 		{
-			set_clock($offset);
+			set_clock(3600 * $hours);
 			wait_for_two_samples();
 			is(pid($node), $worker, "$what: the worker goes on");
 		}
 		else
 		{
 			$node->stop;
-			set_clock($offset);
+			set_clock(3600 * $hours);
 			start($node, 'start');
 		}
 		raise_by_load($what, 24);
