@@ -28,12 +28,15 @@ sub adjust_times
 	my ($times) = @_;
 
 	$node->safe_psql('postgres', <<"END");
-SELECT FROM generate_series(1, $times / 4) n,
-  LATERAL (SELECT action FROM walsizer_boost((16 + n % 50) || 'MB', '1 hour') OFFSET 0) a,
-  LATERAL (SELECT action FROM walsizer_adjust() OFFSET 0) b,
-  LATERAL (SELECT action FROM walsizer_boost_end() OFFSET 0) c,
-  LATERAL (SELECT action FROM walsizer_adjust() OFFSET 0) d
-WHERE (a, b, c, d, n) IS NOT NULL
+DO \$\$
+BEGIN
+  FOR n IN 1 .. $times / 4 LOOP
+    PERFORM walsizer_boost((16 + n % 50) || 'MB', '1 hour');
+    PERFORM walsizer_adjust();
+    PERFORM walsizer_boost_end();
+    PERFORM walsizer_adjust();
+  END LOOP;
+END \$\$
 END
 	return;
 }
