@@ -22,7 +22,7 @@ walsizer.predict = off
 checkpoint_timeout = 1h
 END
 
-# Every other adjustment changes max_wal_size: a planned load begins or ends.
+# Every other adjustment changes max_wal_size: for a planned load, and back.
 sub adjust_times
 {
 	my ($times) = @_;
@@ -33,7 +33,7 @@ BEGIN
   FOR n IN 1 .. $times / 4 LOOP
     PERFORM walsizer_boost((16 + n % 50) || 'MB', '1 hour');
     PERFORM walsizer_adjust();
-    PERFORM walsizer_boost_end();
+    PERFORM walsizer_revert();
     PERFORM walsizer_adjust();
   END LOOP;
 END \$\$
@@ -41,7 +41,7 @@ END
 	return;
 }
 
-# Bytes in all memory contexts of the worker, and its resident size in kB.
+# Bytes in all memory contexts of the worker, and its own resident memory in kB.
 sub memory
 {
 	my $offset = log_offset($node);
@@ -50,7 +50,7 @@ sub memory
 	$node->safe_psql('postgres', "SELECT pg_log_backend_memory_contexts($pid)");
 	wait_for_log_line($node, qr/Grand total: \d+ bytes/, $offset);
 	my ($bytes) = slurp_file($node->logfile, $offset) =~ /Grand total: (\d+) bytes/;
-	my ($resident) = slurp_file("/proc/$pid/status") =~ /^VmRSS:\s+(\d+) kB/m;
+	my ($resident) = slurp_file("/proc/$pid/status") =~ /^RssAnon:\s+(\d+) kB/m;
 	return ($bytes, $resident);
 }
 
