@@ -96,7 +96,7 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
 		state->disk.wal = walsizer_min(walsizer_max(sample->disk_wal, 0), WALSIZER_MOST_BYTES);
 		state->disk.held = walsizer_min(walsizer_max(sample->disk_held, 0), WALSIZER_MOST_BYTES);
 
-		/* readings in quick succession do not give a rate, nor does the first one */
+		/* the same moment gives no rate; the first reading gives 0 */
 		room -= state->disk.free + state->disk.wal + state->disk.held;
 		if (elapsed > 0)
 		{
@@ -207,6 +207,7 @@ is_worth_raising_to(const WalsizerFigures *figures, int64_t limit_mb)
 	return (double) limit_mb >= WORTH_RAISING * (double) figures->in_effect_mb;
 }
 
+/* Does the disk? */
 bool
 walsizer_disk_is_worth_raising(const WalsizerFigures *figures)
 {

@@ -118,26 +118,12 @@ sub raise
 	return setting_mb($node);
 }
 
-# Ask a server that may be about to crash; undef if it does not answer.  Nothing is
-# written to psql, which may end before it reads that.
-sub try_to_ask
-{
-	my ($sql) = @_;
-	my ($out, $err) = ('', '');
-
-	IPC::Run::run([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $sql ],
-		'<', \undef, '>', \$out, '2>', \$err)
-	  or return undef;
-	chomp $out;
-	return $out;
-}
-
 # The server is up again after a process was killed, with another worker.
 sub wait_for_restart
 {
 	my ($pid) = @_;
 
-	wait_until('the server comes back', sub { return defined try_to_ask('SELECT 1') });
+	wait_until('the server comes back', sub { return defined try_to_ask($node, 'SELECT 1') });
 	wait_for_worker($node, $pid);
 	return;
 }
@@ -293,9 +279,9 @@ for (my $step = 1;; $step++)
 	wait_until('the edit takes effect, or the worker is killed',
 		sub {
 			return !kill(0, $pid)
-			  || (try_to_ask("SELECT count(*) FROM walsizer_history WHERE id > $before") // 0);
+			  || (try_to_ask($node, "SELECT count(*) FROM walsizer_history WHERE id > $before") // 0);
 		});
-	try_to_ask('SELECT walsizer_adjust()');	# answered when all is done
+	try_to_ask($node, 'SELECT walsizer_adjust()');	# answered when all is done
 	my @steps = steps();
 	wait_for_restart($pid) if @steps >= $step;
 	adjust($node);

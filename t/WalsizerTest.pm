@@ -24,7 +24,7 @@ our @EXPORT = qw(
   MB make_node start_with_options start_after_kill set_conf
   write_wal force_checkpoints force_one_checkpoint let_go_of_wal
   start_load stop_load make_pages start_dirtying
-  status pid history last_event act act_row adjust revert setting_mb
+  try_to_ask status pid history last_event act act_row adjust revert setting_mb
   wait_until wait_for wait_for_sample wait_for_worker wait_for_nobody_in
   size_for_mb trigger_point_mb
   classic_size_mb
@@ -328,6 +328,20 @@ sub rows
 		"SELECT coalesce(json_agg(r), '[]') FROM ($sql) r");
 
 	return @{ JSON::PP->new->decode($json) };
+}
+
+# Ask a server that may be about to crash; undef if it does not answer.  Nothing is
+# written to psql, which may end before it reads that.
+sub try_to_ask
+{
+	my ($node, $sql) = @_;
+	my ($out, $err) = ('', '');
+
+	IPC::Run::run([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $sql ],
+		'<', \undef, '>', \$out, '2>', \$err)
+	  or return undef;
+	chomp $out;
+	return $out;
 }
 
 # The rows of walsizer_status and walsizer_stats as one.

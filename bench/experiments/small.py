@@ -54,8 +54,8 @@ def tables(data):
     yield (f"pgbench TPC-B, scale {conditions['scale']}, {conditions['transactions']} "
            f"transactions, {fixed.CLIENTS} clients. Median (smallest to largest) of the runs.",
            ["setting", "runs", *(figure.name for figure in SHOWN)],
-           [[label(row[0]), *row[1:]] for row in pairs.medians(rounds, pairs.names_of(data["rounds"]), SHOWN)])
-    compared = [(name, "large") for name in pairs.names_of(data["rounds"]) if not name.startswith("large")]
+           [[label(row[0]), *row[1:]] for row in pairs.medians(rounds, pairs.names_of(rounds), SHOWN)])
+    compared = [(name, "large") for name in pairs.names_of(rounds) if not name.startswith("large")]
     yield ("The ratio within each round to 4GB, 30s (large), its median, the interval that "
            "covers it, and what that says.",
            pairs.HEADING, pairs.comparisons(rounds, FIGURES, compared))

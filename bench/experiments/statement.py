@@ -131,8 +131,8 @@ def tables(data):
            f"{conditions['start']}, checkpoint_timeout = {conditions['timeout']} s. Median "
            "(smallest to largest) of the runs.",
            ["preloaded", "runs", *(figure.name for figure in SHOWN)],
-           pairs.medians(rounds, pairs.names_of(data["rounds"]), SHOWN))
-    compared = [(name, "plain") for name in pairs.names_of(data["rounds"]) if not name.startswith("plain")]
+           pairs.medians(rounds, pairs.names_of(rounds), SHOWN))
+    compared = [(name, "plain") for name in pairs.names_of(rounds) if not name.startswith("plain")]
     if compared:
         yield ("The ratio within each round, its median, the interval that covers it, and what "
                "that says.", pairs.HEADING, pairs.comparisons(rounds, [FORCED, HURRY], compared))

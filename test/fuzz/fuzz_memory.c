@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "end_line.h"
 #include "policy/memory.h"
 
 #define CHECK(condition) \
@@ -29,21 +30,6 @@
 #define TEXT_SIZE	((size_t) WALSIZER_MEMORY_LINES * WALSIZER_LINE_SIZE)
 
 extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* The number of lines and their FNV-1a sum, as policy/memory.c writes them. */
-static size_t
-add_end(char *text, size_t length)
-{
-	uint64_t	sum = UINT64_C(0xcbf29ce484222325);
-	int			lines = 0;
-
-	for (size_t i = 0; i < length; i++)
-	{
-		sum = (sum ^ (unsigned char) text[i]) * UINT64_C(0x100000001b3);
-		lines += text[i] == '\n';
-	}
-	return length + (size_t) sprintf(text + length, "end %d %" PRIx64 "\n", lines, sum);
-}
 
 static void
 check(const WalsizerMemory *memory)

@@ -28,7 +28,7 @@ typedef struct Input
 
 extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The next number of so many bytes; what is missing at the end is 0. */
+/* The next number, of this many bytes.  Bytes that are missing at the end are 0. */
 static inline uint64_t
 take(Input *in, size_t bytes)
 {

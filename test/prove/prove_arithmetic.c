@@ -81,8 +81,8 @@ server_segments(int size_mb, int segment_bytes, double completion_target)
 }
 
 /*
- * Does WAL force a checkpoint, so many bytes after a redo pointer at this
- * offset in its segment?  The server compares each segment that it has filled
+ * Does WAL force a checkpoint, when it ends this far behind a redo pointer at
+ * this offset in its segment?  The server compares each segment that it has filled
  * with that of the redo pointer: XLogCheckpointNeeded() in xlog.c.
  */
 static bool
@@ -147,8 +147,8 @@ check_sizes(int64_t from, int64_t to, const WalsizerSettings *settings)
 }
 
 /*
- * The size for WAL that needs so many CheckPointSegments: exactly so many
- * bytes, the fewest, and the most that need as many.  Sufficient: the server
+ * The size for WAL that needs this number of CheckPointSegments, with the
+ * fewest and with the most bytes that need it.  Sufficient: the server
  * forces nothing, at the worst offset of the redo pointer.  Minimal: with one
  * segment less it would, for positions that are multiples of 8 as those of
  * WAL records are.  If no size suffices that the server accepts, it is the

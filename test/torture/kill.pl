@@ -41,17 +41,7 @@ my $administrators = ORIGINAL;
 
 my $duration;
 
-sub sql
-{
-	my ($sql) = @_;
-	my ($out, $err) = ('', '');
-
-	IPC::Run::run([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $sql ],
-		'<', \undef, '>', \$out, '2>', \$err)
-	  or return undef;
-	chomp $out;
-	return $out;
-}
+sub sql { return try_to_ask($node, @_) }
 
 # What may be under way when somebody dies.
 my @requests = (

@@ -108,6 +108,13 @@ driver_observe(Driver *d, int64_t ms, int64_t bytes)
 	return figures;
 }
 
+WalsizerFigures
+driver_observe_redo(Driver *d, int64_t ms, int64_t bytes)
+{
+	d->sample.redo_lsn = d->sample.write_lsn;
+	return driver_observe(d, ms, bytes);
+}
+
 Driver *
 driver_begun(void)
 {

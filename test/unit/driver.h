@@ -26,6 +26,9 @@
 #define SEGMENT		(16 * MB)
 #define SECOND		INT64_C(1000)
 
+/* 528MB force a checkpoint at 1GB. */
+#define TRIGGER_POINT	(33 * SEGMENT)
+
 typedef struct Driver
 {
 	WalsizerConfig config;
@@ -53,6 +56,9 @@ extern WalsizerAction driver_step(Driver *d, int64_t ms, int64_t bytes);
 
 /* The same without a decision: what this sample says. */
 extern WalsizerFigures driver_observe(Driver *d, int64_t ms, int64_t bytes);
+
+/* The same, and the redo pointer moves to where these bytes begin. */
+extern WalsizerFigures driver_observe_redo(Driver *d, int64_t ms, int64_t bytes);
 
 /* A server with one sample observed, whose last checkpoint started with it. */
 extern Driver *driver_begun(void);

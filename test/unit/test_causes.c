@@ -11,17 +11,6 @@
 #include "driver.h"
 #include "policy/internal.h"
 
-/* 528MB force a checkpoint at 1GB. */
-#define TRIGGER_POINT	(33 * SEGMENT)
-
-/* The redo pointer moves to here, and so much is written after it within ms. */
-static WalsizerFigures
-checkpoint(Driver *d, int64_t ms, int64_t bytes)
-{
-	d->sample.redo_lsn = d->sample.write_lsn;
-	return driver_observe(d, ms, bytes);
-}
-
 static int64_t
 old_trigger_point(Driver *d, int64_t mb)
 {
@@ -65,11 +54,11 @@ across_a_change_the_smaller_trigger_point_counts(void **unused)
 	(void) unused;
 	driver_observe(d, SECOND, TRIGGER_POINT);
 	d->sample.settings.max_wal_size_mb = 2048;
-	checkpoint(d, SECOND, 0);
+	driver_observe_redo(d, SECOND, 0);
 	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 1);
 	driver_observe(d, SECOND, TRIGGER_POINT);
 	d->sample.settings.max_wal_size_mb = 1024;
-	checkpoint(d, SECOND, 0);
+	driver_observe_redo(d, SECOND, 0);
 	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 2);
 }
 
@@ -83,7 +72,7 @@ a_timed_checkpoint_may_come_a_little_early(void **unused)
 
 		(void) unused;
 		driver_observe(d, 290 * SECOND, MB);
-		checkpoint(d, 4 * SECOND - early, 0);
+		driver_observe_redo(d, 4 * SECOND - early, 0);
 		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_TIMED], 1 - early);
 		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], early);
 	}
@@ -101,7 +90,7 @@ the_old_value_explains_what_it_forces(void **unused)
 		d->sample.settings.max_wal_size_mb = 2048;
 		driver_observe(d, SECOND, TRIGGER_POINT - less);
 		d->state.checkpoints.quiet_intervals = 1;
-		checkpoint(d, SECOND, 0);
+		driver_observe_redo(d, SECOND, 0);
 		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1 - less);
 		assert_int_equal(d->state.checkpoints.quiet_intervals, less);
 	}
@@ -119,7 +108,7 @@ only_full_intervals_are_quiet(void **unused)
 	for (int i = 0; i < 5; i++)
 	{
 		driver_observe(d, 299 * SECOND, TRIGGER_POINT - 1);
-		checkpoint(d, SECOND, 0);
+		driver_observe_redo(d, SECOND, 0);
 	}
 	assert_int_equal(d->state.checkpoints.quiet_intervals, 0);
 	for (int i = 0; i < 3; i++)
@@ -127,10 +116,10 @@ only_full_intervals_are_quiet(void **unused)
 		assert_int_equal(d->state.checkpoints.quiet_intervals, i);
 		assert_int_equal(d->state.checkpoints.old_trigger_point, TRIGGER_POINT);
 		driver_observe(d, 100 * SECOND, walsizer_trigger_point(2048, &d->sample.settings));
-		checkpoint(d, SECOND, 0);	/* forced: it shows nothing either */
+		driver_observe_redo(d, SECOND, 0);	/* forced: it shows nothing either */
 		assert_int_equal(d->state.checkpoints.quiet_intervals, i);
 		driver_observe(d, 299 * SECOND, TRIGGER_POINT + i * MB);
-		checkpoint(d, SECOND, 0);
+		driver_observe_redo(d, SECOND, 0);
 	}
 	assert_int_equal(d->state.checkpoints.old_trigger_point, 0);
 }
@@ -172,7 +161,7 @@ the_moment_of_a_checkpoint_is_interpolated(void **unused)
 	/* where nothing was written since, it began just now */
 	d = driver_begun();
 	driver_observe(d, SECOND, 100);
-	checkpoint(d, SECOND, 0);
+	driver_observe_redo(d, SECOND, 0);
 	assert_int_equal(d->state.checkpoints.redo_moved, d->sample.now);
 	d->sample.redo_lsn += 10 * MB;
 	driver_observe(d, SECOND, 10 * MB);

@@ -8,10 +8,8 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "driver.h"
+#include "end_line.h"
 #include "policy/memory.h"
 
 #define TEXT_SIZE	((size_t) WALSIZER_MEMORY_LINES * WALSIZER_LINE_SIZE)
@@ -28,21 +26,6 @@
 static char text[TEXT_SIZE + 64];
 static WalsizerMemory memory;
 static WalsizerMemoryError error;
-
-/* Appends the last line: how many lines there are before it, and their FNV-1a sum. */
-static size_t
-add_end(char *all, size_t length)
-{
-	uint64_t	sum = UINT64_C(0xcbf29ce484222325);
-	int			lines = 0;
-
-	for (size_t i = 0; i < length; i++)
-	{
-		sum = (sum ^ (unsigned char) all[i]) * UINT64_C(0x100000001b3);
-		lines += all[i] == '\n';
-	}
-	return length + (size_t) sprintf(all + length, "end %d %" PRIx64 "\n", lines, sum);
-}
 
 /* Reads these lines as a whole file; exactly as long as it is, so that reading on is seen. */
 static bool

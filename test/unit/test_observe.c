@@ -10,17 +10,6 @@
 #include "driver.h"
 #include "policy/internal.h"
 
-/* 528MB force a checkpoint at 1GB. */
-#define TRIGGER_POINT	(33 * SEGMENT)
-
-/* The redo pointer moves to here, and so much is written after it within ms. */
-static WalsizerFigures
-checkpoint(Driver *d, int64_t ms, int64_t bytes)
-{
-	d->sample.redo_lsn = d->sample.write_lsn;
-	return driver_observe(d, ms, bytes);
-}
-
 static bool
 valid(void (*change) (WalsizerSample *, int64_t), int64_t value)
 {
@@ -100,7 +89,7 @@ what_runs_backwards_starts_over(void **unused)
 		d->sample.primary_lsn = d->sample.write_lsn;
 		driver_observe(d, 0, 0);
 		driver_observe(d, 100 * SECOND, 50 * MB);
-		checkpoint(d, SECOND, MB);
+		driver_observe_redo(d, SECOND, MB);
 		if (what == 1)
 			d->sample.now--;
 		else if (what == 2)

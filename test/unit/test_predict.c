@@ -188,7 +188,7 @@ a_known_load_is_expected_to_be_as_large_as_it_was(void **unused)
 	figures.learned = 600 * MB;
 	figures.demand = 630 * MB;
 	assert_int_equal(predicted(d, &figures), roomy(d, 630 * MB));
-	figures.projected = 610 * MB;	/* or less, if less is to be expected */
+	figures.projected = 610 * MB;	/* or less, if walsizer expects less */
 	assert_int_equal(predicted(d, &figures), roomy(d, 610 * MB));
 
 	/* it is larger than that: then nobody knows */

@@ -357,7 +357,7 @@ what_is_assumed_of_a_server(void **unused)
 
 /*
  * A server on which a record takes 0.0008 ms, a MB 1.03 ms, and 2.2 ms to be read,
- * after an interval of 1GB with so many records and images.
+ * after an interval of 1GB with these numbers of records and images.
  */
 static int64_t
 time_after(int64_t mb, int64_t records, int64_t images)

@@ -47,7 +47,7 @@ a_failure_counts_in_its_own_direction(void **unused)
 	d->state.pacing.tried_mb = 500; /* a lowering that failed */
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
 
-	/* where nothing is to be done, nothing waits */
+	/* a decision to do nothing does not wait */
 	d = driver_quiet_raise(4000);
 	d->state.pacing.tried_at = d->sample.now;
 	d->state.pacing.tried_mb = 3000;
