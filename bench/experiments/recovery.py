@@ -145,10 +145,33 @@ def crash(server, cached):
     if not cached:
         drop_from_cache(server.data)
     offset = server.log.stat().st_size
+    before = last_measured(server)
     server.__enter__()
     with open(server.log, encoding="utf-8", errors="replace") as log:
         log.seek(offset)
-        return read_recovery(log.read())
+        found = read_recovery(log.read())
+    return {**found, "measured": new_measurement(server, before)}
+
+
+# As in the state file; see policy/memory.c.
+MEASURED = ["bytes", "replay_ms", "bytes_read", "pages_used", "pages_written", "writing_ms"]
+
+
+def last_measured(server):
+    """What walsizer's newest measurement of a recovery is, or None."""
+    file = server.data / "pg_stat" / "walsizer.state"
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    found = [line.split()[1:] for line in lines if line.startswith("recovery ")]
+    return dict(zip(MEASURED, map(int, found[0]))) if found else None
+
+
+def new_measurement(server, before):
+    """The worker writes it when it starts; too short a recovery is not measured."""
+    end = time.monotonic() + 15
+    while last_measured(server) == before and time.monotonic() < end:
+        time.sleep(0.1)
+    after = last_measured(server)
+    return after if after != before else None
 
 
 def wait_for_end(server):
