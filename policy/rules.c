@@ -36,21 +36,17 @@
  * exceeds what the same load writes when none is forced (1.3 to 1.6 times was
  * seen).  That is headroom enough.
  *
- * A burst across the end of a cycle may be too small at both ends; then the
- * largest demand of the cycle counts.
+ * A burst across the end of a cycle may be too small at both ends, and the
+ * checkpoints that it forced may lie in two windows.  So the largest figures of
+ * the cycle count.
  */
 int64_t
 walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
 					 const WalsizerSample *sample, const WalsizerFigures *figures)
 {
-	int64_t		demand = figures->demand;
-	int64_t		forced = figures->forced;
+	int64_t		demand = walsizer_max(figures->demand, state->cycle.demand);
+	int64_t		forced = state->cycle.forced;
 
-	if (walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
-	{
-		demand = state->cycle.demand;
-		forced = state->cycle.forced;
-	}
 	if (forced < config->threshold ||
 		walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
 		return 0;

@@ -62,7 +62,7 @@ forced_rule_waits_for_the_threshold(void **unused)
 	(void) unused;
 	d->config.predict = false;
 	d->config.threshold = 3;
-	driver_run(d, 901, 4 * MB); /* two forced in each T */
+	driver_run(d, 901, 35 * MB / 10);	/* one forced each 150 s, two in each T */
 	assert_int_equal(d->raises, 0);
 	driver_run(d, 600, 8 * MB); /* four in each */
 	assert_int_equal(d->raises, 1);
@@ -253,17 +253,13 @@ changes_on_the_heels_of_another_are_all_reported(void **unused)
 	assert_int_equal(sizes[2], 2032);
 }
 
-/* 700MB in the window, which forced a checkpoint: 1GB allows 528MB. */
-static WalsizerFigures
-forced_in_the_window(void)
-{
-	return (WalsizerFigures) {.in_effect_mb = 1024, .demand = 700 * MB, .forced = 1};
-}
-
+/* 1GB allows 528MB.  So much was written, and so many checkpoints were forced. */
 static int64_t
-forced_size(const Driver *d, const WalsizerFigures *figures)
+forced_size(const Driver *d, int64_t demand)
 {
-	return walsizer_forced_rule(&d->config, &d->state, &d->sample, figures);
+	WalsizerFigures figures = {.in_effect_mb = 1024, .demand = demand};
+
+	return walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures);
 }
 
 /* Several forced checkpoints wrote page images, which is headroom enough. */
@@ -271,13 +267,13 @@ static void
 headroom_is_added_to_one_forced_checkpoint_only(void **unused)
 {
 	Driver	   *d = driver_new();
-	WalsizerFigures figures = forced_in_the_window();
 
 	(void) unused;
-	assert_int_equal(forced_size(d, &figures),
+	d->state.cycle.forced = 1;
+	assert_int_equal(forced_size(d, 700 * MB),
 					 walsizer_roomy_size(&d->config, &d->sample.settings, 700 * MB));
-	figures.forced = 2;
-	assert_int_equal(forced_size(d, &figures),
+	d->state.cycle.forced = 2;
+	assert_int_equal(forced_size(d, 700 * MB),
 					 walsizer_size_for(700 * MB, &d->sample.settings));
 }
 
@@ -285,44 +281,57 @@ static void
 as_many_must_be_forced_as_the_threshold_says(void **unused)
 {
 	Driver	   *d = driver_new();
-	WalsizerFigures figures = forced_in_the_window();
 
 	(void) unused;
-	figures.forced = 0;
-	assert_int_equal(forced_size(d, &figures), 0);
+	assert_int_equal(forced_size(d, 700 * MB), 0);
 	d->config.threshold = 4;
-	figures.forced = 4;
-	assert_true(forced_size(d, &figures) > 0);
-	figures.forced = 3;
-	assert_int_equal(forced_size(d, &figures), 0);
+	d->state.cycle.forced = 4;
+	assert_true(forced_size(d, 700 * MB) > 0);
+	d->state.cycle.forced = 3;
+	assert_int_equal(forced_size(d, 700 * MB), 0);
 }
 
-/* If the window at the end of the cycle is small, its largest one counts. */
+/* The largest window of the cycle counts, or that at its end with a planned load. */
 static void
 the_largest_window_of_the_cycle_counts(void **unused)
 {
 	Driver	   *d = driver_new();
-	WalsizerFigures figures = forced_in_the_window();
+	int64_t		fits = 512 * MB;	/* and a segment more for the redo pointer */
 
 	(void) unused;
-	figures.in_effect_mb = walsizer_size_for(512 * MB, &d->sample.settings);
-	figures.demand = 512 * MB;	/* just suffices */
-	assert_int_equal(forced_size(d, &figures), 0);
-	d->state.cycle.demand = 900 * MB;
-	assert_int_equal(forced_size(d, &figures), 0);
 	d->state.cycle.forced = 2;
-	assert_int_equal(forced_size(d, &figures),
+	assert_true(walsizer_size_for(fits, &d->sample.settings) <= 1024);
+	assert_int_equal(forced_size(d, fits), 0);
+	d->state.cycle.demand = fits;
+	assert_int_equal(forced_size(d, 100 * MB), 0);
+	d->state.cycle.demand = 900 * MB;
+	assert_int_equal(forced_size(d, 100 * MB),
 					 walsizer_size_for(900 * MB, &d->sample.settings));
+	assert_int_equal(forced_size(d, 600 * MB),
+					 walsizer_size_for(900 * MB, &d->sample.settings));
+	assert_int_equal(forced_size(d, 901 * MB),
+					 walsizer_size_for(901 * MB, &d->sample.settings));
+}
 
-	/* the window as it is comes first */
-	figures.demand = 600 * MB;
-	assert_int_equal(forced_size(d, &figures),
-					 walsizer_roomy_size(&d->config, &d->sample.settings, 600 * MB));
+/*
+ * One is forced every 285 s: two lie in one window for 15 s only, which the end
+ * of a cycle may not see for an hour and a half.
+ */
+static void
+two_in_a_window_count_whenever_that_was(void **unused)
+{
+	(void) unused;
+	for (int phase = 0; phase < 285; phase += 19)
+	{
+		Driver	   *d = driver_new();
 
-	/* none of both needs more than there is */
-	figures.demand = 100 * MB;
-	d->state.cycle.demand = 512 * MB;
-	assert_int_equal(forced_size(d, &figures), 0);
+		d->config.predict = false;
+		d->config.threshold = 2;
+		driver_run(d, 1 + phase, 0);
+		d->state.cycle.start = d->sample.now;
+		driver_run(d, 900, CAPACITY / 285 + 1);
+		assert_int_equal(d->raises, 1);
+	}
 }
 
 int
@@ -344,6 +353,7 @@ main(void)
 		cmocka_unit_test(headroom_is_added_to_one_forced_checkpoint_only),
 		cmocka_unit_test(as_many_must_be_forced_as_the_threshold_says),
 		cmocka_unit_test(the_largest_window_of_the_cycle_counts),
+		cmocka_unit_test(two_in_a_window_count_whenever_that_was),
 	};
 
 	return cmocka_run_group_tests_name("policy, rules", tests, NULL, NULL);
