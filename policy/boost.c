@@ -30,8 +30,7 @@ walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample)
 	if (boost->return_mb == 0)
 		return;
 
-	if (boost->size_mb > 0 || boost->planned_until == 0 ||
-		boost->planned_until > sample->now + timeout)
+	if (boost->size_mb > 0 || boost->planned_until == 0)
 		boost->planned_until = sample->now + timeout;
 	else if (sample->now > boost->planned_until + timeout ||
 			 sample->settings.max_wal_size_mb <= boost->return_mb)
@@ -57,21 +56,26 @@ walsizer_boost_rule(const WalsizerState *state, const WalsizerSample *sample,
 
 /*
  * The size (MB) to lower to once no window has WAL of the planned load any
- * more, or 0: what was in effect before, or what demand needs by now, in one
- * step.  It does not wait for keep_until: the raise was meant to be temporary.
+ * more, or 0: what was in effect before if that suffices for the demand since,
+ * else what demand needs, in one step.  It does not wait for keep_until: the
+ * raise was meant to be temporary.
  */
 int64_t
 walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *state,
 						 const WalsizerSample *sample, const WalsizerFigures *figures)
 {
-	int64_t		size = walsizer_max(walsizer_max(figures->wanted_mb, state->boost.return_mb),
-									walsizer_least_size(state, &sample->settings, config->min_mb));
+	const WalsizerSettings *settings = &sample->settings;
+	int64_t		demand = walsizer_max(figures->demand, walsizer_recent_peak(state));
+	int64_t		size = walsizer_max(state->boost.return_mb,
+									walsizer_least_size(state, settings, config->min_mb));
 
+	if (walsizer_size_for(demand, settings) > size)
+		size = walsizer_max(size, figures->wanted_mb);
 	if (state->boost.size_mb != 0 || state->boost.return_mb == 0 ||
 		sample->now < state->boost.planned_until ||
 		!walsizer_is_own_raise(state, figures->in_effect_mb) ||
 		size >= figures->in_effect_mb ||
-		!walsizer_can_lower_to(figures, size, &sample->settings))
+		!walsizer_can_lower_to(figures, size, settings))
 		return 0;
 	return size;
 }

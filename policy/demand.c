@@ -165,7 +165,8 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
  * Restartpoints may skip checkpoints, many while catching up, and the
  * primary's times are whole seconds: other distances are scaled to one
  * timeout.  An idle primary makes no checkpoints: a burst after that shows
- * only in the window.
+ * only in the window, and what was measured before ends with the next timeout
+ * but one.
  */
 void
 walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
@@ -174,6 +175,8 @@ walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
 	int64_t		wal = walsizer_distance(state->primary.redo, sample->primary_redo);
 	int64_t		elapsed;
 
+	if (sample->now - state->primary.measured_at > 2 * timeout)
+		state->primary.demand = 0;
 	if (sample->primary_time <= 0 || sample->primary_time >= WALSIZER_MOST_BYTES / 1000)
 		return;
 	elapsed = (sample->primary_time - state->primary.time) * 1000;
@@ -184,6 +187,7 @@ walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
 			return;
 		state->primary.demand = walsizer_to_int64((double) wal * ((double) timeout /
 																  (double) elapsed));
+		state->primary.measured_at = sample->now;
 		if (sample->now >= state->boost.planned_until)
 			state->window.step_demand = walsizer_max(state->window.step_demand,
 													 state->primary.demand);

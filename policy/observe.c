@@ -68,6 +68,19 @@ observe_clock(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
+ * Keep apart what was measured with the old timeout.  The window now reaches
+ * back for the new one, maybe into a planned load.
+ */
+static void
+observe_timeout(WalsizerState *state, const WalsizerSample *sample)
+{
+	walsizer_add_mark(state, state->last.ms, state->window.lsn, state->last.hour);
+	state->cycle.demand = state->cycle.forced = 0;
+	if (sample->now < state->boost.planned_until)
+		state->boost.planned_until = sample->now + sample->settings.timeout_ms;
+}
+
+/*
  * Keep the smallest trigger point that a process may still use.  A statement
  * keeps the max_wal_size with which it began (PostgresMain rereads the
  * configuration between commands only), so a raise leaves the smaller trigger
@@ -80,10 +93,8 @@ observe_settings(WalsizerState *state, const WalsizerSample *sample)
 												&state->last.settings);
 	int64_t		now = walsizer_trigger_point(sample->settings.max_wal_size_mb, &sample->settings);
 
-	/* Keep apart what was measured with the old timeout. */
 	if (sample->settings.timeout_ms != state->last.settings.timeout_ms)
-		walsizer_add_mark(state, state->last.ms, state->window.lsn, state->last.hour);
-
+		observe_timeout(state, sample);
 	if (now > before)
 	{
 		state->checkpoints.old_trigger_point = state->checkpoints.old_trigger_point > 0 ?

@@ -310,6 +310,7 @@ typedef struct WalsizerPrimary
 	uint64_t	redo;
 	int64_t		time;			/* s of the primary's clock, 0: none */
 	int64_t		demand;			/* of the primary */
+	int64_t		measured_at;	/* when it was */
 } WalsizerPrimary;
 
 /* policy/observe.c: the sample before */

@@ -106,6 +106,7 @@
 		RANGE((s)->rate.number, 0, WALSIZER_RATE_SLOTS); \
 		RANGE((s)->primary.time, 0, MOST_WAL / 1000); \
 		RANGE((s)->primary.demand, 0, MOST_WAL); \
+		RANGE((s)->primary.measured_at, 0, LATEST); \
 		RANGE((s)->pace.running, 0, MOST_WAL); \
 		for (int i = 0; i < WALSIZER_PACE_SLOTS; i++) \
 			RANGE((s)->pace.last[i], 0, MOST_WAL); \

@@ -90,11 +90,11 @@ it_ends_when_the_value_before_is_back(void **unused)
 	assert_int_equal(d->state.boost.return_mb, 0);
 }
 
-/* After a restart, or with a shorter timeout, it ends a timeout from now at the latest. */
+/* After a restart, or with another timeout, it ends a timeout from now. */
 static void
-its_end_is_a_timeout_from_now_at_the_latest(void **unused)
+its_end_follows_the_timeout(void **unused)
 {
-	Driver	   *d = driver_new();
+	Driver	   *d = driver_begun();
 	const WalsizerBoost *boost = &d->state.boost;
 
 	(void) unused;
@@ -102,11 +102,27 @@ its_end_is_a_timeout_from_now_at_the_latest(void **unused)
 	d->sample.settings.max_wal_size_mb = 4096;
 	observe(d, 0, 0);
 	assert_int_equal(boost->planned_until, d->sample.now + 300 * SECOND);
+	driver_observe(d, SECOND, MB);
+	assert_int_equal(boost->planned_until, d->sample.now + 299 * SECOND);
 	d->sample.settings.timeout_ms = 30 * SECOND;
+	driver_observe(d, SECOND, MB);
 	observe(d, 0, 0);
 	assert_int_equal(boost->planned_until, d->sample.now + 30 * SECOND);
-	observe(d, SECOND, 0);
+	driver_observe(d, SECOND, MB);
+	observe(d, 0, 0);
 	assert_int_equal(boost->planned_until, d->sample.now + 29 * SECOND);
+	d->sample.settings.timeout_ms = 900 * SECOND;
+	driver_observe(d, SECOND, MB);
+	observe(d, 0, 0);
+	assert_int_equal(boost->planned_until, d->sample.now + 900 * SECOND);
+
+	/* what was over stays so */
+	driver_observe(d, 900 * SECOND, MB);
+	observe(d, 0, 0);
+	assert_int_equal(boost->planned_until, d->sample.now);
+	d->sample.settings.timeout_ms = 300 * SECOND;
+	driver_observe(d, 0, 0);
+	assert_int_equal(boost->planned_until, d->sample.now);
 }
 
 static void
@@ -167,7 +183,7 @@ over(WalsizerFigures *figures)
 	d->state.owner.own_mb = 4096;
 	d->state.boost.return_mb = 1200;
 	d->state.boost.planned_until = d->sample.now;
-	*figures = (WalsizerFigures) {.in_effect_mb = 4096, .wanted_mb = 1100};
+	*figures = (WalsizerFigures) {.in_effect_mb = 4096, .wanted_mb = 2000};
 	return d;
 }
 
@@ -182,12 +198,20 @@ after_it_the_value_before_comes_back(void **unused)
 {
 	WalsizerFigures figures;
 	Driver	   *d = over(&figures);
+	int64_t		fits = walsizer_trigger_point(1200, &d->sample.settings) - SEGMENT;
 	int64_t		half;
 
 	(void) unused;
+	assert_int_equal(walsizer_size_for(fits, &d->sample.settings), 1200);
+	figures.demand = fits;		/* headroom and older peaks do not matter */
 	assert_int_equal(lowered(d, &figures), 1200);
-	figures.wanted_mb = 2000;	/* or what demand needs by now */
+	figures.demand++;			/* or what demand needs by now */
 	assert_int_equal(lowered(d, &figures), 2000);
+	figures.demand = 0;
+	d->state.window.step_demand = fits + 1;
+	assert_int_equal(lowered(d, &figures), 2000);
+	figures.wanted_mb = 1100;	/* less than before it */
+	assert_int_equal(lowered(d, &figures), 1200);
 	d->config.min_mb = 3000;	/* or what the administrator wants at least */
 	assert_int_equal(lowered(d, &figures), 3000);
 	half = walsizer_trigger_point(3000, &d->sample.settings) / 2;
@@ -199,6 +223,7 @@ after_it_the_value_before_comes_back(void **unused)
 	d = over(&figures);
 	d->state.boost.planned_until = 1;
 	assert_int_equal(lowered(d, &figures), 1200);
+	figures.demand = fits + 1;
 	figures.wanted_mb = 5000;	/* more than there is */
 	assert_int_equal(lowered(d, &figures), 0);
 
@@ -215,6 +240,7 @@ after_it_the_value_before_comes_back(void **unused)
 	d->state.owner.own_mb = 4000;	/* an administrator changed it */
 	assert_int_equal(lowered(d, &figures), 0);
 	d = over(&figures);
+	figures.demand = fits + 1;
 	figures.wanted_mb = 4096;	/* all of it is needed */
 	assert_int_equal(lowered(d, &figures), 0);
 	figures.wanted_mb--;
@@ -228,7 +254,7 @@ main(void)
 		cmocka_unit_test(the_value_before_it_is_to_come_back),
 		cmocka_unit_test(it_ends_after_two_timeouts),
 		cmocka_unit_test(it_ends_when_the_value_before_is_back),
-		cmocka_unit_test(its_end_is_a_timeout_from_now_at_the_latest),
+		cmocka_unit_test(its_end_follows_the_timeout),
 		cmocka_unit_test(impossible_sizes_are_cut_off),
 		cmocka_unit_test(a_planned_load_raises_once_in_a_timeout),
 		cmocka_unit_test(after_it_the_value_before_comes_back),

@@ -267,6 +267,50 @@ the_primary_is_measured_between_checkpoints(void **unused)
 	assert_int_equal(primary->time, d->sample.primary_time - 1);
 }
 
+/* Of an idle primary that makes no more checkpoints. */
+static void
+what_the_primary_needed_once_ends(void **unused)
+{
+	Driver	   *d = driver_new();
+	const WalsizerPrimary *primary = &d->state.primary;
+
+	(void) unused;
+	d->sample.primary_redo = d->sample.redo_lsn;
+	primary_checkpoint(d, 1, 0);
+	d->sample.now += 1000 * SECOND;
+	primary_checkpoint(d, 300, 100 * MB);
+	d->sample.now += 600 * SECOND;
+	primary_checkpoint(d, 0, 0);
+	assert_int_equal(primary->demand, 100 * MB);
+	d->sample.now++;
+	primary_checkpoint(d, 0, 0);
+	assert_int_equal(primary->demand, 0);
+	primary_checkpoint(d, 300, 50 * MB);
+	assert_int_equal(primary->demand, 50 * MB);
+
+	/* nor does it outlast the connection */
+	d->sample.now += 600 * SECOND + 1;
+	d->sample.primary_time = 0;
+	walsizer_observe_primary(&d->state, &d->sample);
+	assert_int_equal(primary->demand, 0);
+}
+
+/* What a cycle measured with another timeout says nothing of this one. */
+static void
+a_cycle_begins_anew_with_another_timeout(void **unused)
+{
+	Driver	   *d = driver_begun();
+
+	(void) unused;
+	driver_observe(d, 200 * SECOND, 3000 * MB);
+	d->state.cycle.forced = 3;
+	assert_int_equal(d->state.cycle.demand, 3000 * MB);
+	d->sample.settings.timeout_ms = 50 * SECOND;
+	driver_observe(d, SECOND, MB);
+	assert_in_range(d->state.cycle.demand, 1, 1000 * MB);
+	assert_int_equal(d->state.cycle.forced, 0);
+}
+
 /* Nothing is measured while the primary's position is not known, nor across that. */
 static void
 a_standby_measures_the_primarys_position(void **unused)
@@ -371,6 +415,8 @@ main(void)
 		cmocka_unit_test(a_load_that_begins_counts_in_full),
 		cmocka_unit_test(samples_in_quick_succession_give_no_rate),
 		cmocka_unit_test(the_primary_is_measured_between_checkpoints),
+		cmocka_unit_test(what_the_primary_needed_once_ends),
+		cmocka_unit_test(a_cycle_begins_anew_with_another_timeout),
 		cmocka_unit_test(a_standby_measures_the_primarys_position),
 		cmocka_unit_test(forgetting_leaves_nothing_but_ownership),
 		cmocka_unit_test(the_window_can_be_remembered),
