@@ -84,7 +84,9 @@ observe_timeout(WalsizerState *state, const WalsizerSample *sample)
  * Keep the smallest trigger point that a process may still use.  A statement
  * keeps the max_wal_size with which it began (PostgresMain rereads the
  * configuration between commands only), so a raise leaves the smaller trigger
- * point in it.  A lowering leaves a larger one, which explains nothing.
+ * point in it.  A lowering leaves a larger one, which explains nothing.  An hour
+ * after the last sign of a smaller one, a checkpoint more likely has another
+ * cause: a CHECKPOINT, say.
  */
 static void
 observe_settings(WalsizerState *state, const WalsizerSample *sample)
@@ -100,8 +102,11 @@ observe_settings(WalsizerState *state, const WalsizerSample *sample)
 		state->checkpoints.old_trigger_point = state->checkpoints.old_trigger_point > 0 ?
 			walsizer_min(state->checkpoints.old_trigger_point, before) : before;
 		state->checkpoints.quiet_intervals = 0;
+		state->checkpoints.old_value_seen = sample->now;
 	}
-	else if (state->checkpoints.old_trigger_point >= now)
+	else if (state->checkpoints.old_trigger_point >= now ||
+			 sample->now - state->checkpoints.old_value_seen >
+			 HOUR_MS + QUIET_INTERVALS * sample->settings.timeout_ms)
 		state->checkpoints.old_trigger_point = 0;
 }
 
@@ -145,7 +150,10 @@ static void
 observe_old_value(WalsizerState *state, const WalsizerSample *sample, WalsizerCause cause)
 {
 	if (cause == WALSIZER_CAUSE_OLD_VALUE)
+	{
 		state->checkpoints.quiet_intervals = 0;
+		state->checkpoints.old_value_seen = sample->now;
+	}
 	else if (cause == WALSIZER_CAUSE_TIMED &&
 			 walsizer_distance(state->last.redo, sample->redo_lsn) >=
 			 state->checkpoints.old_trigger_point &&

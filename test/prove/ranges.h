@@ -121,6 +121,7 @@
 		RANGE((c)->redo_moved, 0, LATEST); \
 		RANGE((c)->old_trigger_point, 0, LATEST); \
 		RANGE((c)->quiet_intervals, 0, 2); \
+		RANGE((c)->old_value_seen, 0, LATEST); \
 		for (int i = 0; i < WALSIZER_CAUSES; i++) \
 			RANGE((c)->total[i], 0, MOST_CHECKPOINTS + 1); \
 		RANGE((c)->requested, 0, LATEST + 1); \

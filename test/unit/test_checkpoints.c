@@ -124,6 +124,30 @@ stale_ones_are_forced_at_the_old_trigger_point(void **unused)
 	assert_int_equal(count(d, WALSIZER_CAUSE_OTHER), 1);
 }
 
+/* An hour and three intervals after its last sign, if less is written than it allows. */
+static void
+an_old_trigger_point_is_forgotten(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->config.enable = false;
+	driver_step(d, 0, 0);
+	d->sample.settings.max_wal_size_mb = 8192;
+	driver_step(d, SECOND, 0);
+	driver_step(d, (3600 + 900) * SECOND, SEGMENT);
+	assert_int_equal(d->state.checkpoints.old_trigger_point, CAPACITY);
+	driver_checkpoint(d, false);
+	driver_step(d, 0, CAPACITY);
+	driver_checkpoint(d, true); /* a sign */
+	driver_step(d, 0, 0);
+	assert_int_equal(count(d, WALSIZER_CAUSE_OLD_VALUE), 1);
+	driver_step(d, (3600 + 900) * SECOND, 0);
+	assert_int_equal(d->state.checkpoints.old_trigger_point, CAPACITY);
+	driver_step(d, 1, 0);
+	assert_int_equal(d->state.checkpoints.old_trigger_point, 0);
+}
+
 static void
 the_timer_starts_with_the_checkpoint(void **unused)
 {
@@ -295,6 +319,7 @@ main(void)
 		cmocka_unit_test(timed_by_the_clock),
 		cmocka_unit_test(manual_ones_are_others_and_raise_nothing),
 		cmocka_unit_test(stale_ones_are_forced_at_the_old_trigger_point),
+		cmocka_unit_test(an_old_trigger_point_is_forgotten),
 		cmocka_unit_test(the_timer_starts_with_the_checkpoint),
 		cmocka_unit_test(the_first_interval_is_known_from_the_control_file),
 		cmocka_unit_test(a_skipped_checkpoint_resets_the_timer),
