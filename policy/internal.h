@@ -132,9 +132,10 @@ extern int64_t walsizer_least_size(const WalsizerState *state,
 								   const WalsizerSettings *settings, int64_t mb);
 extern bool walsizer_can_lower_to(const WalsizerFigures *figures, int64_t size,
 								  const WalsizerSettings *settings);
-extern bool walsizer_must_follow_limit(const WalsizerState *state,
-									   const WalsizerSample *sample,
-									   const WalsizerFigures *figures, int64_t allowed);
+extern int64_t walsizer_limit_to_follow(const WalsizerConfig *config,
+										const WalsizerState *state,
+										const WalsizerSample *sample,
+										const WalsizerFigures *figures, WalsizerLimit *kind);
 
 /* policy/recovery.c */
 extern void walsizer_observe_mix(WalsizerState *state, const WalsizerSample *sample,

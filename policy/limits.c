@@ -226,8 +226,7 @@ walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
 
 /*
  * This size (MB), but at least the original value and two segments: nothing
- * lowers further.  If a limit asks for the lowering, walsizer.min and a
- * planned load do not count, because they would keep the disk full.
+ * lowers further.
  */
 int64_t
 walsizer_least_size(const WalsizerState *state, const WalsizerSettings *settings, int64_t mb)
@@ -245,22 +244,54 @@ walsizer_can_lower_to(const WalsizerFigures *figures, int64_t size,
 }
 
 /*
- * Must our own raise be lowered to what a limit allows (MB)?  A filling disk
+ * Must our own raise be lowered to what this limit allows (MB)?  A filling disk
  * does not wait for a good moment: the checkpoint that the lowering may force
  * frees WAL.  But a measured limit varies, so it is followed only from
  * FOLLOW_..._BELOW on.
  */
-bool
-walsizer_must_follow_limit(const WalsizerState *state, const WalsizerSample *sample,
-						   const WalsizerFigures *figures, int64_t allowed)
+static bool
+must_follow(const WalsizerSample *sample, const WalsizerFigures *figures,
+			WalsizerLimit kind, int64_t allowed)
 {
-	if (!walsizer_is_own_raise(state, figures->in_effect_mb) || allowed >= figures->in_effect_mb)
-		return false;
-	if (figures->limit_kind == WALSIZER_LIMIT_DISK)
+	double		in_effect = (double) figures->in_effect_mb;
+
+	if (kind == WALSIZER_LIMIT_DISK)
 		return sample->looked && sample->has_disk &&
-			(double) allowed <= FOLLOW_DISK_BELOW * (double) figures->in_effect_mb;
-	if (figures->limit_kind == WALSIZER_LIMIT_RECOVERY &&
-		(double) allowed > FOLLOW_RECOVERY_BELOW * (double) figures->in_effect_mb)
+			(double) allowed <= FOLLOW_DISK_BELOW * in_effect;
+	if (kind == WALSIZER_LIMIT_RECOVERY && (double) allowed > FOLLOW_RECOVERY_BELOW * in_effect)
 		return false;
-	return walsizer_can_lower_to(figures, allowed, &sample->settings);
+	return allowed < figures->in_effect_mb &&
+		walsizer_can_lower_to(figures, allowed, &sample->settings);
+}
+
+/*
+ * The size (MB) to which our own raise must be lowered now because of a limit,
+ * and *kind, which one; 0: none.  walsizer.min and a planned load do not count:
+ * they would keep the disk full.
+ */
+int64_t
+walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *state,
+						 const WalsizerSample *sample, const WalsizerFigures *figures,
+						 WalsizerLimit *kind)
+{
+	const int64_t limits[WALSIZER_LIMITS] = {
+		[WALSIZER_LIMIT_MAX] = config->max_mb,
+		[WALSIZER_LIMIT_DISK] = figures->disk_limit_mb,
+		[WALSIZER_LIMIT_RECOVERY] = figures->recovery_limit_mb,
+	};
+	int64_t		size = 0;
+
+	*kind = WALSIZER_UNLIMITED;
+	for (int i = 0; i < WALSIZER_LIMITS && walsizer_is_own_raise(state, figures->in_effect_mb); i++)
+	{
+		int64_t		allowed = walsizer_least_size(state, &sample->settings,
+												  walsizer_whole_segments(limits[i], &sample->settings));
+
+		if (limits[i] == 0 || (size > 0 && allowed >= size) ||
+			!must_follow(sample, figures, (WalsizerLimit) i, allowed))
+			continue;
+		size = allowed;
+		*kind = (WalsizerLimit) i;
+	}
+	return size;
 }

@@ -133,20 +133,18 @@ observe_low_disk(WalsizerState *state, const WalsizerSample *sample,
 
 /* Follow a limit that fell below our own raise, unless a rule already acts. */
 static void
-follow_limit(WalsizerState *state, const WalsizerSample *sample, WalsizerDecision *decision)
+follow_limit(const WalsizerConfig *config, const WalsizerState *state,
+			 const WalsizerSample *sample, WalsizerDecision *decision)
 {
-	const WalsizerFigures *figures = &decision->figures;
-	int64_t		allowed = walsizer_least_size(state, &sample->settings, figures->limit_mb);
+	WalsizerLimit kind;
+	int64_t		allowed = walsizer_limit_to_follow(config, state, sample, &decision->figures, &kind);
 
-	if (decision->action == WALSIZER_NONE &&
-		walsizer_must_follow_limit(state, sample, figures, allowed))
-	{
-		decide_lower(decision, WALSIZER_BECAUSE_LIMIT_FELL, allowed);
-		decision->limited_by = figures->limit_kind;
-		if (must_wait(state, sample, decision))
-			decide_to_wait(decision);
-	}
-	observe_low_disk(state, sample, decision);
+	if (decision->action != WALSIZER_NONE || allowed == 0)
+		return;
+	decide_lower(decision, WALSIZER_BECAUSE_LIMIT_FELL, allowed);
+	decision->limited_by = kind;
+	if (must_wait(state, sample, decision))
+		decide_to_wait(decision);
 }
 
 /* The rules, in order of urgency.  The first matching rule applies. */
@@ -178,7 +176,6 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 
 	if (must_wait(state, sample, decision))
 		decide_to_wait(decision);
-	follow_limit(state, sample, decision);
 }
 
 /* Have we just tried to make way for this edit?  Another edit is tried. */
@@ -279,7 +276,7 @@ walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 
 	/* an edit may wait, the disk may not */
 	if (decision.reason == WALSIZER_BECAUSE_WAITING)
-		follow_limit(state, sample, &decision);
+		follow_limit(config, state, sample, &decision);
 	else if (decision.reason != WALSIZER_BECAUSE_STARTED &&
 			 decision.reason != WALSIZER_BECAUSE_SUFFICIENT)
 		return decision;
@@ -288,7 +285,11 @@ walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 	else if (must_leave_alone(state, sample, &decision.figures))
 		decision.reason = WALSIZER_BECAUSE_RECENTLY_CHANGED;
 	else
+	{
 		apply_rules(config, state, sample, &decision);
+		follow_limit(config, state, sample, &decision);
+	}
+	observe_low_disk(state, sample, &decision);
 
 	if (!sample->looked &&
 		(decision.action == WALSIZER_RAISE || decision.limited_by == WALSIZER_LIMIT_DISK))

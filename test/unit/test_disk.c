@@ -398,23 +398,29 @@ a_raise_to_a_measured_limit_must_be_worth_a_change(void **unused)
 	assert_false(walsizer_disk_is_worth_raising(&figures));
 }
 
-/* Our own raise from 1GB to 4000MB, of which little is used. */
+/* Our own raise from 1GB to 4000MB, of which little is used; no limit is below. */
 static Driver *
-our_raise(WalsizerFigures *figures, WalsizerLimit limit)
+our_raise(WalsizerFigures *figures)
 {
 	Driver	   *d = driver_new();
 
 	d->state.owner.original_mb = 1024;
 	d->state.owner.own_mb = 4000;
+	d->config.max_mb = 8000;
 	d->sample.looked = d->sample.has_disk = true;
-	*figures = (WalsizerFigures) {.in_effect_mb = 4000, .limit_kind = limit};
+	*figures = (WalsizerFigures) {.in_effect_mb = 4000};
 	return d;
 }
 
-static bool
-must_follow(const Driver *d, const WalsizerFigures *figures, int64_t allowed)
+/* The size to follow, if this limit is the reason for it; 0: none. */
+static int64_t
+followed(const Driver *d, const WalsizerFigures *figures, WalsizerLimit limit)
 {
-	return walsizer_must_follow_limit(&d->state, &d->sample, figures, allowed);
+	WalsizerLimit kind;
+	int64_t		size = walsizer_limit_to_follow(&d->config, &d->state, &d->sample, figures, &kind);
+
+	assert_int_equal(kind, size > 0 ? limit : WALSIZER_UNLIMITED);
+	return size;
 }
 
 /* A fifth less on the disk, just read, is followed at once, whatever is used. */
@@ -422,20 +428,25 @@ static void
 a_disk_limit_is_followed_by_a_fifth(void **unused)
 {
 	WalsizerFigures figures;
-	Driver	   *d = our_raise(&figures, WALSIZER_LIMIT_DISK);
+	Driver	   *d = our_raise(&figures);
 
 	(void) unused;
+	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
 	figures.used = 9000 * MB;
-	assert_true(must_follow(d, &figures, 3200));
-	assert_false(must_follow(d, &figures, 3201));
+	figures.disk_limit_mb = 3200;
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_DISK), 3200);
+	figures.disk_limit_mb = 3216;
+	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
+	figures.disk_limit_mb = 500;	/* not below the original value */
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_DISK), 1024);
 	d->sample.has_disk = false;
-	assert_false(must_follow(d, &figures, 3200));
+	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
 	d->sample.has_disk = true;
 	d->sample.looked = false;
-	assert_false(must_follow(d, &figures, 3200));
+	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
 	d->sample.looked = true;
 	d->state.owner.own_mb = 0;	/* an administrator's value */
-	assert_false(must_follow(d, &figures, 3200));
+	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
 }
 
 /* The other limits wait until half of the new trigger point is free. */
@@ -443,21 +454,55 @@ static void
 other_limits_are_followed_when_there_is_room(void **unused)
 {
 	WalsizerFigures figures;
-	Driver	   *d = our_raise(&figures, WALSIZER_LIMIT_RECOVERY);
+	Driver	   *d = our_raise(&figures);
 
 	(void) unused;
-	assert_true(must_follow(d, &figures, 3600));
-	assert_false(must_follow(d, &figures, 3601));
+	figures.recovery_limit_mb = 3600;
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3600);
 	figures.used = walsizer_trigger_point(3600, &d->sample.settings) / 2;
-	assert_true(must_follow(d, &figures, 3600));
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3600);
 	figures.used++;
-	assert_false(must_follow(d, &figures, 3600));
+	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
+	figures.used = 0;
+	figures.recovery_limit_mb = 3616;
+	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
 
-	d = our_raise(&figures, WALSIZER_LIMIT_MAX);
-	assert_true(must_follow(d, &figures, 3999));
-	assert_false(must_follow(d, &figures, 4000));
-	figures.used = walsizer_trigger_point(3999, &d->sample.settings) / 2 + 1;
-	assert_false(must_follow(d, &figures, 3999));
+	d = our_raise(&figures);
+	d->config.max_mb = 3999;	/* whole segments */
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_MAX), 3984);
+	figures.used = walsizer_trigger_point(3984, &d->sample.settings) / 2 + 1;
+	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
+	figures.used = 0;
+	d->config.max_mb = 4000;
+	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
+}
+
+/* One that is not followed yet hides no other. */
+static void
+each_limit_is_followed_for_itself(void **unused)
+{
+	WalsizerFigures figures;
+	Driver	   *d = our_raise(&figures);
+
+	(void) unused;
+	figures.disk_limit_mb = 3216;	/* lower, but not by a fifth */
+	figures.recovery_limit_mb = 3616;
+	d->config.max_mb = 3904;
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_MAX), 3904);
+	figures.recovery_limit_mb = 3408;
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3408);
+	figures.disk_limit_mb = 3200;
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_DISK), 3200);
+	figures.recovery_limit_mb = 2000;
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 2000);
+	figures.used = 3000 * MB;	/* no room: but the disk cannot wait */
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_DISK), 3200);
+
+	/* of equal ones the first */
+	figures.used = 0;
+	figures.recovery_limit_mb = 3200;
+	d->config.max_mb = 3200;
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_MAX), 3200);
 }
 
 static void
@@ -491,6 +536,7 @@ main(void)
 		cmocka_unit_test(a_raise_to_a_measured_limit_must_be_worth_a_change),
 		cmocka_unit_test(a_disk_limit_is_followed_by_a_fifth),
 		cmocka_unit_test(other_limits_are_followed_when_there_is_room),
+		cmocka_unit_test(each_limit_is_followed_for_itself),
 		cmocka_unit_test(nothing_lowers_below_the_original_value_or_two_segments),
 	};
 
