@@ -140,6 +140,8 @@ extern int64_t walsizer_limit_to_follow(const WalsizerConfig *config,
 /* policy/recovery.c */
 extern void walsizer_observe_mix(WalsizerState *state, const WalsizerSample *sample,
 								 WalsizerCause cause);
+extern void walsizer_judge_mix(const WalsizerConfig *config, WalsizerState *state,
+							   const WalsizerSample *sample);
 extern int64_t walsizer_recovery_limit(const WalsizerConfig *config,
 									   const WalsizerState *state,
 									   const WalsizerSample *sample);

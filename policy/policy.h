@@ -351,7 +351,8 @@ typedef struct WalsizerPace
 typedef struct WalsizerMix
 {
 	WalsizerWal at_redo;		/* counted when the redo pointer moved */
-	WalsizerWal interval;		/* between two checkpoints; 0: not known */
+	WalsizerWal latest;			/* between the last two; 0: judged already */
+	WalsizerWal interval;		/* that stands for a full one; 0: not known */
 } WalsizerMix;
 
 /* A change of max_wal_size that took effect, ours or not. */

@@ -42,9 +42,9 @@
 
 /*
  * An interval between two checkpoints ends with this sample.  Keep what it
- * consists of, if the server has counted most of it: a statement is counted
- * when it ends.  An interval that CHECKPOINT or a backup cut short has more
- * images than one that max_wal_size ends.
+ * consists of, for walsizer_judge_mix(), if the server has counted most of it: a
+ * statement is counted when it ends.  An interval that CHECKPOINT or a backup
+ * cut short has more images than one that max_wal_size ends.
  */
 void
 walsizer_observe_mix(WalsizerState *state, const WalsizerSample *sample, WalsizerCause cause)
@@ -60,7 +60,7 @@ walsizer_observe_mix(WalsizerState *state, const WalsizerSample *sample, Walsize
 		interval.bytes < walsizer_distance(state->last.redo, sample->redo_lsn) / 2 ||
 		interval.records <= 0 || interval.images < 0)
 		return;
-	state->mix.interval = interval;
+	state->mix.latest = interval;
 }
 
 /*
@@ -151,6 +151,31 @@ recovery_time(const WalsizerConfig *config, const WalsizerSample *sample,
 			longest = time;
 	}
 	return walsizer_to_int64(longest);
+}
+
+/*
+ * Does the latest interval stand for a full one?  Yes, if it is at least half
+ * of one.  A load that is too small to fill max_wal_size says nothing of one
+ * that does: between the bursts of a load the limit would fall below what it
+ * needs.  But if the little WAL that it writes already takes longer to recover
+ * than is allowed, it counts.
+ */
+void
+walsizer_judge_mix(const WalsizerConfig *config, WalsizerState *state,
+				   const WalsizerSample *sample)
+{
+	WalsizerWal *latest = &state->mix.latest;
+	double		intervals = 1.0 + sample->settings.completion_target;
+	int64_t		full = walsizer_trigger_point(sample->settings.max_wal_size_mb, &sample->settings);
+
+	if (latest->bytes == 0)
+		return;
+	if (state->mix.interval.bytes == 0 || latest->bytes >= full / 2 ||
+		(config->max_recovery_ms > 0 &&
+		 recovery_time(config, sample, intervals * (double) latest->bytes,
+					   intervals * (double) latest->records) > config->max_recovery_ms))
+		state->mix.interval = *latest;
+	latest->bytes = 0;
 }
 
 /*

@@ -196,5 +196,6 @@ walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const Walsize
 	figures->wanted_mb = walsizer_max(walsizer_roomy_size(config, settings, demand),
 									  walsizer_min(walsizer_size_for(paced, settings),
 												   most_for_pace(settings, demand)));
+	walsizer_judge_mix(config, state, sample);
 	walsizer_find_limit(config, state, sample, figures);
 }

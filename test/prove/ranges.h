@@ -112,6 +112,7 @@
 			RANGE((s)->pace.last[i], 0, MOST_WAL); \
 		RANGE((s)->pace.next, 0, WALSIZER_PACE_SLOTS - 1); \
 		WAL_RANGES(&(s)->mix.at_redo, RANGE); \
+		WAL_RANGES(&(s)->mix.latest, RANGE); \
 		WAL_RANGES(&(s)->mix.interval, RANGE); \
 	} while (0)
 

@@ -212,7 +212,7 @@ only_whole_intervals_count(void **unused)
 	d->sample.wal = (WalsizerWal) {0};
 	load_run(d, &load, 100);
 	assert_memory_equal(&d->state.mix.interval, &before, sizeof(before));
-	load.records *= 2;
+	load.records *= 8;
 	load_run(d, &load, 900);
 	assert_memory_not_equal(&d->state.mix.interval, &before, sizeof(before));
 }
@@ -403,12 +403,12 @@ counts(WalsizerCause cause, int64_t bytes, int64_t distance, int64_t records, in
 	d->sample.wal = (WalsizerWal) {1000 + bytes, 100 + records, 10 + images};
 	walsizer_observe_mix(&d->state, &d->sample, cause);
 	assert_memory_equal(&d->state.mix.at_redo, &d->sample.wal, sizeof(d->sample.wal));
-	kept = d->state.mix.interval.bytes > 0;
+	kept = d->state.mix.latest.bytes > 0;
 	if (kept)
 	{
-		assert_int_equal(d->state.mix.interval.bytes, bytes);
-		assert_int_equal(d->state.mix.interval.records, records);
-		assert_int_equal(d->state.mix.interval.images, images);
+		assert_int_equal(d->state.mix.latest.bytes, bytes);
+		assert_int_equal(d->state.mix.latest.records, records);
+		assert_int_equal(d->state.mix.latest.images, images);
 	}
 	return kept;
 }
@@ -430,6 +430,84 @@ which_intervals_count(void **unused)
 	assert_false(counts(WALSIZER_CAUSE_TIMED, 16 * MB, 16 * MB, -1, 0));
 	assert_false(counts(WALSIZER_CAUSE_TIMED, 16 * MB, 16 * MB, 1, -1));
 	assert_true(counts(WALSIZER_CAUSE_TIMED, 16 * MB, 16 * MB, 5, 6));
+}
+
+static bool
+stands_for_a_full_one(Driver *d, int64_t bytes, int64_t records)
+{
+	d->state.mix.interval = (WalsizerWal) {1, 1, 1};
+	d->state.mix.latest = (WalsizerWal) {bytes, records, 0};
+	walsizer_judge_mix(&d->config, &d->state, &d->sample);
+	assert_int_equal(d->state.mix.latest.bytes, 0);
+	return d->state.mix.interval.bytes == bytes;
+}
+
+/* Half of the 528MB that 1GB allows, or what takes too long already. */
+static void
+a_small_interval_says_nothing_of_a_full_one(void **unused)
+{
+	Driver	   *d = measured_server();
+	int64_t		half = TRIGGER_POINT / 2;
+
+	(void) unused;
+	d->sample.buffers = 0;
+	assert_true(stands_for_a_full_one(d, half, 1));
+	assert_false(stands_for_a_full_one(d, half - 1, 1));
+	assert_false(stands_for_a_full_one(d, half - 1, 100 * 1000 * 1000));
+
+	d->config.max_recovery_ms = 30 * SECOND;
+	d->config.replay_rate = (double) MB;
+	d->sample.settings.completion_target = 0.5;
+	assert_false(stands_for_a_full_one(d, 20 * MB, 1));
+	assert_true(stands_for_a_full_one(d, 21 * MB, 1));
+
+	/* the first one does, whatever it is */
+	d = measured_server();
+	d->state.mix.latest = (WalsizerWal) {MB, 1, 0};
+	walsizer_judge_mix(&d->config, &d->state, &d->sample);
+	assert_int_equal(d->state.mix.interval.bytes, MB);
+	walsizer_judge_mix(&d->config, &d->state, &d->sample);
+	assert_int_equal(d->state.mix.interval.bytes, MB);
+}
+
+/*
+ * By turns much WAL of images and less of small records, each for an hour.  The
+ * limit that follows from the records must not take from the images what they
+ * need.
+ */
+static void
+small_loads_between_large_ones_change_nothing(void **unused)
+{
+	Driver	   *d = measured_server();
+	Load		large = {3000, 100, 1000 * 1000 * 1000, 0};
+	Load		small = {20 * 1000, 100, 0, 0};
+	int			changes;
+
+	(void) unused;
+	d->config.max_recovery_ms = 60 * SECOND;
+	large.pages = 20 * 1200;
+	for (int i = 0; i < 7200; i++)
+	{
+		large.imaged = 0;
+		load_run(d, &large, 1);
+	}
+	changes = d->raises + d->lowers;
+	assert_true(changes > 0);
+	d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = 0;
+	for (int turn = 0; turn < 12; turn++)
+	{
+		for (int i = 0; i < 3600; i++)
+		{
+			large.imaged = 0;
+			load_run(d, turn % 2 == 0 ? &small : &large, 1);
+		}
+	}
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
+	assert_int_equal(d->raises + d->lowers, changes);
+	d->state.mix.latest = (WalsizerWal) {600 * MB, 6 * 1000 * 1000, 0};
+	d->state.mix.interval.bytes = 0;
+	walsizer_judge_mix(&d->config, &d->state, &d->sample);
+	assert_true(time_of(d, d->sample.settings.max_wal_size_mb) > 60 * SECOND);
 }
 
 /* What is not a recovery is assumed; one of a single byte or millisecond is one. */
@@ -507,6 +585,8 @@ main(void)
 		cmocka_unit_test(what_is_assumed_of_a_server),
 		cmocka_unit_test(records_follow_from_the_last_interval),
 		cmocka_unit_test(which_intervals_count),
+		cmocka_unit_test(a_small_interval_says_nothing_of_a_full_one),
+		cmocka_unit_test(small_loads_between_large_ones_change_nothing),
 		cmocka_unit_test(the_least_recovery_counts),
 		cmocka_unit_test(now_is_estimated_without_an_interval),
 	};
