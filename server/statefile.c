@@ -138,10 +138,10 @@ walsizer_replace_file(const char *file, const char *text, size_t length)
 	}
 	if (CloseTransientFile(fd) != 0 && trouble == NULL)
 		trouble = psprintf("could not close file \"%s\": %m", temporary);
+	if (trouble == NULL && durable_rename(temporary, file, DEBUG1) != 0)
+		trouble = psprintf("could not replace file \"%s\": %m", file);
 	if (trouble != NULL)
 		unlink(temporary);
-	else if (durable_rename(temporary, file, DEBUG1) != 0)
-		trouble = psprintf("could not replace file \"%s\": %m", file);
 	return trouble;
 }
 

@@ -1,0 +1,382 @@
+
+# The operating system has errors: the disk is full or broken, a file may not be
+# read, there is no memory.  Each call of walsizer's that can fail does so here.
+# The server lives, what was in effect stays in effect, the message names the
+# file and the error, nothing is left behind, and walsizer works as soon as the
+# calls do.
+#
+# A library that is preloaded into the server has the calls fail (t/faults.c).
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use Cwd qw(abs_path);
+use Errno qw(EACCES EIO ENOENT ENOMEM ENOSPC ESRCH);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+use constant { ANY_PROCESS => -1, ALWAYS => 2**31 - 1 };
+
+# The server has another working directory, and may be given a relative one.
+my $dir = abs_path(PostgreSQL::Test::Utils::tempdir());
+my $shim = "$dir/faults.so";
+my $with_malloc = ($ENV{ASAN_OPTIONS} // '') eq '';
+system_or_bail('cc', '-shared', '-fPIC', '-D_GNU_SOURCE', ($with_malloc ? '-DWITH_MALLOC' : ()),
+	'-o', $shim, "$FindBin::RealBin/faults.c", '-ldl');
+
+# struct Fault in t/faults.c, but for its first member, the pid
+my $format = 'l4 Z16 Z64';
+$ENV{WALSIZER_FAULTS} = "$dir/fault";
+write_file($ENV{WALSIZER_FAULTS}, pack("l $format", 0, (0) x 4, '', ''));
+
+sub write_at
+{
+	my ($offset, $bytes) = @_;
+
+	open(my $file, '+<:raw', $ENV{WALSIZER_FAULTS}) or die $!;
+	sysseek($file, $offset, 0);
+	syswrite($file, $bytes) == length $bytes or die $!;
+	close($file);
+	return;
+}
+
+# From here on these calls of a process fail, of files whose path ends with that.
+sub arm
+{
+	my ($pid, $fault) = @_;
+
+	write_at(4, pack($format, $fault->{error} // 0, $fault->{skip} // 0,
+		$fault->{times} // ALWAYS, 0, $fault->{call}, $fault->{path} // ''));
+	write_at(0, pack('l', $pid));
+	return;
+}
+
+# How many calls have failed.
+sub hits { return (unpack("l $format", slurp_file($ENV{WALSIZER_FAULTS})))[4] }
+
+sub disarm
+{
+	write_at(0, pack('l', 0));
+	return hits();
+}
+
+# Cycles of an hour: nothing happens but what is asked for.
+my $node = make_node('faults',
+	conf  => "walsizer.predict = off\ncheckpoint_timeout = 1h\nfsync = on\n",
+	start => 0);
+my $data = $node->data_dir;
+my $state_file = "$data/pg_stat/walsizer.state";
+
+sub start
+{
+	local $ENV{LD_PRELOAD} = $shim;
+	$node->start;
+	return;
+}
+
+start();
+$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
+wait_for_worker($node);
+my $pid = pid($node);
+my $offset = log_offset($node);
+
+sub restart
+{
+	$node->stop;
+	start();
+	wait_for_worker($node);
+	$pid = pid($node);
+	return;
+}
+
+sub need_a_raise
+{
+	force_checkpoints($node, 3 * trigger_point_mb(setting_mb($node), 1, 0.9));
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	return;
+}
+
+# ---- a change of postgresql.auto.conf
+
+my @changes = (
+	{
+		name    => 'the temporary file cannot be created',
+		call    => 'open',
+		error   => EACCES,
+		path    => 'postgresql.auto.conf.tmp',
+		message => 'could not open file "postgresql.auto.conf.tmp": Permission denied',
+	},
+	{
+		name    => 'the disk is full',
+		call    => 'write',
+		error   => ENOSPC,
+		path    => 'postgresql.auto.conf.tmp',
+		message => 'could not write file "postgresql.auto.conf.tmp": No space left on device',
+	},
+	{
+		name    => 'the disk is nearly full',
+		call    => 'write',
+		path    => 'postgresql.auto.conf.tmp',
+		message => 'could not write file "postgresql.auto.conf.tmp": No space left on device',
+	},
+	{
+		name    => 'the temporary file cannot be closed',
+		call    => 'close',
+		error   => EIO,
+		path    => 'postgresql.auto.conf.tmp',
+		times   => 1,
+		message => 'could not close file "postgresql.auto.conf.tmp": Input/output error',
+	},
+	{
+		name    => 'the temporary file cannot be synchronized',
+		call    => 'fsync',
+		error   => EIO,
+		path    => 'postgresql.auto.conf.tmp',
+		message => 'could not replace file "postgresql.auto.conf": Input/output error',
+	},
+	{
+		name    => 'the file cannot be synchronized',
+		call    => 'fsync',
+		error   => EIO,
+		path    => 'postgresql.auto.conf',
+		message => 'could not replace file "postgresql.auto.conf": Input/output error',
+	},
+	{
+		name    => 'the file cannot be replaced',
+		call    => 'rename',
+		error   => EACCES,
+		path    => 'postgresql.auto.conf',
+		message => 'could not replace file "postgresql.auto.conf": Permission denied',
+	},
+	{
+		name    => 'the new file cannot be synchronized',
+		call    => 'fsync',
+		error   => EIO,
+		path    => 'postgresql.auto.conf',
+		skip    => 1,
+		replaced => 1,
+		message => 'could not replace file "postgresql.auto.conf": Input/output error',
+	},
+	{
+		name    => 'the directory cannot be synchronized',
+		call    => 'fsync',
+		error   => EIO,
+		path    => '/pgdata',
+		replaced => 1,
+		message => 'could not replace file "postgresql.auto.conf": Input/output error',
+	},
+	{
+		name    => 'the file cannot be opened',
+		call    => 'fopen',
+		error   => EACCES,
+		path    => 'postgresql.auto.conf',
+		message => 'could not parse contents of file "postgresql.auto.conf"',
+	},
+	{
+		name    => 'the file is not writable',
+		call    => 'access',
+		error   => EACCES,
+		path    => 'postgresql.auto.conf',
+		outcome => 'forbidden',
+		message => '"postgresql.auto.conf" is not writable',
+	},
+	{
+		name    => 'the postmaster cannot be signaled',
+		call    => 'kill',
+		error   => ESRCH,
+		outcome => 'refused',
+		replaced => 1,
+		message => 'the server has not reloaded its configuration',
+	});
+
+# A change that fails, and the same when it can be made again.
+sub change
+{
+	my ($what, $fault, $before, $after, $try) = @_;
+	my $text = auto_conf($node);
+	my $outcome = $fault->{outcome} // 'failed';
+
+	arm($pid, $fault);
+	my $done = $try->();
+	cmp_ok(disarm(), '>', 0, "$what: happens");
+	like($done, qr/: \Q$outcome: $fault->{message}\E$/, "$what: the message says so");
+	is(setting_mb($node), $before, "$what: max_wal_size stays");
+	if ($fault->{replaced})
+	{
+		isnt(auto_conf($node), $text, "$what: the file has been replaced");
+	}
+	else
+	{
+		is(auto_conf($node), $text, "$what: so does the file");
+	}
+	ok(!-e "$data/postgresql.auto.conf.tmp", "$what: nothing is left behind");
+	like($try->(), qr/: applied\b/, "$what: over");
+	is(status($node)->{outcome}, undef, "$what: no trouble is left");
+	is(pid($node), $pid, "$what: the worker lives");
+	$after->();
+	return;
+}
+
+foreach my $fault (@changes)
+{
+	my $raised;
+
+	need_a_raise();
+	change(
+		"raise, $fault->{name}",
+		$fault, 4,
+		sub { $raised = setting_mb($node); cmp_ok($raised, '>', 4, "raise, $fault->{name}: raised") },
+		sub { return adjust($node) });
+	change(
+		"revert, $fault->{name}",
+		$fault, $raised,
+		sub { is(setting_mb($node), 4, "revert, $fault->{name}: back") },
+		sub { return revert($node) });
+	unlike(auto_conf($node), qr/max_wal_size|walsizer/, "revert, $fault->{name}: no line is left");
+	restart();	# what was reverted is left alone for a while
+}
+
+# What cannot be looked at is no obstacle.
+need_a_raise();
+arm($pid, { call => 'lstat', error => EIO, path => 'postgresql.auto.conf' });
+like(adjust($node), qr/^raise .*: applied$/, 'no information about the file: raised');
+cmp_ok(disarm(), '>', 0, 'no information about the file: happens');
+revert($node);
+restart();
+
+# ---- the state file is written
+
+my @saves = (
+	[ 'open',   EACCES, '.tmp', qr/could not open file "[^"]*\.tmp": Permission denied/ ],
+	[ 'write',  ENOSPC, '.tmp', qr/could not write file "[^"]*\.tmp": No space left on device/ ],
+	[ 'write',  0,      '.tmp', qr/could not write file "[^"]*\.tmp": No space left on device/ ],
+	[ 'close',  EIO,    '.tmp', qr/could not close file "[^"]*\.tmp": Input\/output error/ ],
+	[ 'fsync',  EIO,    '.tmp', qr/could not replace file "[^"]*\.state": Input\/output error/ ],
+	[ 'rename', EACCES, '',     qr/could not replace file "[^"]*\.state": Permission denied/ ]);
+
+foreach my $save (@saves)
+{
+	my ($call, $error, $end, $message) = @$save;
+	my $what = "state file, $call" . ($error ? '' : ' of less');
+	my $before = log_offset($node);
+	my $inode = (stat $state_file)[1];
+
+	arm($pid, { call => $call, error => $error, path => "walsizer.state$end" });
+	$node->safe_psql('postgres', 'SELECT walsizer_forget()') for 1 .. 2;
+	cmp_ok(disarm(), '>=', 2, "$what: fails");
+	is(log_count($node, qr/LOG:  could not write walsizer's state file: $message/, $before),
+		1, "$what: logged once");
+	is((stat $state_file)[1], $inode, "$what: the file stays as it was");
+	ok(!-e "$state_file.tmp", "$what: nothing is left behind");
+	$node->safe_psql('postgres', 'SELECT walsizer_forget()');
+	isnt((stat $state_file)[1], $inode, "$what: over");
+}
+is(pid($node), $pid, 'the state file: no failure ends the worker');
+
+# ---- the state file is read, when the server starts
+
+my @loads = (
+	[ 'open',  EACCES, 'it could not be opened' ],
+	[ 'fstat', EIO,    'it is not a regular file' ],
+	[ 'read',  EIO,    'it could not be read' ],
+	[ 'read',  0,      'it could not be read' ]);
+
+foreach my $load (@loads)
+{
+	my ($call, $error, $reason) = @$load;
+	my $what = "state file, $call at the start" . ($error ? '' : ', less');
+	my $before = log_offset($node);
+
+	$node->stop;
+	arm(ANY_PROCESS, { call => $call, error => $error, path => 'walsizer.state' });
+	start();
+	wait_for_worker($node);
+	cmp_ok(disarm(), '>', 0, "$what: fails");
+	like(
+		slurp_file($node->logfile, $before),
+		qr/walsizer starts with an empty memory.*\n.*DETAIL:  Reason: $reason\. The file was renamed to/,
+		"$what: logged");
+	ok(-e "$state_file.bad", "$what: the file is kept");
+	unlink "$state_file.bad";
+	is(status($node)->{original_size}, 4 * MB, "$what: walsizer works without it");
+}
+
+# A file that is of no use, and stays where it is.
+$node->stop;
+write_file($state_file, "nonsense\n");
+$offset = log_offset($node);
+arm(ANY_PROCESS, { call => 'rename', error => EACCES, path => 'walsizer.state.bad' });
+start();
+wait_for_worker($node);
+cmp_ok(disarm(), '>', 0, 'useless state file: cannot be renamed');
+like(slurp_file($node->logfile, $offset),
+	qr/walsizer starts with an empty memory.*\n.*DETAIL:  Line 1: [^\n]*\.\n/, 'useless state file: logged');
+unlike(slurp_file($node->logfile, $offset), qr/was renamed/, 'useless state file: as it is');
+$pid = pid($node);
+
+# ---- the volume of pg_wal
+
+# What was last known of it counts.
+foreach my $fault ([ 'statvfs', EIO ], [ 'opendir', EACCES ], [ 'readdir', EIO ], [ 'statfs', EIO ])
+{
+	my ($call, $error) = @$fault;
+	my $what = "volume, $call";
+	my $limit = status($node)->{disk_limit};
+
+	cmp_ok($limit, '>', 0, "$what: known before");
+	need_a_raise();
+	arm($pid, { call => $call, error => $error, path => 'pg_wal' });
+	like(adjust($node), qr/^raise .*: applied$/, "$what: raised");
+	cmp_ok(disarm(), '>', 0, "$what: fails");
+	cmp_ok(status($node)->{disk_limit}, '>', $limit / 2, "$what: and is limited as before");
+	is(pid($node), $pid, "$what: the worker lives");
+	revert($node);
+	restart();
+}
+
+# ---- the worker ends, and is started again
+
+sub wait_for_another_worker
+{
+	wait_until('another worker', sub { my $now = pid($node); return $now ne '' && $now != $pid });
+	wait_for_worker($node);
+	$pid = pid($node);
+	return;
+}
+
+need_a_raise();
+adjust($node);
+my $own = status($node)->{own_size};
+$offset = log_offset($node);
+arm(ANY_PROCESS, { call => 'open', error => EIO, path => 'global/pg_control', times => 1 });
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+wait_for_log_line($node, qr/ERROR:  could not open file "[^"]*pg_control" for reading: Input\/output error/,
+	$offset);
+disarm();
+wait_for_another_worker();
+is(status($node)->{own_size}, $own, 'the control file cannot be read: the next worker continues');
+
+SKIP:
+{
+	my ($stdout, $stderr);
+
+	last SKIP if !$with_malloc;
+	arm($pid, { call => 'malloc', error => ENOMEM, times => 1 });
+	$node->psql('postgres', 'SELECT walsizer_forget()', stderr => \$stderr);
+	is(disarm(), 1, 'no memory: happens');
+	like($stderr, qr/ERROR:  the walsizer worker ended before it answered\nHINT:/,
+		'no memory: who asked the worker is told');
+	is(log_count($node, qr/ERROR:  out of memory/, $offset), 1, 'no memory: logged');
+	wait_for_another_worker();
+	is(status($node)->{own_size}, $own, 'no memory: the next worker continues');
+}
+
+is(log_count($node, qr/(FATAL|PANIC):/), 0, 'all the time the server lives');
+like(revert($node), qr/: applied\b/, 'and what walsizer changed can be reverted');
+$node->stop;
+
+done_testing();
