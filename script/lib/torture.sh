@@ -17,15 +17,20 @@ END
     printf '%s\n' "$2"
 }
 
-# Runs a command, and keeps the line of its output that a test began with the
-# part's name.  Fails if the command does.
-closing_with() { # part, command...
-    local part=$1 output line status=0
-    shift
+# Runs a command, and keeps what a command for sed makes of its output.  Fails if
+# the command does.
+keeping() { # part, command for sed, command...
+    local part=$1 pick=$2 output line status=0
+    shift 2
     output=$(mktemp)
     "$@" | tee "$output" || status=$?
-    line=$(sed -n "s/^# $part: \(.*\)/\1/p" "$output" | tail -n 1)
+    line=$(sed -nE "$pick" "$output" | paste -sd ';' | sed 's/;/; /g')
     rm -f "$output"
     [ "$status" -ne 0 ] || [ -z "$line" ] || keep_line "$part" "$line"
     return "$status"
+}
+
+# The same for the line that a test began with the part's name.
+closing_with() { # part, command...
+    keeping "$1" "s/^# $1: //p" "${@:2}"
 }
