@@ -332,7 +332,7 @@ say_instructions(const Watcher *watcher, const WatchVerdict *verdict)
 	printf("  SQL              ALTER SYSTEM SET max_wal_size = '%lldMB';\n", mb);
 	printf("                   SELECT pg_reload_conf();\n");
 	printf("  Amazon RDS       max_wal_size = %lld in the DB parameter group (unit: MB)\n", mb);
-	printf("  Cloud SQL        flag max_wal_size=%lld (unit: MB)\n", mb);
+	printf("  Cloud SQL        flag max_wal_size=%lld (MB; not verified, check with SHOW)\n", mb);
 	printf("  Azure            server parameter max_wal_size = %lld (unit: MB)\n", mb);
 	printf("  Patroni          patronictl edit-config -p max_wal_size=%lldMB\n", mb);
 	printf("  CloudNativePG    spec: {postgresql: {parameters: {max_wal_size: \"%lldMB\"}}}\n", mb);
