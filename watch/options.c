@@ -58,8 +58,7 @@ static const char *const usage =
 "  -V, --version             print the version\n"
 "      --help                print this\n"
 "\n"
-"Exit status: 0 if max_wal_size suffices, 1 if it is too small, 2 if that could\n"
-"not be told.\n";
+"Exit status: 0 if max_wal_size suffices, 1 if it is too small, 2 if unknown.\n";
 
 enum
 {
