@@ -1,7 +1,7 @@
 
 # The manual is true: its examples run and have the outputs that are shown, its
 # configurations load, its tables have the columns, settings and messages that
-# there are, its links lead somewhere.  doc/README.md says how blocks are marked.
+# there are, its links lead somewhere.  CONTRIBUTING.md says how blocks are marked.
 #
 # Each kind of check is first shown to fail where it has to.
 #
