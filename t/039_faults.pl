@@ -24,7 +24,7 @@ use constant { ANY_PROCESS => -1, ALWAYS => 2**31 - 1 };
 # The server has another working directory, and may be given a relative one.
 my $dir = abs_path(PostgreSQL::Test::Utils::tempdir());
 my $shim = "$dir/faults.so";
-my $with_malloc = ($ENV{ASAN_OPTIONS} // '') eq '';
+my $with_malloc = qx(pg_config --cflags) !~ /-fsanitize=address/;
 system_or_bail('cc', '-shared', '-fPIC', '-D_GNU_SOURCE', ($with_malloc ? '-DWITH_MALLOC' : ()),
 	'-o', $shim, "$FindBin::RealBin/faults.c", '-ldl');
 
