@@ -208,6 +208,8 @@
 		FLAG((s)->observed.cycle); \
 		FLAG((s)->observed.followed); \
 		FIGURES_RANGES(&(s)->observed.figures, RANGE); \
+		RANGE((s)->observed.figures.disk_limit_mb, 0, 0); /* not filled yet */ \
+		RANGE((s)->observed.figures.recovery_limit_mb, 0, 0); \
 	} while (0)
 
 #endif							/* PROVE_RANGES_H */
