@@ -282,7 +282,9 @@ walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *stat
 	int64_t		size = 0;
 
 	*kind = WALSIZER_UNLIMITED;
-	for (int i = 0; i < WALSIZER_LIMITS && walsizer_is_own_raise(state, figures->in_effect_mb); i++)
+	if (!walsizer_is_own_raise(state, figures->in_effect_mb))
+		return 0;
+	for (int i = 0; i < WALSIZER_LIMITS; i++)
 	{
 		int64_t		allowed = walsizer_least_size(state, &sample->settings,
 												  walsizer_whole_segments(limits[i], &sample->settings));
