@@ -168,14 +168,12 @@ walsizer_judge_mix(const WalsizerConfig *config, WalsizerState *state,
 	double		intervals = 1.0 + sample->settings.completion_target;
 	int64_t		full = walsizer_trigger_point(sample->settings.max_wal_size_mb, &sample->settings);
 
-	if (latest->bytes == 0)
-		return;
 	if (state->mix.interval.bytes == 0 || latest->bytes >= full / 2 ||
 		(config->max_recovery_ms > 0 &&
 		 recovery_time(config, sample, intervals * (double) latest->bytes,
 					   intervals * (double) latest->records) > config->max_recovery_ms))
 		state->mix.interval = *latest;
-	latest->bytes = 0;
+	*latest = (WalsizerWal) {0};
 }
 
 /*
