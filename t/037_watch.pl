@@ -297,7 +297,10 @@ IPC::Run::run([ 'pgbench', '-i', '-q', '-s', '5', $node->connstr('postgres') ], 
 $node->safe_psql('postgres', 'SELECT walsizer_forget()');
 forget();
 $watch = start_watch($node, '--json');
-IPC::Run::run([ 'pgbench', '-n', '-c', '2', '-R', '400', '-T', '15', $node->connstr('postgres') ], '>', '/dev/null', '2>', '/dev/null');
+$load = IPC::Run::start([ 'pgbench', '-n', '-c', '2', '-R', '400', '-T', '3600', $node->connstr('postgres') ],
+	'<', \undef, '>', '/dev/null', '2>', '/dev/null');
+wait_for($node, 'checkpoints_forced >= 1');
+stop_load($load);
 wait_for_sample($node);
 wait_for_watch($node);
 same_decisions('TPC-B', 5, $watch);
