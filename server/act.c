@@ -160,10 +160,8 @@ remember_return(int64 mb)
 }
 
 /*
- * Remove our line, or restore the administrator's line that it replaced.  A
- * value with which the server would not start stays hidden: then a line with
- * the original value remains, at least two segments.  The state file tells
- * what will be in effect before the line is removed.  If this process or the
+ * Remove our line, or replace it by walsizer_original_line().  The state file
+ * tells what will be in effect before that is done.  If this process or the
  * server dies in between, the next worker knows that it was us who removed it,
  * and finishes.  If the state file cannot be written, which is logged, the
  * line is removed nevertheless.
@@ -171,11 +169,10 @@ remember_return(int64 mb)
 static void
 try_return(int64 target, WalsizerApplied *applied)
 {
-	const WalsizerState *state = &walsizer_shared->state;
-	int64		line = 0;
+	int64		line = walsizer_original_line();
 
-	if (state->owner.original_by_alter_system || !walsizer_shared->configured_valid)
-		line = target = Max(state->owner.original_mb, walsizer_least_mb());
+	if (line != WALSIZER_NO_LINE)
+		target = line;
 	else if (walsizer_shared->configured_mb > 0)
 		target = walsizer_shared->configured_mb;
 	remember_return(target);

@@ -186,19 +186,36 @@ read_auto_conf(WalsizerAutoConf *conf, ConfigVariable **items)
 }
 
 /*
+ * The line (MB, or WALSIZER_NO_LINE) that replaces ours when the original value
+ * comes back: the administrator's, if ours replaced one, or one that hides a
+ * value with which the server would not start, of at least two segments.
+ */
+int64
+walsizer_original_line(void)
+{
+	const WalsizerOwner *owner = &walsizer_shared->state.owner;
+
+	if (owner->original_by_alter_system || !walsizer_shared->configured_valid)
+		return Max(owner->original_mb, walsizer_least_mb());
+	return WALSIZER_NO_LINE;
+}
+
+/*
  * Did an administrator change the file to this without a reload?  Not if the
- * value is ours and awaits a good reload, or is the one to which we return.
+ * value is ours and awaits a good reload, or if this is how we return to the
+ * original value.  A line without a note in place of ours is a change, even to
+ * the same value.
  */
 static bool
 is_pending(const WalsizerAutoConf *conf)
 {
-	int64		returning = walsizer_shared->state.owner.returning_mb;
 	WalsizerAutoConf now = walsizer_auto_conf_in_effect();
 
-	if (conf->size_mb == now.size_mb || conf->note.written_mb != 0)
+	if (conf->note.written_mb != 0 ||
+		(conf->size_mb == now.size_mb && now.note.written_mb == 0))
 		return false;
-	return returning == 0 ||
-		(conf->size_mb != WALSIZER_NO_LINE && conf->size_mb != returning);
+	return walsizer_shared->state.owner.returning_mb == 0 ||
+		conf->size_mb != walsizer_original_line();
 }
 
 /*

@@ -209,6 +209,7 @@ extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);
 extern int64 walsizer_configured_value(bool *valid);
 extern void walsizer_read_files(void);
 extern bool walsizer_own_line_waits(void);
+extern int64 walsizer_original_line(void);
 extern const char *walsizer_obstacle(WalsizerOutcome *outcome);
 extern const char *walsizer_obstacle_now(WalsizerOutcome *outcome);
 extern WalsizerOutcome walsizer_write_auto_conf(int64 mb, const WalsizerNote *note,

@@ -166,6 +166,22 @@ like(adjust($node), qr/^raise .*: applied$/, 'pending RESET, taken back: it does
 is(revert($node), "revert to 8 MB: applied: $again", 'pending RESET, taken back: and reverts');
 is(setting_mb($node), 8, 'pending RESET, taken back: to what was there');
 
+# Also where it sets what is in effect, to keep that, or removes what walsizer would
+# restore.
+$node->restart;
+wait_for_worker($node);
+$raised = raise('pending, the same value');
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '${raised}MB'");
+force_checkpoints($node, 3 * trigger_point_mb($raised, 1, 0.9));
+like(adjust($node), qr/^raise .*: overridden\b/, 'pending, the same value: walsizer would raise');
+like(revert($node), qr/^revert to 8 MB: overridden\b/, 'pending, the same value: or revert');
+like(auto_conf($node), qr/^max_wal_size = '${raised}MB'$/m, 'pending, the same value: which stays');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
+like(revert($node), qr/^revert to 8 MB: overridden\b/, 'pending RESET: walsizer would revert');
+unlike(auto_conf($node), qr/^max_wal_size/m, 'pending RESET: but does not bring the line back');
+$node->reload;
+is_external('pending RESET', $raised, 8);
+
 # ---- walsizer_revert()
 
 $node->append_conf('postgresql.conf', 'max_wal_size = 9MB');
