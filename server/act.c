@@ -50,7 +50,7 @@ reload(void)
 			return false;
 		}
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) left, walsizer_wait_event());
+						 (long) left, walsizer_wait_event("WalsizerMain"));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}

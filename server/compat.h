@@ -110,15 +110,12 @@ walsizer_alter_system_allowed(void)
 
 /* 17: wait events of extensions have names. */
 static inline uint32
-walsizer_wait_event(void)
+walsizer_wait_event(const char *name)
 {
 #if PG_VERSION_NUM >= 170000
-	static uint32 event = 0;
-
-	if (event == 0)
-		event = WaitEventExtensionNew("WalsizerMain");
-	return event;
+	return WaitEventExtensionNew(name);
 #else
+	(void) name;
 	return PG_WAIT_EXTENSION;
 #endif
 }

@@ -6,8 +6,9 @@
  * A session puts its request into a free slot, wakes the worker and sleeps.
  * The worker takes requests one at a time, in the order of asking, and puts
  * each answer into the slot of its request, which the session frees.  A
- * session that stops waiting leaves its slot to the worker.  Requests to a
- * worker that has ended are not carried out.
+ * session that stops waiting takes back its request, or leaves the slot to the
+ * worker that carries it out.  Requests to a worker that has ended are not
+ * carried out.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -172,11 +173,11 @@ leave_slot(int code pg_attribute_unused(), Datum slot)
 	WalsizerRequest *request = (WalsizerRequest *) DatumGetPointer(slot);
 
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	if (request->state == WALSIZER_SLOT_ANSWERED ||
-		request->worker_pid != walsizer_shared->worker_pid)
-		request->state = WALSIZER_SLOT_FREE;
-	else
+	if (request->state == WALSIZER_SLOT_TAKEN &&
+		request->worker_pid == walsizer_shared->worker_pid)
 		request->abandoned = true;
+	else
+		request->state = WALSIZER_SLOT_FREE;
 	LWLockRelease(walsizer_shared->lock);
 	ConditionVariableBroadcast(&walsizer_shared->answered); /* others want a slot */
 }
@@ -194,7 +195,7 @@ sleep_until(int64 deadline)
 						ANSWER_WAIT_MS / 1000),
 				 errhint("See the server log and the view walsizer_status.")));
 	(void) ConditionVariableTimedSleep(&walsizer_shared->answered, (long) left,
-									   walsizer_wait_event());
+									   walsizer_wait_event("WalsizerAnswer"));
 }
 
 /* Wait for the answer, and leave the slot whatever happens. */
@@ -216,8 +217,8 @@ wait_for_answer(WalsizerRequest *request, int64 deadline)
 /*
  * Ask the worker, and wait for its answer, at most 30 seconds.  boost_mb and
  * boost_ms are for a planned load.  Raises an error if the library was not
- * preloaded, if there is no worker, or if no answer comes in time; then the
- * request may still be carried out.
+ * preloaded, if there is no worker, or if no answer comes in time; then a
+ * request that the worker has taken may still be carried out.
  */
 WalsizerAnswer
 walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost_ms)

@@ -453,7 +453,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 
 		left = clockwork.next_tick - walsizer_monotonic_ms();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) Max(left, 1), walsizer_wait_event());
+						 (long) Max(left, 1), walsizer_wait_event("WalsizerMain"));
 		ResetLatch(MyLatch);
 	}
 }

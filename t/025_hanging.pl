@@ -12,6 +12,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -41,20 +42,29 @@ $node->safe_psql('postgres', 'CHECKPOINT; CREATE TABLE t AS SELECT 1; DROP TABLE
 pass('no answer: statements and checkpoints do not wait for walsizer');
 
 $began = time;
-$node->psql('postgres', 'SELECT walsizer_adjust()', stderr => \$stderr);
+my $session = IPC::Run::start(
+	[ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "SELECT walsizer_boost('100MB', '1 hour')" ],
+	'<', \undef, '>', '/dev/null', '2>', \$stderr);
+my $wait_event = $node->pg_version < 17 ? 'Extension' : 'WalsizerAnswer';
+ok($node->poll_query_until('postgres',
+		"SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'SELECT walsizer_boost%' AND wait_event = '$wait_event'"),
+	"no answer: a function that asks the worker waits for it as $wait_event");
+$session->finish;
 like($stderr, qr/ERROR:  the walsizer worker has not answered within 30 seconds\nHINT:/,
-	'no answer: a function that asks the worker gives up');
+	'no answer: and gives up');
 cmp_ok(time - $began, '>=', 29, 'no answer: after 30 seconds');
 is($node->safe_psql('postgres', "SELECT now() - sampled_at > interval '25 s' FROM walsizer_stats"),
 	't', 'no answer: walsizer_stats says when the last sample was');
 is(setting_mb($node), 4, 'no answer: max_wal_size stays');
-$node->psql('postgres', "SET statement_timeout = '1s'; SELECT walsizer_adjust()", stderr => \$stderr);
+$node->psql('postgres', "SET statement_timeout = '1s'; SELECT walsizer_boost('200MB', '1 hour')", stderr => \$stderr);
 like($stderr, qr/canceling statement due to statement timeout/, 'no answer: who waits may be interrupted');
 
 kill 'CONT', $pid or die $!;
 wait_for_worker($node);
 wait_for($node, "sampled_at > now() - interval '5 s'");
 is(pid($node), $pid, 'the worker continues when it is answered');
+is(scalar(grep { $_->{reason} eq 'boost' } history($node)), 0, 'and does not do what nobody waits for');
+is(status($node)->{boost_size}, undef, 'nor plan it');
 force_checkpoints($node, 12);
 adjust($node);	# unless the end of an interval came first
 my $event = last_event($node);
