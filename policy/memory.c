@@ -105,6 +105,12 @@ take_number(Reader *reader, int64_t least, int64_t most, int64_t *number)
 }
 
 static bool
+take_time(Reader *reader, int64_t *time)
+{
+	return take_number(reader, WALSIZER_LEAST_TIME, WALSIZER_MOST_TIME, time);
+}
+
+static bool
 take_flag(Reader *reader, bool *flag)
 {
 	int64_t		number;
@@ -136,17 +142,17 @@ read_state(Reader *reader, WalsizerMemory *memory)
 		take_number(reader, 0, INT32_MAX, &memory->owner.own_mb) &&
 		take_number(reader, -1, INT32_MAX, &memory->owner.configured_mb) &&
 		take_number(reader, 0, INT32_MAX, &memory->owner.returning_mb) &&
-		take_number(reader, INT64_MIN, INT64_MAX, &memory->server_started) &&
-		take_number(reader, INT64_MIN, INT64_MAX, &memory->files_reloaded) &&
+		take_time(reader, &memory->server_started) &&
+		take_time(reader, &memory->files_reloaded) &&
 		take_number(reader, 0, INT32_MAX, &memory->files_configured_mb) &&
 		take_flag(reader, &memory->files_valid) &&
 		take_number(reader, 0, INT32_MAX, &memory->boost_mb) &&
-		take_number(reader, INT64_MIN, INT64_MAX, &memory->boost_until) &&
+		take_time(reader, &memory->boost_until) &&
 		take_number(reader, 0, INT32_MAX, &memory->boost_return_mb) &&
 		take_number(reader, 0, INT64_C(1) << 60, &memory->interval.bytes) &&
 		take_number(reader, 0, INT64_C(1) << 60, &memory->interval.records) &&
 		take_number(reader, 0, INT64_C(1) << 60, &memory->interval.images) &&
-		take_number(reader, 0, INT64_MAX - 1, &memory->last_event) &&
+		take_number(reader, 0, INT64_C(1) << 60, &memory->last_event) &&
 		*reader->field == '\0';
 }
 
@@ -211,7 +217,7 @@ read_event(Reader *reader, WalsizerMemory *memory)
 	memset(&event, 0, sizeof(event));
 	if (memory->num_events >= WALSIZER_HISTORY_SLOTS ||
 		!take_number(reader, 1, memory->last_event, &event.number) ||
-		!take_number(reader, INT64_MIN, INT64_MAX, &event.at) ||
+		!take_time(reader, &event.at) ||
 		!read_kind(reader, &event) ||
 		!take_number(reader, 0, INT32_MAX, &event.old_mb) ||
 		!take_number(reader, 0, INT32_MAX, &event.wanted_mb) ||

@@ -16,6 +16,10 @@
 #define WALSIZER_HISTORY_SLOTS		1024	/* adjustments kept */
 #define WALSIZER_MESSAGE_SIZE		256 /* with terminating zero */
 
+/* Where a TimestampTz of the server begins and ends. */
+#define WALSIZER_LEAST_TIME			(-INT64_C(211813488000000000))
+#define WALSIZER_MOST_TIME			(INT64_C(9223371331200000000) - 1)
+
 /* Longest line of the file, with its newline, and most lines it can have. */
 #define WALSIZER_LINE_SIZE			1024
 #define WALSIZER_MEMORY_LINES \

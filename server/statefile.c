@@ -32,6 +32,9 @@
 #define STATE_FILE_BAD		STATE_FILE ".bad"
 #define STATE_FILE_MOST		((size_t) WALSIZER_MEMORY_LINES * WALSIZER_LINE_SIZE)
 
+StaticAssertDecl(WALSIZER_LEAST_TIME == MIN_TIMESTAMP && WALSIZER_MOST_TIME == END_TIMESTAMP - 1,
+				 "timestamps");
+
 /* Copy what is to be remembered, with the demand of the window under way. */
 static WalsizerMemory *
 copy_memory(void)

@@ -37,6 +37,7 @@ check(const WalsizerMemory *memory)
 	CHECK(memory->owner.original_mb >= 0 && memory->owner.original_mb <= INT32_MAX);
 	CHECK(memory->owner.own_mb >= 0 && memory->owner.returning_mb >= 0);
 	CHECK(memory->num_events >= 0 && memory->num_events <= WALSIZER_HISTORY_SLOTS);
+	CHECK(memory->last_event < INT64_MAX - WALSIZER_HISTORY_SLOTS);
 	CHECK(memory->num_events == 0 ||
 		  memory->events[memory->num_events - 1].number <= memory->last_event);
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
@@ -64,13 +65,20 @@ take(const uint8_t **data, size_t *left, int bytes)
 	return value;
 }
 
+/* Within the server's timestamps. */
+static int64_t
+take_time(const uint8_t **data, size_t *left)
+{
+	return (int64_t) take(data, left, 8) / 64;
+}
+
 static void
 take_event(const uint8_t **data, size_t *left, WalsizerEvent *event)
 {
 	size_t		length;
 
 	event->number += 1 + (int64_t) take(data, left, 1);
-	event->at = (int64_t) take(data, left, 8);
+	event->at = take_time(data, left);
 	event->action = (WalsizerAction) (take(data, left, 1) % (WALSIZER_REVERT + 1));
 	event->reason = (WalsizerReason) (take(data, left, 1) % (WALSIZER_LAST_REASON + 1));
 	event->limited_by = (WalsizerLimit) (take(data, left, 1) % (WALSIZER_LIMIT_RECOVERY + 1));
@@ -106,8 +114,8 @@ take_memory(const uint8_t **data, size_t *left, WalsizerMemory *memory)
 	memory->owner.own_mb = (int64_t) take(data, left, 3);
 	memory->owner.configured_mb = (int64_t) take(data, left, 3) - 1;
 	memory->owner.returning_mb = (int64_t) take(data, left, 3);
-	memory->server_started = (int64_t) take(data, left, 8);
-	memory->files_reloaded = (int64_t) take(data, left, 8);
+	memory->server_started = take_time(data, left);
+	memory->files_reloaded = take_time(data, left);
 	memory->files_configured_mb = (int64_t) take(data, left, 3);
 	memory->files_valid = take(data, left, 1) & 1;
 	memory->num_recoveries = (int) (take(data, left, 1) % (WALSIZER_RECOVERIES + 1));

@@ -186,22 +186,23 @@ check_numbers(const char *word, const int64_t *numbers, const int64_t (*ranges)[
 #define MOST_SIZE	INT32_MAX
 #define MOST_WAL	(INT64_C(1) << 60)
 #define MOST_TIME	(INT64_C(1) << 40)
+#define TIMESTAMPS	{-INT64_C(211813488000000000), INT64_C(9223371331199999999)}
 
 static void
 each_number_has_its_range(void **unused)
 {
 	const int64_t state[][2] = {
 		{0, MOST_SIZE}, {0, 1}, {0, MOST_SIZE}, {-1, MOST_SIZE}, {0, MOST_SIZE},
-		{INT64_MIN, INT64_MAX}, {INT64_MIN, INT64_MAX}, {0, MOST_SIZE}, {0, 1}, {0, MOST_SIZE},
-		{INT64_MIN, INT64_MAX}, {0, MOST_SIZE}, {0, MOST_WAL}, {0, MOST_WAL}, {0, MOST_WAL},
-		{0, INT64_MAX - 1},
+		TIMESTAMPS, TIMESTAMPS, {0, MOST_SIZE}, {0, 1}, {0, MOST_SIZE},
+		TIMESTAMPS, {0, MOST_SIZE}, {0, MOST_WAL}, {0, MOST_WAL}, {0, MOST_WAL},
+		{0, INT64_C(1) << 60},
 	};
 	const int64_t recovery[][2] = {
 		{1, MOST_WAL}, {1, MOST_TIME}, {0, MOST_WAL}, {0, MOST_WAL}, {0, MOST_WAL}, {0, MOST_TIME},
 	};
 	const int64_t peak[][2] = {{1, INT32_MAX}, {1, MOST_WAL}, {1, MOST_TIME}};
 	const int64_t event[][2] = {
-		{1, 99}, {INT64_MIN, INT64_MAX}, {0, WALSIZER_REVERT}, {0, WALSIZER_LAST_REASON},
+		{1, 99}, TIMESTAMPS, {0, WALSIZER_REVERT}, {0, WALSIZER_LAST_REASON},
 		{0, WALSIZER_LIMIT_RECOVERY}, {0, WALSIZER_LAST_OUTCOME}, {0, MOST_SIZE}, {0, MOST_SIZE},
 		{0, MOST_SIZE}, {0, INT64_MAX}, {0, INT64_MAX}, {0, INT64_MAX}, {0, INT64_MAX},
 		{0, INT64_MAX}, {0, MOST_TIME}, {0, 1000000}, {0, 1}, {-1, INT64_MAX},
