@@ -107,6 +107,7 @@ walsizer_boost_1_0(PG_FUNCTION_ARGS)
 																TimestampTzGetDatum(now),
 																PG_GETARG_DATUM(1)));
 
+	walsizer_check_preloaded();
 	if (mb < walsizer_least_mb() || mb > MAX_KILOBYTES)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -238,7 +238,7 @@ foreach my $from (
 	qw(walsizer_status walsizer_stats walsizer_history walsizer_demand walsizer_advice
 	walsizer_instructions walsizer_related_settings walsizer_get_status() walsizer_get_stats()
 	walsizer_report() walsizer_adjust() walsizer_revert() walsizer_boost_end()
-	walsizer_forget() walsizer_reset_stats()))
+	walsizer_forget() walsizer_reset_stats()), "walsizer_boost('8GB', '1 hour')")
 {
 	$node->psql('postgres', "SELECT * FROM $from", stderr => \$stderr);
 	like($stderr,
