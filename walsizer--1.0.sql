@@ -6,6 +6,10 @@
 -- Sizes are bytes, rates bytes per second.  Names of C functions carry the
 -- version that their columns belong to: objects of another version than the
 -- library fail with a clear error instead of reading the wrong columns.
+--
+-- A call or an operator names pg_catalog, or has exactly the types that one of
+-- pg_catalog takes.  Otherwise one that a user has created in the schema of the
+-- extension could match better, and would run with the rights of the reader.
 
 --
 -- What the worker knows.  The views are for people; the functions behind them
@@ -123,7 +127,7 @@ CREATE VIEW walsizer_advice AS SELECT * FROM walsizer_get_advice();
 
 -- The size is within the limits, and never below the value in effect.
 CREATE VIEW walsizer_instructions AS
-SELECT way.place, format(way.text, size.mb) AS instruction
+SELECT way.place, pg_catalog.format(way.text, size.mb) AS instruction
   FROM walsizer_status AS status
  CROSS JOIN walsizer_stats AS stats
  CROSS JOIN LATERAL (VALUES (greatest(status.max_wal_size,
@@ -153,12 +157,12 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
  CROSS JOIN (
     -- 19 counts the bytes of full-page images; before it, 6000 bytes are
     -- assumed for one: a page without its hole
-    SELECT wal_fpi, least(1, coalesce((to_jsonb(w) ->> 'wal_fpi_bytes')::numeric,
-           wal_fpi * 6000.0) / nullif(wal_bytes, 0)) AS fraction
+    SELECT wal_fpi, least(1, coalesce((pg_catalog.to_jsonb(w) ->> 'wal_fpi_bytes'::text)::numeric,
+           wal_fpi::numeric * 6000.0) / nullif(wal_bytes, 0.0)) AS fraction
       FROM pg_stat_wal AS w
   ) AS images
  CROSS JOIN (
-    SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY demand) AS demand
+    SELECT pg_catalog.percentile_disc(0.5) WITHIN GROUP (ORDER BY demand) AS demand
       FROM walsizer_demand
   ) AS usual
  CROSS JOIN LATERAL (VALUES
@@ -169,28 +173,28 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
      'The walsizer worker is not running. If the server log says "too many background workers", all slots were taken.'),
     -- below 5 minutes, unless fewer than 16 segments are written in that time
     ('checkpoint_timeout',
-     CASE WHEN server.timeout < 300 AND stats.demand >= 16 * server.segment_size
+     CASE WHEN server.timeout < 300.0 AND stats.demand >= 16 * server.segment_size
           THEN '15min' END,
-     format('After each checkpoint, the first change of a page logs the whole page. With a checkpoint every %s s, this happens up to %s times as often as with one every 15 minutes. A checkpoint every 15 minutes needs a max_wal_size of at most %s, and crash recovery takes longer.',
-            server.timeout::integer, trim_scale(round(900 / server.timeout, 1)),
-            pg_size_pretty(server.segment_size * floor((1 + server.target) *
-              (1 + ceil(stats.demand * 900 / server.timeout / server.segment_size)))))),
+     pg_catalog.format('After each checkpoint, the first change of a page logs the whole page. With a checkpoint every %s s, this happens up to %s times as often as with one every 15 minutes. A checkpoint every 15 minutes needs a max_wal_size of at most %s, and crash recovery takes longer.',
+            server.timeout::integer, trim_scale(round(900.0 / server.timeout, 1)),
+            pg_size_pretty(server.segment_size::numeric * floor((1.0 + server.target) *
+              (1.0 + ceil(stats.demand::numeric * 900.0 / server.timeout / server.segment_size::numeric)))))),
     -- the server's manual advises 0.9 at most; 0.88 is as good
     ('checkpoint_completion_target',
      CASE WHEN server.target <= 0.88 THEN '0.9' END,
-     format('A checkpoint is written within %s %% of the %s s of checkpoint_timeout. Spread over more time, the same writes disturb other sessions less.',
-            round(100 * server.target), server.timeout::integer)),
+     pg_catalog.format('A checkpoint is written within %s %% of the %s s of checkpoint_timeout. Spread over more time, the same writes disturb other sessions less.',
+            round(100.0 * server.target), server.timeout::integer)),
     -- compression is worth its processor time if images make up 30 % of the WAL
     ('wal_compression',
      CASE WHEN current_setting('wal_compression') = 'off' AND images.fraction >= 0.3
           THEN 'on' END,
-     format('About %s %% of the WAL written since the last reset of pg_stat_wal consists of full-page images (%s of them). Compression makes them smaller and costs processor time.',
-            round(100 * images.fraction), images.wal_fpi)),
+     pg_catalog.format('About %s %% of the WAL written since the last reset of pg_stat_wal consists of full-page images (%s of them). Compression makes them smaller and costs processor time.',
+            round(100.0 * images.fraction), images.wal_fpi)),
     -- above max_wal_size; or below the largest demand, where loads come in bulk:
     -- that demand is at least 256 MB, four times min_wal_size and four times the
     -- demand of the median hour; or below 1/16 of a max_wal_size of 1 GB or more
     ('min_wal_size',
-     CASE WHEN server.min_wal_size > status.max_wal_size
+     (CASE WHEN server.min_wal_size > status.max_wal_size
           THEN status.max_wal_size
           WHEN stats.learned_demand >= greatest(pg_size_bytes('256MB'),
                4 * server.min_wal_size, 4 * usual.demand)
@@ -198,11 +202,11 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
                ((stats.learned_demand + server.segment_size - 1) / server.segment_size))
           WHEN status.max_wal_size >= greatest(pg_size_bytes('1GB'),
                16 * server.min_wal_size + 1)
-          THEN status.max_wal_size / 8 END / 1048576 || 'MB',
+          THEN status.max_wal_size / 8 END / 1048576)::text || 'MB',
      CASE WHEN server.min_wal_size > status.max_wal_size
-          THEN format('It exceeds max_wal_size, so the server keeps all of max_wal_size (%s) as WAL files even when it is idle.',
+          THEN pg_catalog.format('It exceeds max_wal_size, so the server keeps all of max_wal_size (%s) as WAL files even when it is idle.',
                pg_size_pretty(status.max_wal_size))
-          ELSE format('After quiet hours, the server keeps about %s of old WAL files to recycle. A bulk load that writes more must create new files and fill them with zeros first. The largest demand is %s, max_wal_size is %s. A larger min_wal_size keeps more files.',
+          ELSE pg_catalog.format('After quiet hours, the server keeps about %s of old WAL files to recycle. A bulk load that writes more must create new files and fill them with zeros first. The largest demand is %s, max_wal_size is %s. A larger min_wal_size keeps more files.',
                pg_size_pretty(server.min_wal_size), pg_size_pretty(stats.learned_demand),
                pg_size_pretty(status.max_wal_size)) END),
     ('log_checkpoints',
@@ -235,8 +239,8 @@ WITH status AS (
       LEFT JOIN LATERAL (SELECT size_limit AS shown_limit FROM stats
              WHERE size_limit <= 2 * widest) AS l ON true
 )
-SELECT rtrim(regexp_replace(concat_ws(E'\n',
-    format('walsizer on this %s: %s', coalesce(role, 'server'), state),
+SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
+    pg_catalog.format('walsizer on this %s: %s', coalesce(role, 'server'), state),
     CASE WHEN sampled_at IS NULL
         THEN E'\nwalsizer has not taken a sample yet.' END,
 
@@ -245,13 +249,13 @@ SELECT rtrim(regexp_replace(concat_ws(E'\n',
         ELSE ' and not set by walsizer' END || '.',
     'Planned load: at least ' || pg_size_pretty(boost_size) || ' until '
         || to_char(boost_until, 'YYYY-MM-DD HH24:MI') || '; walsizer_boost_end() ends it.',
-    CASE WHEN sampled_at IS NOT NULL THEN format(CASE WHEN standby
+    CASE WHEN sampled_at IS NOT NULL THEN pg_catalog.format(CASE WHEN standby
         THEN 'The primary writes %s of WAL between two checkpoints; after a promotion a checkpoint is forced after %s.'
         ELSE '%s of WAL were written within the last checkpoint_timeout; a checkpoint is forced after %s.' END
         || ' The largest known demand is %s. With headroom, it needs a max_wal_size of %s.',
         pg_size_pretty(demand), pg_size_pretty(trigger_point),
         pg_size_pretty(greatest(demand, learned_demand)), pg_size_pretty(wanted_size)) END,
-    CASE WHEN sampled_at IS NOT NULL THEN format(CASE WHEN standby
+    CASE WHEN sampled_at IS NOT NULL THEN pg_catalog.format(CASE WHEN standby
         THEN 'Restartpoints since %s: %s timed, %s forced by WAL volume, which is harmless on a standby, %s requested by commands.'
         ELSE 'Checkpoints since %s: %s timed, %s forced by WAL volume (%5$s of them by statements that still used an older value), %4$s requested by commands.' END,
         to_char(stats_reset, 'YYYY-MM-DD HH24:MI:SS'), checkpoints_timed,
@@ -261,15 +265,15 @@ SELECT rtrim(regexp_replace(concat_ws(E'\n',
         CASE WHEN time_to_forced < time_to_timed
             THEN 'At the present rate, the next checkpoint is forced in '
             ELSE 'The next timed checkpoint is due in ' END
-        || date_trunc('second', least(time_to_forced, time_to_timed))
-        || format('. After a crash, recovery takes up to %s at %s/s (%s).',
+        || date_trunc('second', least(time_to_forced, time_to_timed))::text
+        || pg_catalog.format('. After a crash, recovery takes up to %s at %s/s (%s).',
             date_trunc('second', recovery_time_max), pg_size_pretty(replay_rate),
             replay_rate_source) END,
 
     E'\nmax_wal_size that each of the last hours needed (| is ' || size || ', in effect; '
         || CASE WHEN shown_limit IS NULL THEN 'the limit is far off, at ' ELSE '] the limit, ' END
         || pg_size_pretty(size_limit) || E'):\n' ||
-    (SELECT string_agg(format('  %s  %s %s', to_char(hour, 'YYYY-MM-DD HH24:MI'),
+    (SELECT string_agg(pg_catalog.format('  %s  %s %s', to_char(hour, 'YYYY-MM-DD HH24:MI'),
             overlay(CASE WHEN shown_limit IS NULL THEN bar
                 ELSE overlay(bar PLACING ']' FROM limit_at + CASE limit_at WHEN size_at THEN 2 ELSE 1 END) END
                 PLACING '|' FROM size_at + 1),
@@ -281,9 +285,9 @@ SELECT rtrim(regexp_replace(concat_ws(E'\n',
 
     E'\n' || CASE WHEN EXISTS (SELECT FROM walsizer_history)
         THEN 'Last changes:' ELSE 'No changes so far.' END,
-    (SELECT string_agg(format('  %s  %s %s -> %s, %s%s', to_char(changed_at, 'YYYY-MM-DD HH24:MI:SS'),
+    (SELECT string_agg(pg_catalog.format('  %s  %s %s -> %s, %s%s', to_char(changed_at, 'YYYY-MM-DD HH24:MI:SS'),
             h.action, pg_size_pretty(old_size), pg_size_pretty(new_size), h.outcome,
-            '; ' || forced_after || ' forced after it'), E'\n' ORDER BY id)
+            '; ' || forced_after::text || ' forced after it'), E'\n' ORDER BY id)
        FROM (SELECT * FROM walsizer_history ORDER BY id DESC LIMIT 5) AS h),
 
     E'\nThe limit is ' || pg_size_pretty(size_limit) || CASE size_limit
@@ -297,13 +301,13 @@ SELECT rtrim(regexp_replace(concat_ws(E'\n',
         THEN 'To do: walsizer cannot change the setting: ' || message
             || '. To set it by hand, see walsizer_instructions.'
         WHEN limited_by IS NOT NULL
-        THEN format('To do: demand needs %s, which the limit does not allow. See walsizer_advice.',
+        THEN pg_catalog.format('To do: demand needs %s, which the limit does not allow. See walsizer_advice.',
             pg_size_pretty(wanted_size))
         WHEN own_size > wanted_size
         THEN 'Nothing to do for max_wal_size; walsizer lowers it when the demand of the whole lookback needs far less.'
         WHEN sampled_at IS NOT NULL
         THEN 'Nothing to do for max_wal_size.' END,
-    (SELECT string_agg(format(E'\nConsider %s = %s instead of %s: %s',
+    (SELECT string_agg(pg_catalog.format(E'\nConsider %s = %s instead of %s: %s',
             setting, proposal, value, r.explanation), '' ORDER BY setting)
        FROM walsizer_related_settings AS r)),
     '([^\n]{1,80})( +|\n|$)', E'\\1\n', 'g'), E'\n')

@@ -18,7 +18,7 @@ use WalsizerTest;
 # Cycles of five minutes: nothing happens but what is asked for.
 my $conf = "walsizer.predict = off\ncheckpoint_timeout = 5min\n";
 my @counters = qw(checkpoints_forced checkpoints_forced_old_value checkpoints_timed checkpoints_other);
-my ($node, $row, $status, $before, $pid);
+my ($node, $row, $status, $before, $pid, $stderr);
 
 sub is_row
 {
@@ -188,6 +188,77 @@ is(setting_mb($node), 12, 'precedence: walsizer.min does not raise it again');
 set_conf($node, 'walsizer.max = 2MB');
 wait_for($node, 'max_wal_size = original_size');
 is(setting_mb($node), 4, 'precedence: only the original value is more than walsizer.max');
+
+# ---- what a user has planted in the schema of the extension takes no part in it
+
+# Functions and operators that match better than those of the server, if these do
+# not match exactly: by the names that the script calls, with the types that it has.
+my $script = slurp_file("$FindBin::RealBin/../walsizer--1.0.sql") =~ s/--.*$//mgr;
+my %called = map { $_ => 1 } $script =~ /\b([a-z_]+)\s*\(/g;
+my $called = join(',', sort keys %called);
+
+$node->safe_psql('postgres', 'CREATE ROLE planter; CREATE DATABASE planted');
+$node->safe_psql('planted', <<"END");
+GRANT CREATE ON SCHEMA public TO PUBLIC;
+SET ROLE planter;
+SET check_function_bodies = off;
+DO \$do\$
+DECLARE
+  body CONSTANT text := 'RETURNS text LANGUAGE plpgsql AS ''BEGIN RAISE EXCEPTION \$\$planted\$\$; END''';
+  types CONSTANT text[] := '{text,varchar,bigint,integer,numeric,double precision,interval,timestamptz,boolean}';
+  statement text;
+BEGIN
+  FOR statement IN
+    WITH named AS (
+      SELECT proname AS name, bool_or(provariadic = '"any"'::regtype) AS variable
+        FROM pg_proc JOIN unnest('{$called}'::name[]) AS called ON proname = called
+       WHERE pronamespace = 'pg_catalog'::regnamespace GROUP BY proname
+    ), typed AS (
+      SELECT concat_ws(',', a, b, c) AS list, c IS NOT NULL AS long
+        FROM unnest(types) AS a CROSS JOIN unnest(array_append(types, NULL)) AS b
+       CROSS JOIN unnest(array_append(types, NULL)) AS c
+       WHERE b IS NOT NULL OR c IS NULL
+       UNION ALL SELECT 'pg_stat_wal', false
+    )
+    SELECT format('CREATE FUNCTION public.%I(%s) %s', name, list, body) FROM named, typed
+     UNION ALL
+    SELECT format('CREATE FUNCTION public.%I(%s, VARIADIC %s[]) %s', name, list, tail, body)
+      FROM named, typed, unnest('{text,bigint}'::text[]) AS tail WHERE variable AND long
+     UNION ALL
+    SELECT format('CREATE FUNCTION public.planted(%s, %s) %s', a, b, body)
+      FROM unnest(types || '{jsonb}'::text[]) AS a, unnest(types || '{jsonb}'::text[]) AS b
+     UNION ALL
+    SELECT format('CREATE OPERATOR public.%s (FUNCTION = public.planted, LEFTARG = %s, RIGHTARG = %s)', name, a, b)
+      FROM unnest('{+,-,*,/,<,>,<=,>=,=,<>,||,->>}'::text[]) AS name,
+           unnest(types || '{jsonb}'::text[]) AS a, unnest(types || '{jsonb}'::text[]) AS b
+  LOOP
+    EXECUTE statement;
+  END LOOP;
+END \$do\$;
+END
+
+# The views and functions in which one of them is bound.
+my $captured = <<'END';
+SELECT string_agg(DISTINCT pg_describe_object(d.classid, d.objid, 0), ', ')
+  FROM pg_depend AS d
+  LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
+  LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+ WHERE 'planter'::regrole IN (p.proowner, o.oprowner)
+   AND d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass)
+END
+$node->safe_psql('planted', q(CREATE VIEW walsizer AS SELECT format('%s', 1::bigint), 1::bigint * 1.5));
+is($node->safe_psql('planted', $captured), 'rule _RETURN on view walsizer', 'planted: it would be seen');
+$node->safe_psql('planted', 'DROP VIEW walsizer');
+
+is($node->psql('planted', 'CREATE EXTENSION walsizer', stderr => \$stderr), 0, 'planted: the extension can be created')
+  or diag($stderr);
+is($node->safe_psql('planted', $captured), '', 'planted: nothing of it is bound');
+foreach my $from (qw(walsizer_status walsizer_stats walsizer_history walsizer_demand walsizer_advice
+	walsizer_instructions walsizer_related_settings walsizer_report()))
+{
+	is($node->psql('planted', "SELECT * FROM public.$from", stderr => \$stderr), 0, "planted: $from does not call it")
+	  or diag($stderr);
+}
 $node->stop;
 
 done_testing();
