@@ -211,6 +211,8 @@ observe(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample *sa
 			reset_stats();
 		if (request->what == WALSIZER_ASK_BOOST)
 			set_boost(request->boost_mb, request->boost_ms);
+		if (request->what == WALSIZER_ASK_REVERT)
+			end_boost();
 	}
 	sample->boost_mb = boost_now();
 }
@@ -231,6 +233,21 @@ carry_out(const WalsizerDecision *decision, const WalsizerSample *sample,
 	walsizer_report_limit(decision, sample->standby);
 }
 
+/*
+ * walsizer_revert() replaces what a rule decided.  That is not tried, so the
+ * next decision need not wait for it.
+ */
+static void
+drop_change(WalsizerDecision *decision)
+{
+	if (decision->action != WALSIZER_RAISE && decision->action != WALSIZER_LOWER)
+		return;
+	decision->action = WALSIZER_NONE;
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->state.pacing.tried_mb = 0;
+	LWLockRelease(walsizer_shared->lock);
+}
+
 /* walsizer_revert(), unless the original value is back already. */
 static void
 revert(const WalsizerSample *sample, WalsizerAnswer *answer)
@@ -238,7 +255,6 @@ revert(const WalsizerSample *sample, WalsizerAnswer *answer)
 	bool		is_back = answer->decision.action == WALSIZER_REVERT &&
 		answer->applied.outcome == WALSIZER_APPLIED;
 
-	end_boost();
 	if (is_back)
 		return;
 	answer->decision = reverting(&answer->decision);
@@ -271,6 +287,7 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 {
 	bool		first = clockwork->first;
 	bool		boost_asked = request != NULL && request->what == WALSIZER_ASK_BOOST;
+	bool		revert_asked = request != NULL && request->what == WALSIZER_ASK_REVERT;
 	int64		edit_before = walsizer_shared->state.pacing.edit_tried_mb;
 	int64		old_mb = walsizer_shared->state.owner.own_mb != 0 ?
 		walsizer_shared->state.owner.own_mb : walsizer_shared->state.owner.original_mb;
@@ -296,12 +313,14 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 	if (superseded && !boost_asked &&
 		(decision->action == WALSIZER_EXTERNAL || sample.configured_mb != edit_before))
 		end_boost();
+	if (revert_asked)
+		drop_change(decision);
 	carry_out(decision, &sample, old_mb, &answer->applied);
 
-	if (first && !superseded && walsizer_shared->state.owner.returning_mb != 0)
-		finish_return(decision, &sample);
-	if (request != NULL && request->what == WALSIZER_ASK_REVERT)
+	if (revert_asked)
 		revert(&sample, answer);
+	else if (first && !superseded && walsizer_shared->state.owner.returning_mb != 0)
+		finish_return(decision, &sample);
 	answer->acts = walsizer_enable && !walsizer_dry_run;
 	return !superseded || answer->applied.outcome > WALSIZER_APPLIED;
 }
