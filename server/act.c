@@ -52,7 +52,7 @@ reload(void)
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 (long) left, walsizer_wait_event("WalsizerMain"));
 		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
+		walsizer_check_for_interrupts();
 	}
 	walsizer_reread_configuration();
 

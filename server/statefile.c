@@ -22,7 +22,9 @@
 
 #include "access/xlog.h"
 #include "miscadmin.h"
+#include "postmaster/interrupt.h"
 #include "storage/fd.h"
+#include "storage/ipc.h"
 #include "utils/timestamp.h"
 
 #include "policy/memory.h"
@@ -169,6 +171,22 @@ walsizer_state_save(void)
 	failing = trouble != NULL;
 	pfree(text);
 	pfree(memory);
+}
+
+/*
+ * CHECK_FOR_INTERRUPTS() for the worker.  If it was told to end, it does so,
+ * and saves the last minutes first.  Status 1, because maybe only this process
+ * is to end.
+ */
+void
+walsizer_check_for_interrupts(void)
+{
+	if (ShutdownRequestPending)
+	{
+		walsizer_state_save();
+		proc_exit(1);
+	}
+	CHECK_FOR_INTERRUPTS();
 }
 
 /* The file as a palloc'd string, or NULL; *reason says why if logged. */

@@ -242,6 +242,7 @@ extern WalsizerEvent *walsizer_event(WalsizerShared *shared, int64 number);
 /* server/statefile.c */
 extern void walsizer_state_load(void);
 extern void walsizer_state_save(void);
+extern void walsizer_check_for_interrupts(void);
 extern char *walsizer_replace_file(const char *file, const char *text, size_t length);
 
 #endif							/* WALSIZER_H */

@@ -21,7 +21,6 @@
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
-#include "tcop/tcopprot.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
@@ -399,16 +398,7 @@ work(Clockwork *clockwork)
 static void
 handle_interrupts(Clockwork *clockwork)
 {
-	/*
-	 * Save the last minutes.  Status 1, because maybe only this process is to
-	 * end; proc_exit(), because FATAL would be logged.
-	 */
-	if (ProcDiePending)
-	{
-		walsizer_state_save();
-		proc_exit(1);
-	}
-	CHECK_FOR_INTERRUPTS();
+	walsizer_check_for_interrupts();
 	if (ConfigReloadPending)
 	{
 		walsizer_reread_configuration();
@@ -437,7 +427,8 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 		end_in_other_copy();
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
-	pqsignal(SIGTERM, die);
+	/* not die(), with which any message would end the process without saving */
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	pqsignal(SIGINT, ignore_cancel);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);

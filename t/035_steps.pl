@@ -70,6 +70,15 @@ sub steps
 	return -e "$dir/log" ? split(/\n/, slurp_file("$dir/log")) : ();
 }
 
+# The number of the first step that matches.
+sub first_step
+{
+	my ($regexp, @steps) = @_;
+	my ($index) = grep { $steps[$_] =~ $regexp } 0 .. $#steps;
+
+	return $index + 1;
+}
+
 sub fsyncs { return scalar grep { /^fsync/ } @_ }
 
 sub set_clock
@@ -161,20 +170,44 @@ my $unit = $session->can('query_safe') ? fsyncs(steps_of_alter_system()) : 5;
 $session->quit;
 is($unit, 5, 'ALTER SYSTEM makes so many synchronous writes');
 
+my $reload;
 foreach my $which ('the first raise', 'the next raise')
 {
 	need_a_raise();
 	arm(pid($node), 0, 'count');
 	like(adjust($node), qr/^raise .*: applied$/, "$which: raised");
 	my @steps = steps();
-	my ($sighup) = grep { $steps[$_] =~ /^sighup/ } 0 .. $#steps;
-	my $before = fsyncs(@steps[ 0 .. $sighup ]);
+	$reload = first_step(qr/^sighup/, @steps);
+	my $before = fsyncs(@steps[ 0 .. $reload - 1 ]);
 	my $all = fsyncs(@steps);
 	diag("$which: $before synchronous writes before the reload, $all in all");
 	cmp_ok($before, '<=', $unit + 2, "$which: few synchronous writes before the reload");
 	cmp_ok($all, '<=', $unit + 5, "$which: and after it");
 }
 back_to_original('the raises');
+
+# ---- told to end while it waits for the reload, which does not come
+
+my $offset = log_offset($node);
+my $pid = pid($node);
+need_a_raise();
+unlink $node->data_dir . '/pg_stat/walsizer.state' or die $!;
+arm($pid, $reload, 'stop');
+my $told = ask($adjust, \my $no_answer);
+wait_until('the worker stops', sub { return slurp_file("/proc/$pid/stat") =~ /\) T/ });
+steps();
+my ($postmaster) = slurp_file($node->data_dir . '/postmaster.pid') =~ /^(\d+)$/m;
+kill 'STOP', $postmaster or die $!;
+kill 'TERM', $pid or die $!;
+kill 'CONT', $pid or die $!;
+$told->finish;
+kill 'CONT', $postmaster or die $!;
+like(slurp_file("$dir/stderr"), qr/the walsizer worker ended before it answered/, 'told to end: it ends');
+ok(-e $node->data_dir . '/pg_stat/walsizer.state', 'told to end: and saves what it knows');
+is(log_count($node, qr/FATAL:/, $offset), 0, 'told to end: which is no error');
+wait_for_worker($node, $pid);
+no_one_is_suspected('told to end');
+back_to_original('told to end');
 
 # ---- killed at each step of a raise
 
