@@ -265,13 +265,22 @@ revert(const WalsizerSample *sample, WalsizerAnswer *answer)
 /*
  * Finish what an earlier worker began: it was about to remove our line, or had
  * removed it, and our value is still in effect.
+ *
+ * It did so for walsizer_revert(), or to make way for an edit: then the value to
+ * come is not the one that the files set before.  If walsizer may not change
+ * anything now, it does not make way.
  */
 static void
 finish_return(const WalsizerDecision *decision, const WalsizerSample *sample)
 {
+	const WalsizerOwner *owner = &walsizer_shared->state.owner;
+	bool		edited = !owner->original_by_alter_system && owner->configured_mb >= 0 &&
+		owner->returning_mb != owner->configured_mb;
 	WalsizerDecision unfinished = reverting(decision);
 	WalsizerApplied applied;
 
+	if (edited && (!walsizer_enable || walsizer_dry_run))
+		return;
 	unfinished.wanted_mb = unfinished.target_mb = walsizer_shared->state.owner.returning_mb;
 	walsizer_restore_original(&unfinished, sample, &applied);
 }

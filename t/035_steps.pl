@@ -250,6 +250,7 @@ back_to_original('raise');
 
 # ---- killed at each step of a revert
 
+my ($write_original, $write_edit);
 $killed = 0;
 for (my $step = 1;; $step++)
 {
@@ -260,6 +261,7 @@ for (my $step = 1;; $step++)
 	arm($pid, $step, 'kill');
 	ask('SELECT walsizer_revert()', \my $answer)->finish;
 	my @steps = steps();
+	$write_original = first_step(qr/auto\.conf/, @steps);
 	last if @steps < $step;
 	$killed++;
 	wait_for_restart($pid);
@@ -316,6 +318,7 @@ for (my $step = 1;; $step++)
 		});
 	try_to_ask($node, 'SELECT walsizer_adjust()');	# answered when all is done
 	my @steps = steps();
+	$write_edit = first_step(qr/auto\.conf/, @steps);
 	wait_for_restart($pid) if @steps >= $step;
 	adjust($node);
 	is(setting_mb($node), 7, "$what: the edit is in effect");
@@ -331,6 +334,41 @@ for (my $step = 1;; $step++)
 	$killed++;
 }
 cmp_ok($killed, '>=', 10, "there were several steps ($killed)");
+
+# ---- turned off meanwhile: what was asked for is finished, and nothing else
+
+my $raised = raise('turned off');
+$pid = pid($node);
+arm($pid, $write_edit, 'stop');
+$node->append_conf('postgresql.conf', 'max_wal_size = 7MB');
+$node->reload;
+wait_until('the worker stops', sub { return slurp_file("/proc/$pid/stat") =~ /\) T/ });
+steps();
+set_conf($node, 'walsizer.enable = off');
+kill 'KILL', $pid or die $!;
+wait_for_restart($pid);
+is(adjust($node), q(none: walsizer.enable is off, and walsizer's value hides an edit of max_wal_size in the configuration file),
+	'turned off: it does not make way for an edit any more');
+is(setting_mb($node), $raised, 'turned off: its value stays');
+like(auto_conf($node), qr/^walsizer\.last_written/m, 'turned off: so does its line');
+is(revert($node), 'revert to 7 MB: applied', 'turned off: walsizer_revert() makes way');
+write_file($node->data_dir . '/postgresql.conf', $conf);
+$node->reload;
+wait_for($node, 'max_wal_size = 4 * 1048576');
+restart();
+
+raise('turned off, revert');
+set_conf($node, 'walsizer.enable = off');
+$pid = pid($node);
+arm($pid, $write_original, 'kill');
+ask('SELECT walsizer_revert()', \my $nothing)->finish;
+steps();
+wait_for_restart($pid);
+adjust($node);
+is(setting_mb($node), 4, 'turned off, revert: finished');
+unlike(auto_conf($node), qr/max_wal_size|walsizer/, 'turned off, revert: nothing is left behind');
+write_file($node->data_dir . '/postgresql.conf', $conf);
+restart();
 
 # ---- an administrator's ALTER SYSTEM at each step of a raise
 
@@ -383,8 +421,8 @@ back_to_original('ALTER SYSTEM at each step');
 
 # ---- an edit that was not reloaded stays so when a process crashes
 
-my $raised = raise('not reloaded');
-my $pid = pid($node);
+$raised = raise('not reloaded');
+$pid = pid($node);
 my $id = last_event($node)->{id};
 $node->append_conf('postgresql.conf', "max_wal_size = 1GB\nwork_mem = 7MB");
 kill 'KILL', $node->safe_psql('postgres',
