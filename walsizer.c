@@ -92,7 +92,7 @@ define_settings(void)
 							   "Shows the value that walsizer last wrote to max_wal_size, and the original value.",
 							   "walsizer writes it itself, together with that value.",
 							   &walsizer_last_written, "", PGC_SIGHUP,
-							   GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE | GUC_NO_RESET_ALL,
+							   GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
 							   NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("walsizer");

@@ -35,7 +35,7 @@
  */
 #define MOST_PERCENT		90
 
-/* What was done, for the worker, which inherits it from the postmaster. */
+/* What was done, for the worker: a fork of the postmaster has its variables. */
 typedef struct Restored
 {
 	int64		from_mb;		/* 0: nothing was done */

@@ -26,9 +26,9 @@ double		walsizer_headroom;
 char	   *walsizer_last_written;
 
 /*
- * The settings in the policy's units, and the last recoveries.  "shared" is a
- * copy, or the caller is the worker: nothing else changes what
- * recoveries were while there is one.
+ * The settings in the policy's units, and the last recoveries.  The caller
+ * passes a copy of shared memory, or is the worker, which alone changes
+ * recoveries while it runs.
  */
 WalsizerConfig
 walsizer_config(const WalsizerShared *shared)

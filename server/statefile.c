@@ -161,10 +161,12 @@ walsizer_state_save(void)
 	WalsizerMemory *memory = copy_memory();
 	char	   *text = palloc(STATE_FILE_MOST);
 	size_t		length = walsizer_memory_format(memory, text, STATE_FILE_MOST);
-	char	   *trouble;
+	char	   *trouble = NULL;
 
+	/* the text always fits; if not, the file that is there must stay */
 	Assert(length > 0);
-	trouble = walsizer_replace_file(STATE_FILE, text, length);
+	if (length > 0)
+		trouble = walsizer_replace_file(STATE_FILE, text, length);
 	if (trouble != NULL)
 		ereport(failing ? DEBUG1 : LOG,
 				(errmsg("could not write walsizer's state file: %s", trouble)));

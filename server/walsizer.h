@@ -106,7 +106,9 @@ typedef struct WalsizerAutoConf
  * Shared memory.  "lock" protects all of it except "answered", and is never
  * held over I/O.  Only the worker writes, so it reads without the lock; but
  * sessions write requests, and the startup process writes recoveries before
- * there is a worker.  Others copy out under the shared lock.
+ * there is a worker.  Others copy out under the shared lock.  What no other
+ * process looks at, the worker also writes without the lock: loaded, reloads,
+ * dry_run_mb and reported_limit_mb.
  */
 typedef struct WalsizerShared
 {
