@@ -231,21 +231,34 @@ is_deeply(
 	'revert again: nothing to revert');
 is(last_event($node)->{id}, $event->{id}, 'revert again: nothing happens');
 
-# Under a load for which a rule would raise at the next sample, which the request
-# is: there is none before it.
+# Under a load for which a rule would raise at the next sample.  The worker is
+# stopped, so that this sample is the request.
 $node->restart;
 wait_for_worker($node);
 $raised = raise('revert under load');
-set_conf($node, 'walsizer.sample_interval = 50s');
+my $worker = pid($node);
+kill 'STOP', $worker or die $!;
 write_wal($node, 0.5 * trigger_point_mb($raised, 1, 0.9));
 set_conf($node, 'walsizer.predict = on');
 $offset = log_offset($node);
-is(revert($node), "revert to 9 MB: applied: $again", 'revert under load: reverted');
+my $answer;
+my $asked = IPC::Run::start(
+	[
+		'psql', '-XAtq', '-d', $node->connstr('postgres'),
+		'-c', q{SELECT action || ' to ' || new_size / 1048576 || ': ' || outcome FROM walsizer_revert()}
+	],
+	'<', \undef, '>', \$answer);
+$node->poll_query_until('postgres',
+	q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ 'walsizer_revert' AND wait_event_type = 'Extension'}
+) or die 'nobody asks';
+kill 'CONT', $worker or die $!;
+$asked->finish;
+is($answer, "revert to 9: applied\n", 'revert under load: reverted');
 is(log_count($node, qr/received SIGHUP, reloading configuration files/, $offset), 1,
 	'revert under load: in one reload');
 is(log_count($node, qr/walsizer changed "max_wal_size" from $raised MB to 9 MB/, $offset), 1,
 	'revert under load: in one step');
-set_conf($node, "walsizer.predict = off\nwalsizer.sample_interval = 100ms");
+set_conf($node, 'walsizer.predict = off');
 
 # The original value stood in postgresql.auto.conf: it is written there again.
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '6MB'");
