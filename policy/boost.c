@@ -65,17 +65,19 @@ walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *stat
 						 const WalsizerSample *sample, const WalsizerFigures *figures)
 {
 	const WalsizerSettings *settings = &sample->settings;
-	int64_t		demand = walsizer_max(figures->demand, walsizer_recent_peak(state));
-	int64_t		size = walsizer_max(state->boost.return_mb,
-									walsizer_least_size(state, settings, config->min_mb));
+	int64_t		demand;
+	int64_t		size;
 
-	if (walsizer_size_for(demand, settings) > size)
-		size = walsizer_max(size, figures->wanted_mb);
 	if (state->boost.size_mb != 0 || state->boost.return_mb == 0 ||
 		sample->now < state->boost.planned_until ||
-		!walsizer_is_own_raise(state, figures->in_effect_mb) ||
-		size >= figures->in_effect_mb ||
-		!walsizer_can_lower_to(figures, size, settings))
+		!walsizer_is_own_raise(state, figures->in_effect_mb))
 		return 0;
-	return size;
+
+	demand = walsizer_max(figures->demand, walsizer_recent_peak(state));
+	size = walsizer_max(state->boost.return_mb,
+						walsizer_least_size(state, settings, config->min_mb));
+	if (walsizer_size_for(demand, settings) > size)
+		size = walsizer_max(size, figures->wanted_mb);
+	return size < figures->in_effect_mb &&
+		walsizer_can_lower_to(figures, size, settings) ? size : 0;
 }

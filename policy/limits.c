@@ -274,8 +274,9 @@ walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *stat
 						 const WalsizerSample *sample, const WalsizerFigures *figures,
 						 WalsizerLimit *kind)
 {
+	const WalsizerSettings *settings = &sample->settings;
 	const int64_t limits[WALSIZER_LIMITS] = {
-		[WALSIZER_LIMIT_MAX] = config->max_mb,
+		[WALSIZER_LIMIT_MAX] = walsizer_whole_segments(config->max_mb, settings),
 		[WALSIZER_LIMIT_DISK] = figures->disk_limit_mb,
 		[WALSIZER_LIMIT_RECOVERY] = figures->recovery_limit_mb,
 	};
@@ -286,8 +287,7 @@ walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *stat
 		return 0;
 	for (int i = 0; i < WALSIZER_LIMITS; i++)
 	{
-		int64_t		allowed = walsizer_least_size(state, &sample->settings,
-												  walsizer_whole_segments(limits[i], &sample->settings));
+		int64_t		allowed = walsizer_least_size(state, settings, limits[i]);
 
 		if (limits[i] == 0 || (size > 0 && allowed >= size) ||
 			!must_follow(sample, figures, (WalsizerLimit) i, allowed))

@@ -50,7 +50,7 @@ reload(void)
 			return false;
 		}
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) left, walsizer_wait_event("WalsizerMain"));
+						 (long) left, walsizer_wait_event(WALSIZER_WAIT_MAIN));
 		ResetLatch(MyLatch);
 		walsizer_check_for_interrupts();
 	}

@@ -108,14 +108,29 @@ walsizer_alter_system_allowed(void)
 #endif
 }
 
+/* What waits: the worker, or a session for its answer. */
+typedef enum WalsizerWait
+{
+	WALSIZER_WAIT_MAIN,
+	WALSIZER_WAIT_ANSWER,
+} WalsizerWait;
+
 /* 17: wait events of extensions have names. */
 static inline uint32
-walsizer_wait_event(const char *name)
+walsizer_wait_event(WalsizerWait wait)
 {
 #if PG_VERSION_NUM >= 170000
-	return WaitEventExtensionNew(name);
+	static const char *const names[] = {
+		[WALSIZER_WAIT_MAIN] = "WalsizerMain",
+		[WALSIZER_WAIT_ANSWER] = "WalsizerAnswer",
+	};
+	static uint32 events[lengthof(names)];
+
+	if (events[wait] == 0)
+		events[wait] = WaitEventExtensionNew(names[wait]);
+	return events[wait];
 #else
-	(void) name;
+	(void) wait;
 	return PG_WAIT_EXTENSION;
 #endif
 }

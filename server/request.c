@@ -195,7 +195,7 @@ sleep_until(int64 deadline)
 						ANSWER_WAIT_MS / 1000),
 				 errhint("See the server log and the view walsizer_status.")));
 	(void) ConditionVariableTimedSleep(&walsizer_shared->answered, (long) left,
-									   walsizer_wait_event("WalsizerAnswer"));
+									   walsizer_wait_event(WALSIZER_WAIT_ANSWER));
 }
 
 /* Wait for the answer, and leave the slot whatever happens. */

@@ -472,7 +472,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 
 		left = clockwork.next_tick - walsizer_monotonic_ms();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) Max(left, 1), walsizer_wait_event("WalsizerMain"));
+						 (long) Max(left, 1), walsizer_wait_event(WALSIZER_WAIT_MAIN));
 		ResetLatch(MyLatch);
 	}
 }

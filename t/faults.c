@@ -34,9 +34,9 @@ typedef struct Fault
 {
 	int32_t		pid;			/* whose calls fail; 0: nobody's */
 	int32_t		error;			/* errno; 0: read or write less than asked for */
-	int32_t		skip;			/* so many calls succeed first */
-	int32_t		times;			/* so many fail then */
-	int32_t		hits;			/* so many did */
+	int32_t		skip;			/* number of calls that succeed first */
+	int32_t		times;			/* number of calls that fail then */
+	int32_t		hits;			/* number of calls that have failed */
 	char		call[16];
 	char		path[64];		/* what the file's path ends with */
 } Fault;

@@ -90,16 +90,25 @@ one_timed_interval(Driver *d)
 	driver_step(d, SECOND, 0);
 }
 
-static void
-stale_ones_are_forced_at_the_old_trigger_point(void **unused)
+/* A server where 8GB have just replaced 1GB. */
+static Driver *
+just_raised(void)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->config.enable = false;
 	driver_step(d, 0, 0);
 	d->sample.settings.max_wal_size_mb = 8192;
 	driver_step(d, SECOND, 0);
+	return d;
+}
+
+static void
+stale_ones_are_forced_at_the_old_trigger_point(void **unused)
+{
+	Driver	   *d = just_raised();
+
+	(void) unused;
 	driver_step(d, 50 * SECOND, CAPACITY);
 	driver_checkpoint(d, true);
 	driver_step(d, SECOND, 0);
@@ -128,13 +137,9 @@ stale_ones_are_forced_at_the_old_trigger_point(void **unused)
 static void
 an_old_trigger_point_is_forgotten(void **unused)
 {
-	Driver	   *d = driver_new();
+	Driver	   *d = just_raised();
 
 	(void) unused;
-	d->config.enable = false;
-	driver_step(d, 0, 0);
-	d->sample.settings.max_wal_size_mb = 8192;
-	driver_step(d, SECOND, 0);
 	driver_step(d, (3600 + 900) * SECOND, SEGMENT);
 	assert_int_equal(d->state.checkpoints.old_trigger_point, CAPACITY);
 	driver_checkpoint(d, false);

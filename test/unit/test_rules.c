@@ -253,7 +253,7 @@ changes_on_the_heels_of_another_are_all_reported(void **unused)
 	assert_int_equal(sizes[2], 2032);
 }
 
-/* 1GB allows 528MB.  So much was written, and so many checkpoints were forced. */
+/* With 1GB, of which 528MB force a checkpoint, and this demand. */
 static int64_t
 forced_size(const Driver *d, int64_t demand)
 {
