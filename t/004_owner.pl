@@ -242,12 +242,8 @@ write_wal($node, 0.5 * trigger_point_mb($raised, 1, 0.9));
 set_conf($node, 'walsizer.predict = on');
 $offset = log_offset($node);
 my $answer;
-my $asked = IPC::Run::start(
-	[
-		'psql', '-XAtq', '-d', $node->connstr('postgres'),
-		'-c', q{SELECT action || ' to ' || new_size / 1048576 || ': ' || outcome FROM walsizer_revert()}
-	],
-	'<', \undef, '>', \$answer);
+my $asked = start_asking($node,
+	q{SELECT action || ' to ' || new_size / 1048576 || ': ' || outcome FROM walsizer_revert()}, \$answer);
 $node->poll_query_until('postgres',
 	q{SELECT count(*) = 1 FROM pg_stat_activity WHERE query ~ 'walsizer_revert' AND wait_event_type = 'Extension'}
 ) or die 'nobody asks';

@@ -10,7 +10,6 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
-use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -244,12 +243,7 @@ $node->append_conf('postgresql.conf', 'max_wal_size = 8MB');
 # with the lock that the session needs.
 $pid = pid($node);
 kill 'STOP', $pid or die $!;
-my $session = IPC::Run::start(
-	[
-		'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
-		'SELECT pg_reload_conf(), walsizer_revert()'
-	],
-	'<', \undef, '>', \$stdout, '2>', \$stderr);
+my $session = start_asking($node, 'SELECT pg_reload_conf(), walsizer_revert()', \$stdout, \$stderr);
 $node->poll_query_until('postgres', <<'END') or die 'walsizer_revert() does not wait';
 SELECT count(*) = 1 FROM pg_stat_activity
 WHERE query LIKE '%walsizer_revert%' AND pid <> pg_backend_pid()

@@ -12,7 +12,6 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
-use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -42,9 +41,7 @@ $node->safe_psql('postgres', 'CHECKPOINT; CREATE TABLE t AS SELECT 1; DROP TABLE
 pass('no answer: statements and checkpoints do not wait for walsizer');
 
 $began = time;
-my $session = IPC::Run::start(
-	[ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', "SELECT walsizer_boost('100MB', '1 hour')" ],
-	'<', \undef, '>', '/dev/null', '2>', \$stderr);
+my $session = start_asking($node, "SELECT walsizer_boost('100MB', '1 hour')", undef, \$stderr);
 my $wait_event = $node->pg_version < 17 ? 'Extension' : 'WalsizerAnswer';
 ok($node->poll_query_until('postgres',
 		"SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'SELECT walsizer_boost%' AND wait_event = '$wait_event'"),

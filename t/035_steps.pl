@@ -12,7 +12,6 @@ use FindBin;
 use lib $FindBin::RealBin;
 
 use Cwd qw(abs_path);
-use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -20,8 +19,7 @@ use WalsizerTest;
 
 # The server has another working directory, and may be given a relative one.
 my $dir = abs_path(PostgreSQL::Test::Utils::tempdir());
-my $shim = "$dir/steps.so";
-system_or_bail('cc', '-shared', '-fPIC', '-D_GNU_SOURCE', '-o', $shim, "$FindBin::RealBin/steps.c", '-ldl');
+my $shim = build_preloaded($dir, 'steps');
 $ENV{WALSIZER_STEPS} = $dir;
 
 # Cycles of an hour: nothing happens but what is asked for.
@@ -90,12 +88,11 @@ sub set_clock
 	return;
 }
 
-# Ask without waiting for the answer, which may never come.
+# What is said to stderr is kept.
 sub ask
 {
 	my ($sql, $out) = @_;
-	my $asked = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $sql ],
-		'<', \undef, '>', $out, '2>', "$dir/stderr");
+	my $asked = start_asking($node, $sql, $out, "$dir/stderr");
 
 	$node->poll_query_until('postgres', <<"END") or die "nobody asks: $sql" if $_[2];
 SELECT count(*) > 0 FROM pg_stat_activity
@@ -112,17 +109,9 @@ sub is_done
 	return !$run->pumpable;
 }
 
-# Bring about a load that needs a raise.
-sub need_a_raise
-{
-	force_checkpoints($node, 3 * trigger_point_mb(setting_mb($node), 1, 0.9));
-	$node->safe_psql('postgres', 'CHECKPOINT');
-	return;
-}
-
 sub raise
 {
-	need_a_raise();
+	need_a_raise($node);
 	like(adjust($node), qr/^raise .*: applied$/, "$_[0]: raised");
 	return setting_mb($node);
 }
@@ -173,7 +162,7 @@ is($unit, 5, 'ALTER SYSTEM makes so many synchronous writes');
 my $reload;
 foreach my $which ('the first raise', 'the next raise')
 {
-	need_a_raise();
+	need_a_raise($node);
 	arm(pid($node), 0, 'count');
 	like(adjust($node), qr/^raise .*: applied$/, "$which: raised");
 	my @steps = steps();
@@ -190,7 +179,7 @@ back_to_original('the raises');
 
 my $offset = log_offset($node);
 my $pid = pid($node);
-need_a_raise();
+need_a_raise($node);
 unlink $node->data_dir . '/pg_stat/walsizer.state' or die $!;
 arm($pid, $reload, 'stop');
 my $told = ask($adjust, \my $no_answer);
@@ -218,7 +207,7 @@ for (my $step = 1;; $step++)
 	my $pid = pid($node);
 	my $answer;
 
-	need_a_raise();
+	need_a_raise($node);
 	arm($pid, $step, 'kill');
 	my $asked = ask($adjust, \$answer);
 	$asked->finish;
@@ -241,7 +230,7 @@ for (my $step = 1;; $step++)
 		revert($node);
 		restart();
 	}
-	need_a_raise();
+	need_a_raise($node);
 	like(adjust($node), qr/^raise .*: applied$/, "$what: the next raise works");
 	back_to_original($what);
 }
@@ -287,7 +276,7 @@ for (my $step = 1;; $step++)
 			start_after_kill($node);
 		}
 		wait_for_worker($node);
-		need_a_raise();
+		need_a_raise($node);
 		like(adjust($node), qr/^raise .*: applied$/, "$what: over after a crash");
 	}
 	back_to_original($what);
@@ -378,7 +367,7 @@ for (my $step = 1;; $step++)
 	my ($answer, $out);
 	my $pid = pid($node);
 
-	need_a_raise();
+	need_a_raise($node);
 	arm($pid, $step, 'stop');
 	my $asked = ask($adjust, \$answer);
 	wait_until('the worker stops, or is done',
@@ -392,12 +381,7 @@ for (my $step = 1;; $step++)
 		ok($stopped, 'all steps before the reload were tried');
 		last;
 	}
-	my $admin = IPC::Run::start(
-		[
-			'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c',
-			"ALTER SYSTEM SET max_wal_size = '60MB'"
-		],
-		'<', \undef, '>', \$out);
+	my $admin = start_asking($node, "ALTER SYSTEM SET max_wal_size = '60MB'", \$out);
 	wait_until('ALTER SYSTEM is done, or waits',
 		sub {
 			return is_done($admin) || $node->safe_psql('postgres',
@@ -456,7 +440,7 @@ is(setting_mb($node), 4, 'pinned: until the administrator does');
 
 # ---- the system clock is set back
 
-need_a_raise();
+need_a_raise($node);
 $node->append_conf('postgresql.conf', 'max_connections = = 5');
 like(adjust($node), qr/^raise .*: refused\b/, 'clock: a syntax error');
 set_clock(-7200);

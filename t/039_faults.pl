@@ -13,7 +13,7 @@ use FindBin;
 use lib $FindBin::RealBin;
 
 use Cwd qw(abs_path);
-use Errno qw(EACCES EIO ENOENT ENOMEM ENOSPC ESRCH);
+use Errno qw(EACCES EIO ENOMEM ENOSPC ESRCH);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -23,10 +23,8 @@ use constant { ANY_PROCESS => -1, ALWAYS => 2**31 - 1 };
 
 # The server has another working directory, and may be given a relative one.
 my $dir = abs_path(PostgreSQL::Test::Utils::tempdir());
-my $shim = "$dir/faults.so";
 my $with_malloc = qx(pg_config --cflags) !~ /-fsanitize=address/;
-system_or_bail('cc', '-shared', '-fPIC', '-D_GNU_SOURCE', ($with_malloc ? '-DWITH_MALLOC' : ()),
-	'-o', $shim, "$FindBin::RealBin/faults.c", '-ldl');
+my $shim = build_preloaded($dir, 'faults', $with_malloc ? '-DWITH_MALLOC' : ());
 
 # struct Fault in t/faults.c, but for its first member, the pid
 my $format = 'l4 Z16 Z64';
@@ -90,13 +88,6 @@ sub restart
 	start();
 	wait_for_worker($node);
 	$pid = pid($node);
-	return;
-}
-
-sub need_a_raise
-{
-	force_checkpoints($node, 3 * trigger_point_mb(setting_mb($node), 1, 0.9));
-	$node->safe_psql('postgres', 'CHECKPOINT');
 	return;
 }
 
@@ -225,7 +216,7 @@ foreach my $fault (@changes)
 {
 	my $raised;
 
-	need_a_raise();
+	need_a_raise($node);
 	change(
 		"raise, $fault->{name}",
 		$fault, 4,
@@ -241,7 +232,7 @@ foreach my $fault (@changes)
 }
 
 # What cannot be looked at is no obstacle.
-need_a_raise();
+need_a_raise($node);
 arm($pid, { call => 'lstat', error => EIO, path => 'postgresql.auto.conf' });
 like(adjust($node), qr/^raise .*: applied$/, 'no information about the file: raised');
 cmp_ok(disarm(), '>', 0, 'no information about the file: happens');
@@ -328,7 +319,7 @@ foreach my $fault ([ 'statvfs', EIO ], [ 'opendir', EACCES ], [ 'readdir', EIO ]
 	my $limit = status($node)->{disk_limit};
 
 	cmp_ok($limit, '>', 0, "$what: known before");
-	need_a_raise();
+	need_a_raise($node);
 	arm($pid, { call => $call, error => $error, path => 'pg_wal' });
 	like(adjust($node), qr/^raise .*: applied$/, "$what: raised");
 	cmp_ok(disarm(), '>', 0, "$what: fails");
@@ -348,7 +339,7 @@ sub wait_for_another_worker
 	return;
 }
 
-need_a_raise();
+need_a_raise($node);
 adjust($node);
 my $own = status($node)->{own_size};
 $offset = log_offset($node);

@@ -22,14 +22,14 @@ use Time::HiRes qw(time);
 
 our @EXPORT = qw(
   MB make_node start_with_options start_after_kill set_conf
-  write_wal force_checkpoints force_one_checkpoint let_go_of_wal
+  write_wal force_checkpoints need_a_raise force_one_checkpoint let_go_of_wal
   start_load stop_load make_pages start_dirtying
-  try_to_ask status pid history last_event act act_row adjust revert setting_mb
+  try_to_ask start_asking status pid history last_event act act_row adjust revert setting_mb
   wait_until wait_for wait_for_sample wait_for_worker wait_for_nobody_in
   size_for_mb trigger_point_mb
   classic_size_mb
   log_offset log_count count_forced_in_log wait_for_log_line
-  auto_conf state_file remember_peaks write_file
+  auto_conf state_file remember_peaks write_file build_preloaded
   small_volume resize_volume move_wal write_ballast
 );
 
@@ -169,6 +169,16 @@ sub force_checkpoints
 
 	write_wal($node, $mb);
 	wait_for($node, "checkpoints_forced > $before");
+	return;
+}
+
+# Bring about a load that needs a raise, and is over.
+sub need_a_raise
+{
+	my ($node) = @_;
+
+	force_checkpoints($node, 3 * trigger_point_mb(setting_mb($node), 1, 0.9));
+	$node->safe_psql('postgres', 'CHECKPOINT');
 	return;
 }
 
@@ -342,6 +352,15 @@ sub try_to_ask
 	  or return undef;
 	chomp $out;
 	return $out;
+}
+
+# Ask without waiting for the answer, which may never come.
+sub start_asking
+{
+	my ($node, $sql, $out, $err) = @_;
+
+	return IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $sql ],
+		'<', \undef, '>', $out // '/dev/null', '2>', $err // '/dev/null');
 }
 
 # The rows of walsizer_status and walsizer_stats as one.
@@ -574,6 +593,17 @@ sub write_file
 	print $handle $text;
 	close $handle or die "could not write $file: $!";
 	return;
+}
+
+# A library to preload into servers, made in a directory from t/NAME.c; its path.
+sub build_preloaded
+{
+	my ($dir, $name, @flags) = @_;
+	my $library = "$dir/$name.so";
+
+	PostgreSQL::Test::Utils::system_or_bail('cc', '-shared', '-fPIC', '-D_GNU_SOURCE', @flags,
+		'-o', $library, dirname(__FILE__) . "/$name.c", '-ldl');
+	return $library;
 }
 
 # ---- volumes (see script/lib/enter)

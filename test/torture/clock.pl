@@ -19,9 +19,7 @@ use Test::More;
 use WalsizerTest;
 
 my $dir = abs_path(PostgreSQL::Test::Utils::tempdir());
-my $top = "$FindBin::RealBin/../..";
-system_or_bail('cc', '-shared', '-fPIC', '-D_GNU_SOURCE', '-o', "$dir/steps.so", "$top/t/steps.c", '-ldl');
-my %fake = (LD_PRELOAD => "$dir/steps.so", WALSIZER_STEPS => $dir);
+my %fake = (LD_PRELOAD => build_preloaded($dir, 'steps'), WALSIZER_STEPS => $dir);
 
 sub set_clock
 {

@@ -12,7 +12,6 @@ use warnings;
 use FindBin;
 use lib "$FindBin::RealBin/../../t";
 
-use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -88,8 +87,7 @@ sub kill_one
 	my %pids = (worker => $worker);
 
 	$pids{checkpointer} = sql("SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
-	$pids{request} = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-c', $request ],
-		'<', \undef, '>', '/dev/null', '2>', '/dev/null');
+	$pids{request} = start_asking($node, $request);
 	usleep(int rand 2e6 * $duration);
 	$victims{$victim}->(\%pids);
 	eval { $pids{request}->finish };
