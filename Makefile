@@ -60,6 +60,8 @@ endif
 watch-all watch-install watch-uninstall watch-clean: watch-%:
 	$(MAKE) -C watch $* CC='$(CC)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' COPT= \
 		PG_CONFIG='$(PG_CONFIG)' DESTDIR='$(DESTDIR)' bindir='$(bindir)' mandir='$(mandir)'
+# two of them must not build at a time, as in "make -j install"
+watch-install: watch-all
 
 # The policy knows no server: its tests are ordinary programs.
 .PHONY: check-unit check-fuzz
