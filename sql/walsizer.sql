@@ -138,7 +138,7 @@ SELECT demand >= 0 AS demand, learned_demand >= 0 AS learned_demand, wal_rate >=
 SELECT count(*) >= 0 AS some FROM walsizer_demand;
 SELECT pg_size_pretty(size) AS size, limited_by FROM walsizer_advice WHERE label = 'in effect';
 SELECT place, instruction FROM walsizer_instructions;
-SELECT setting, value, proposal FROM walsizer_related_settings WHERE setting <> 'wal_compression';
+SELECT setting, value, proposal FROM walsizer_related_settings WHERE setting NOT IN ('wal_compression', 'wal_writer_delay');
 SELECT count(*) FROM walsizer_history;
 
 -- What acts has nothing to do.
@@ -166,6 +166,7 @@ BEGIN
     END LOOP;
 END
 $$;
+SELECT s.checkpoints_other > b.checkpoints_other AS counted FROM walsizer_stats s, before b;
 SELECT walsizer_reset_stats();
 SELECT s.checkpoints_forced, s.checkpoints_forced_old_value, s.checkpoints_timed,
        s.checkpoints_other, s.stats_reset > b.stats_reset AS stats_reset,
@@ -173,8 +174,11 @@ SELECT s.checkpoints_forced, s.checkpoints_forced_old_value, s.checkpoints_timed
   FROM walsizer_stats s, before b;
 
 -- arguments
-\set VERBOSITY terse
 SELECT walsizer_boost('1MB', '1 hour');
+\set VERBOSITY sqlstate
+SELECT walsizer_boost('1MB', '1 hour');
+SELECT walsizer_boost('64MB', '40 days');
+\set VERBOSITY terse
 SELECT walsizer_boost('much', '1 hour');
 SELECT walsizer_boost('64MB', '0');
 SELECT walsizer_boost('64MB', '40 days');

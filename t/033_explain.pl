@@ -109,6 +109,7 @@ checkpoint_timeout = 300s
 max_wal_size = 2GB
 min_wal_size = 256MB
 wal_compression = on
+wal_writer_delay = 10ms
 END
 is(related_settings(), '', 'with good settings no other is named');
 unlike(report(), qr/Consider/, 'nor in the report');
@@ -148,6 +149,18 @@ UPDATE pages SET a = -a WHERE a % 100 = 0;
 SELECT pg_stat_force_next_flush();
 END
 names_and_is_content('wal_compression', 'off');
+set_conf($node, "wal_writer_delay = 200ms\n");
+$node->safe_psql('postgres', <<'END');
+SELECT pg_stat_reset_shared('wal');
+INSERT INTO pages VALUES (0);
+SELECT pg_stat_force_next_flush();
+END
+unlike(related_settings(), qr/wal_writer_delay/, 'a little WAL never fills wal_buffers');
+$node->safe_psql('postgres', <<'END');
+CREATE TABLE bulk AS SELECT g AS a FROM generate_series(1, 500000) AS g;
+SELECT pg_stat_force_next_flush();
+END
+names_and_is_content('wal_writer_delay', '200ms');
 $node->stop;
 
 $node = make_node('no_room', conf => "max_worker_processes = 0\n", start => 0);
@@ -189,15 +202,21 @@ foreach my $size ($enough, $too_small[-1])
 			"$size MB, said not to suffice: one is forced");
 	}
 }
-is($node->safe_psql('postgres',
-		"SELECT count(*) FROM walsizer_advice WHERE (limited_by IS NULL) <> (size <= (SELECT size_limit FROM walsizer_stats))"),
-	0, 'limited is what is beyond the limit');
+sub judged_wrongly
+{
+	return $node->safe_psql('postgres',
+		"SELECT count(*) FROM walsizer_advice WHERE (limited_by IS NULL) <> (size <= (SELECT size_limit FROM walsizer_stats))"
+	);
+}
+is(judged_wrongly(), 0, 'limited is what is beyond the limit');
 $node->safe_psql('postgres', "ALTER SYSTEM SET walsizer.max = '20MB'");
 $node->reload;
 $node->poll_query_until('postgres', "SELECT count(*) > 0 FROM walsizer_advice WHERE limited_by = 'max'")
   or die 'nothing is forbidden';
 is($node->safe_psql('postgres', "SELECT count(*) FROM walsizer_advice WHERE limited_by = 'max' AND size <= 20 * 1048576"),
 	0, 'and what is forbidden is beyond it');
+wait_for($node, 'size_limit = 20 * 1048576');
+is(judged_wrongly(), 0, 'what is not forbidden is within it');
 $node->stop;
 
 done_testing();
