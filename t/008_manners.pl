@@ -38,9 +38,9 @@ is($node->safe_psql('postgres',
 SKIP:
 {
 	skip 'needs PostgreSQL 17 or later', 1 if $node->pg_version < 17;
-	$node->poll_query_until('postgres',
-		"SELECT wait_event = 'WalsizerMain' FROM pg_stat_activity WHERE pid = $pid");
-	pass('it waits under its own name');
+	ok( $node->poll_query_until('postgres',
+			"SELECT wait_event = 'WalsizerMain' FROM pg_stat_activity WHERE pid = $pid"),
+		'it waits under its own name');
 }
 
 # Commands on databases wait for every process to absorb a barrier: a worker
@@ -255,7 +255,8 @@ is($node->psql('postgres', 'DROP EXTENSION walsizer'), 0, 'not preloaded: it can
 $node->safe_psql('postgres', "ALTER SYSTEM SET session_preload_libraries = 'walsizer'");
 $node->reload;
 $node->poll_query_until('postgres',
-	"SELECT current_setting('session_preload_libraries') = 'walsizer'");
+	"SELECT current_setting('session_preload_libraries') = 'walsizer'")
+  or die 'session_preload_libraries is not set';
 is($node->safe_psql('postgres', "SELECT 'alive'"), 'alive', 'nor does session_preload_libraries');
 is(log_count($node, qr/(FATAL|PANIC):/, $offset), 0, 'not preloaded: nobody died');
 $node->stop;

@@ -149,7 +149,8 @@ ok($pitr->start(fail_ok => 1), 'archive recovery: the server starts');
 SKIP:
 {
 	skip 'the server did not start', 1 unless $pitr->{_pid};
-	$pitr->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()');
+	$pitr->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()')
+	  or die 'the recovery does not end';
 	is($pitr->safe_psql('postgres', 'SELECT answer FROM last'), 42, 'archive recovery: to the end');
 	is(log_count($pitr, $no_space), 0, 'archive recovery: the volume was never full');
 }

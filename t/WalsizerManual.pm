@@ -146,7 +146,6 @@ END
 	adjust($scene);
 	set_conf($scene, "walsizer.dry_run = off\n");
 	adjust($scene);
-	$scene->safe_psql('postgres', 'SELECT pg_sleep(30)');
 	$scene->poll_query_until('postgres',
 		'SELECT forced_after IS NOT NULL FROM walsizer_history ORDER BY id DESC LIMIT 1')
 	  or die 'walsizer does not say how many checkpoints were forced after its raise';

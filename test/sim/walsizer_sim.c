@@ -112,7 +112,8 @@ add_total(Total *total, const SimResult *r, int64_t oracle)
  * Does walsizer keep the limits of this load?  A line is LOAD MEASURE LIMIT,
  * where the measure is forced, raises, lowers, returns, mean, final, peak (the
  * last three in parts of the oracle's size), hurried (a share of the time), or
- * paced (at least).  An unknown one is beyond any limit.
+ * paced (at least).  An unknown one is beyond any limit, and so are a line of
+ * another form and a load without a line.
  */
 static bool
 check_limits(const char *path, const SimLoad *load, const SimResult *r, int64_t oracle)
@@ -120,6 +121,7 @@ check_limits(const char *path, const SimLoad *load, const SimResult *r, int64_t 
 	FILE	   *file = fopen(path, "r");
 	char		line[256];
 	bool		kept = true;
+	int			checked = 0;
 
 	if (file == NULL)
 	{
@@ -132,11 +134,18 @@ check_limits(const char *path, const SimLoad *load, const SimResult *r, int64_t 
 		char		measure[16];
 		double		limit;
 		double		value;
+		int			words;
 
 		line[strcspn(line, "#\n")] = '\0';
-		if (sscanf(line, "%63s %15s %lf", name, measure, &limit) != 3 ||
-			strcmp(name, load->name) != 0)
+		words = sscanf(line, "%63s %15s %lf", name, measure, &limit);
+		if (words == 1 || words == 2)
+		{
+			printf("this is no limit: %s\n", line);
+			kept = false;
+		}
+		if (words != 3 || strcmp(name, load->name) != 0)
 			continue;
+		checked++;
 		if (strcmp(measure, "forced") == 0)
 			value = (double) r->forced;
 		else if (strcmp(measure, "raises") == 0)
@@ -170,6 +179,11 @@ check_limits(const char *path, const SimLoad *load, const SimResult *r, int64_t 
 		}
 	}
 	fclose(file);
+	if (checked == 0)
+	{
+		printf("%s has no limit\n", load->name);
+		kept = false;
+	}
 	return kept;
 }
 

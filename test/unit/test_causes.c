@@ -42,7 +42,8 @@ raises_leave_the_smallest_trigger_point(void **unused)
 	assert_int_equal(old_trigger_point(d, 2048), TRIGGER_POINT);
 	assert_int_equal(old_trigger_point(d, 512), 0);
 	assert_int_equal(old_trigger_point(d, 4096), walsizer_trigger_point(512, settings));
-	assert_int_equal(old_trigger_point(d, 512 + 16), walsizer_trigger_point(512, settings) == walsizer_trigger_point(528, settings) ? 0 : walsizer_trigger_point(512, settings));
+	assert_int_equal(walsizer_trigger_point(528, settings), 17 * SEGMENT);
+	assert_int_equal(old_trigger_point(d, 528), 16 * SEGMENT);
 }
 
 /* A lowering leaves a larger trigger point, which explains nothing; a raise the smaller. */

@@ -98,8 +98,7 @@ never_below_two_segments(void **unused)
 	d->sample.settings.segment_bytes = 1024 * MB;
 	d->config.max_mb = 2;
 	driver_run(d, 1200, 30 * MB);
-	assert_true(d->sample.settings.max_wal_size_mb == 1024 ||
-				d->sample.settings.max_wal_size_mb >= 2048);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 2048);
 }
 
 static void

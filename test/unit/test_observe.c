@@ -370,7 +370,7 @@ the_last_eight_changes_are_followed_up(void **unused)
 		sample.now += i + 300 * SECOND - 1;
 		walsizer_follow_up(&d->state, &sample, &decision);
 		assert_false(decision.followed);
-		sample.now += i;
+		sample.now++;
 		walsizer_follow_up(&d->state, &sample, &decision);
 		assert_true(decision.followed);
 		assert_int_equal(decision.followed_mb, 100 * i);

@@ -461,6 +461,11 @@ a_small_interval_says_nothing_of_a_full_one(void **unused)
 	assert_false(stands_for_a_full_one(d, 20 * MB, 1));
 	assert_true(stands_for_a_full_one(d, 21 * MB, 1));
 
+	/* by the measured speed: 1.83 million records take 2 s, and it has two thirds of them */
+	d->config.replay_rate = 0;
+	assert_false(stands_for_a_full_one(d, 16 * MB, 22700 * 1000));
+	assert_true(stands_for_a_full_one(d, 16 * MB, 22900 * 1000));
+
 	/* the first one does, whatever it is */
 	d = measured_server();
 	d->state.mix.latest = (WalsizerWal) {MB, 1, 0};

@@ -217,7 +217,8 @@ the_primary_is_measured_between_checkpoints(void **unused)
 	primary_checkpoint(d, 1, 0);
 	assert_int_equal(primary->time, 1);
 	assert_int_equal(primary->demand, 0);
-	primary_checkpoint(d, 224, 90 * MB);	/* too soon */
+	primary_checkpoint(d, 0, 20 * MB);	/* within the same second */
+	primary_checkpoint(d, 224, 70 * MB);	/* too soon */
 	assert_int_equal(primary->demand, 0);
 	assert_int_equal(primary->time, 1);
 	primary_checkpoint(d, 1, 45 * MB);
