@@ -79,5 +79,5 @@ walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *stat
 	if (walsizer_size_for(demand, settings) > size)
 		size = walsizer_max(size, figures->wanted_mb);
 	return size < figures->in_effect_mb &&
-		walsizer_can_lower_to(figures, size, settings) ? size : 0;
+		walsizer_can_lower_to(sample, figures, size) ? size : 0;
 }

@@ -235,12 +235,17 @@ walsizer_least_size(const WalsizerState *state, const WalsizerSettings *settings
 						2 * (settings->segment_bytes / WALSIZER_MB));
 }
 
-/* Is lowering to this size (MB) safe, so that it forces no checkpoint? */
+/*
+ * Is lowering to this size (MB) safe, so that it forces no checkpoint?  On a
+ * standby it always is: a forced restartpoint is harmless, and replay of a
+ * steady load is never near the redo pointer of the last one.
+ */
 bool
-walsizer_can_lower_to(const WalsizerFigures *figures, int64_t size,
-					  const WalsizerSettings *settings)
+walsizer_can_lower_to(const WalsizerSample *sample, const WalsizerFigures *figures,
+					  int64_t size)
 {
-	return (double) figures->used <= LOWER_USED * (double) walsizer_trigger_point(size, settings);
+	return sample->standby || (double) figures->used <=
+		LOWER_USED * (double) walsizer_trigger_point(size, &sample->settings);
 }
 
 /*
@@ -261,7 +266,7 @@ must_follow(const WalsizerSample *sample, const WalsizerFigures *figures,
 	if (kind == WALSIZER_LIMIT_RECOVERY && (double) allowed > FOLLOW_RECOVERY_BELOW * in_effect)
 		return false;
 	return allowed < figures->in_effect_mb &&
-		walsizer_can_lower_to(figures, allowed, &sample->settings);
+		walsizer_can_lower_to(sample, figures, allowed);
 }
 
 /*

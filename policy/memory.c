@@ -140,7 +140,7 @@ read_state(Reader *reader, WalsizerMemory *memory)
 	return take_number(reader, 0, INT32_MAX, &memory->owner.original_mb) &&
 		take_flag(reader, &memory->owner.original_by_alter_system) &&
 		take_number(reader, 0, INT32_MAX, &memory->owner.own_mb) &&
-		take_number(reader, -1, INT32_MAX, &memory->owner.configured_mb) &&
+		take_number(reader, 0, INT32_MAX, &memory->owner.configured_mb) &&
 		take_number(reader, 0, INT32_MAX, &memory->owner.returning_mb) &&
 		take_time(reader, &memory->server_started) &&
 		take_time(reader, &memory->files_reloaded) &&
@@ -196,9 +196,9 @@ read_kind(Reader *reader, WalsizerEvent *event)
 	int64_t		limit;
 	int64_t		outcome;
 
-	if (!take_number(reader, 0, WALSIZER_REVERT, &action) ||
+	if (!take_number(reader, 0, WALSIZER_LAST_ACTION, &action) ||
 		!take_number(reader, 0, WALSIZER_LAST_REASON, &reason) ||
-		!take_number(reader, 0, WALSIZER_LIMIT_RECOVERY, &limit) ||
+		!take_number(reader, 0, WALSIZER_LIMITS - 1, &limit) ||
 		!take_number(reader, 0, WALSIZER_LAST_OUTCOME, &outcome))
 		return false;
 	event->action = (WalsizerAction) action;

@@ -38,7 +38,7 @@ static const struct
 	[WALSIZER_BECAUSE_EDITED] = {"edited", "max_wal_size was edited in the configuration file"},
 	[WALSIZER_BECAUSE_BOOST] = {"boost", "walsizer_boost() asked for a planned load"},
 	[WALSIZER_BECAUSE_BOOST_OVER] = {"boost_over", "the planned load is over"},
-	[WALSIZER_BECAUSE_LATE] = {"late", "an earlier change took effect with a later reload"},
+	[WALSIZER_BECAUSE_LATE] = {"late", "an earlier change took effect with a later reload or a restart"},
 };
 
 const char *

@@ -264,6 +264,9 @@ until_timed(const WalsizerState *state, const WalsizerSample *sample)
  *
  * The result is the smallest of the last intervals: what happens in each of
  * them is the nature of the load, what happens in one may be chance.
+ *
+ * On a standby there is none: its redo pointer is the primary's, and far behind
+ * when a restartpoint moves it.
  */
 static int64_t
 observe_pace(WalsizerState *state, const WalsizerSample *sample)
@@ -273,6 +276,8 @@ observe_pace(WalsizerState *state, const WalsizerSample *sample)
 	double		writing = sample->settings.completion_target * timeout;
 	int64_t		pace = WALSIZER_MOST_BYTES;
 
+	if (sample->standby)
+		return 0;
 	if (elapsed > 0 && elapsed >= 0.1 * writing && elapsed <= writing)
 		state->pace.running =
 			walsizer_max(state->pace.running,

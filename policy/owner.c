@@ -73,12 +73,16 @@ walsizer_original_is_back(WalsizerState *state, int64_t in_effect_mb)
  * was written together with the value, so it is right where memory may not be:
  * in a backup or after pg_rewind, which copy the two files at different times,
  * or after a crash between writing the value and remembering it.
+ *
+ * Without memory, files that say now something else than the note have been
+ * edited since, unless they did not set the original value.
  */
 static void
 recognize(WalsizerState *state, const WalsizerSample *sample)
 {
 	if (state->owner.original_mb == 0)
-		state->owner.configured_mb = sample->configured_mb;
+		state->owner.configured_mb = sample->note.original_by_alter_system ?
+			sample->configured_mb : sample->note.original_mb;
 	state->owner.original_mb = sample->note.original_mb;
 	state->owner.original_by_alter_system = sample->note.original_by_alter_system;
 	walsizer_took_effect(state, sample->now, sample->settings.max_wal_size_mb);
@@ -128,9 +132,9 @@ walsizer_observe_edit(WalsizerState *state, const WalsizerSample *sample)
 {
 	WalsizerOwner *owner = &state->owner;
 
-	if (sample->configured_mb < 0 || sample->configured_mb == owner->configured_mb)
+	if (sample->configured_mb == 0 || sample->configured_mb == owner->configured_mb)
 		return false;
-	if (owner->configured_mb >= 0 && owner->own_mb != 0 && !owner->original_by_alter_system)
+	if (owner->configured_mb != 0 && owner->own_mb != 0 && !owner->original_by_alter_system)
 		return true;
 	owner->configured_mb = sample->configured_mb;
 	return false;

@@ -34,7 +34,10 @@
 #define WALSIZER_CHANGE_SLOTS		8	/* changes followed up at a time */
 #define WALSIZER_PEAK_SLOTS			(31 * 24 + 1)	/* longest lookback, now */
 
-/* State files store these four enums: append only, and extend names.c. */
+/*
+ * State files store these four enums: append only, extend names.c, and keep the
+ * last ones true, or what is written is not read again.
+ */
 typedef enum WalsizerAction
 {
 	WALSIZER_NONE = 0,
@@ -43,6 +46,7 @@ typedef enum WalsizerAction
 	WALSIZER_EXTERNAL,			/* an administrator changed the setting */
 	WALSIZER_REVERT,			/* our value is removed */
 } WalsizerAction;
+#define WALSIZER_LAST_ACTION		WALSIZER_REVERT
 
 typedef enum WalsizerReason
 {
@@ -117,7 +121,7 @@ typedef struct WalsizerOwner
 	bool		original_by_alter_system;	/* in postgresql.auto.conf */
 	int64_t		own_mb;			/* the value we wrote and saw in effect */
 	int64_t		configured_mb;	/* value of the other files, except for an edit
-								 * not followed yet; -1: not known */
+								 * not followed yet; 0: not known */
 	int64_t		returning_mb;	/* in effect once our line is removed */
 } WalsizerOwner;
 
@@ -187,7 +191,7 @@ typedef struct WalsizerSample
 	bool		standby;
 	bool		alter_system;	/* the value is in postgresql.auto.conf */
 	WalsizerNote note;			/* if it is about the value in effect */
-	int64_t		configured_mb;	/* value of the other files; -1: not known */
+	int64_t		configured_mb;	/* value of the other files; 0: not known */
 	int64_t		boost_mb;		/* of a planned load in progress; 0: none */
 	bool		adjust;			/* apply all rules now, on request */
 	bool		looked;			/* the disk was read for this sample */

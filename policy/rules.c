@@ -104,9 +104,9 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
  */
 int64_t
 walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
-					  const WalsizerSample *sample, const WalsizerFigures *figures, bool cycle)
+					  const WalsizerSample *sample, const WalsizerFigures *figures, bool due)
 {
-	int64_t		demand = cycle ? walsizer_max(state->cycle.demand, state->primary.demand) :
+	int64_t		demand = due ? walsizer_max(state->cycle.demand, state->primary.demand) :
 		state->primary.demand;
 
 	if (walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
@@ -179,7 +179,7 @@ walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 	}
 	state->pacing.lower_due = state->pacing.lower_due || cycle;
 	return state->pacing.lower_due &&
-		walsizer_can_lower_to(figures, size, &sample->settings) ? size : 0;
+		walsizer_can_lower_to(sample, figures, size) ? size : 0;
 }
 
 /* Fill the figures that depend on walsizer's settings. */

@@ -50,7 +50,7 @@ reload(void)
 			return false;
 		}
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) left, walsizer_wait_event(WALSIZER_WAIT_MAIN));
+						 (long) left, walsizer_wait_event(WALSIZER_WAIT_RELOAD));
 		ResetLatch(MyLatch);
 		walsizer_check_for_interrupts();
 	}
@@ -177,8 +177,9 @@ try_return(int64 target, WalsizerApplied *applied)
 		target = walsizer_shared->configured_mb;
 	remember_return(target);
 	apply(line, NULL, applied);
-	/* a refused line takes effect with a later reload */
-	if (applied->outcome != WALSIZER_APPLIED && applied->outcome != WALSIZER_REFUSED)
+	/* what is in the file takes effect with a later reload, even if it failed to be durable */
+	if (applied->outcome != WALSIZER_APPLIED && applied->outcome != WALSIZER_REFUSED &&
+		!(applied->outcome == WALSIZER_FAILED && walsizer_own_line_is_gone()))
 		remember_return(0);
 }
 

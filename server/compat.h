@@ -108,10 +108,11 @@ walsizer_alter_system_allowed(void)
 #endif
 }
 
-/* What waits: the worker, or a session for its answer. */
+/* What waits: the worker, idle or for a reload, or a session for its answer. */
 typedef enum WalsizerWait
 {
 	WALSIZER_WAIT_MAIN,
+	WALSIZER_WAIT_RELOAD,
 	WALSIZER_WAIT_ANSWER,
 } WalsizerWait;
 
@@ -122,6 +123,7 @@ walsizer_wait_event(WalsizerWait wait)
 #if PG_VERSION_NUM >= 170000
 	static const char *const names[] = {
 		[WALSIZER_WAIT_MAIN] = "WalsizerMain",
+		[WALSIZER_WAIT_RELOAD] = "WalsizerReload",
 		[WALSIZER_WAIT_ANSWER] = "WalsizerAnswer",
 	};
 	static uint32 events[lengthof(names)];

@@ -12,6 +12,9 @@
  * what it sets at the end of the file.  So a value after the note is an
  * administrator's, even if it equals ours.
  *
+ * The price: no ALTER SYSTEM is executed, so hooks on utility commands and on
+ * access to objects see nothing of it.  The server log does.
+ *
  * Portions Copyright (c) 2026, the walsizer developers
  *
  *-------------------------------------------------------------------------
@@ -133,12 +136,27 @@ walsizer_configured_value(bool *valid)
 }
 
 /*
- * Read again what postgresql.conf and the files it includes set underneath our
+ * The same when the server last read its files, as far as that can be seen.
+ * After the crash of a process they may have been edited since: the server does
+ * not read them again.
+ */
+static int64
+configured_as_read(bool *valid)
+{
+	const struct config_generic *setting = walsizer_find_setting(SIZE);
+
+	if (setting == NULL || setting->source > PGC_S_FILE || from_auto_conf(SIZE) != NULL)
+		return walsizer_configured_value(valid);
+	*valid = max_wal_size_mb >= walsizer_least_mb();
+	return max_wal_size_mb;
+}
+
+/*
+ * Learn what postgresql.conf and the files it includes set underneath our
  * line, which would keep an administrator's edit from taking effect.
  *
  * Call it after a reload that took effect and at the start of a server, but
- * not for a worker that replaces another: an edit counts once it is reloaded,
- * and after a crash of a process the server does not read its files again.
+ * not for a worker that replaces another: an edit counts once it is reloaded.
  *
  * A value with which the server would not start does not replace the last
  * valid one: our line continues to hide it.  Takes the lock briefly.
@@ -147,7 +165,7 @@ void
 walsizer_read_files(void)
 {
 	bool		valid;
-	int64		configured = walsizer_configured_value(&valid);
+	int64		configured = configured_as_read(&valid);
 
 	if (configured == 0)
 		return;
@@ -262,6 +280,15 @@ walsizer_obstacle_now(WalsizerOutcome *outcome)
 		return obstacle;
 	*outcome = WALSIZER_OVERRIDDEN;
 	return WALSIZER_PENDING;
+}
+
+/* Is the value in the file no longer ours?  True if there is none. */
+bool
+walsizer_own_line_is_gone(void)
+{
+	WalsizerAutoConf conf;
+
+	return read_auto_conf(&conf, NULL) && conf.note.written_mb == 0;
 }
 
 /* Does the file contain a value of ours that is not in effect yet? */

@@ -148,6 +148,20 @@ walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
 }
 
 /*
+ * Did the last attempt want to lower, and will the next one?  Until there is
+ * room for that, or the disk was looked at, the size seems sufficient.
+ */
+static bool
+lowering_is_due(const WalsizerFigures *figures)
+{
+	const WalsizerState *state = &walsizer_shared->state;
+
+	return state->pacing.tried_mb != 0 && state->pacing.tried_mb < figures->in_effect_mb &&
+		(state->pacing.lower_due || state->boost.return_mb != 0 ||
+		 figures->limit_mb < figures->in_effect_mb);
+}
+
+/*
  * Is what made the last attempt fail over?  An obstacle may be gone; files may
  * be fixed and reloaded; and a failed or forbidden change does not matter when
  * there is nothing to do; a forbidden raise, only if no remembered demand needs
@@ -160,7 +174,8 @@ trouble_is_over(const WalsizerDecision *decision)
 	WalsizerOutcome obstacle;
 	bool		nothing_to_do = decision->action == WALSIZER_EXTERNAL ||
 		decision->reason == WALSIZER_BECAUSE_DISABLED ||
-		(decision->cycle && decision->reason == WALSIZER_BECAUSE_SUFFICIENT);
+		(decision->cycle && decision->reason == WALSIZER_BECAUSE_SUFFICIENT &&
+		 !lowering_is_due(figures));
 
 	switch (walsizer_shared->trouble.outcome)
 	{
@@ -178,8 +193,8 @@ trouble_is_over(const WalsizerDecision *decision)
 }
 
 /*
- * Clear the trouble if it is over.  A refused value takes effect with the
- * first reload after the files were fixed, which need not be our own: that is
+ * Clear the trouble if it is over.  A value that was refused, or whose worker
+ * ended before it took effect, does so with a later reload or a restart: that is
  * recorded as our change.  old_mb was in effect before.  Locks as above.
  */
 void
@@ -188,8 +203,10 @@ walsizer_end_trouble(const WalsizerDecision *decision, const WalsizerSample *sam
 {
 	const WalsizerApplied none = {0};
 	int64		in_effect_mb = sample->settings.max_wal_size_mb;
-	bool		late = walsizer_shared->trouble.outcome == WALSIZER_REFUSED &&
-		decision->action != WALSIZER_EXTERNAL && in_effect_mb != old_mb;
+	bool		ours = walsizer_shared->trouble.outcome == WALSIZER_REFUSED ||
+		in_effect_mb == walsizer_shared->state.owner.own_mb;
+	bool		late = ours && decision->action != WALSIZER_EXTERNAL &&
+		old_mb != 0 && in_effect_mb != old_mb;
 
 	if (!late && !trouble_is_over(decision))
 		return;
@@ -203,7 +220,7 @@ walsizer_end_trouble(const WalsizerDecision *decision, const WalsizerSample *sam
 		event.reason = WALSIZER_BECAUSE_LATE;
 		event.outcome = WALSIZER_APPLIED;
 		event.new_mb = event.wanted_mb = in_effect_mb;
-		strlcpy(event.message, "took effect with a later reload", sizeof(event.message));
+		strlcpy(event.message, "took effect with a later reload or a restart", sizeof(event.message));
 		record(&event);
 		log_change(&event, &decision->figures);
 	}
@@ -219,7 +236,10 @@ walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample 
 	event.outcome = WALSIZER_NO_OUTCOME;
 	record(&event);
 	ereport(LOG,
-			(errmsg("an administrator changed \"max_wal_size\" from %lld MB to %lld MB",
+			(event.old_mb == event.new_mb ?
+			 errmsg("an administrator took over \"max_wal_size\" of %lld MB",
+					(long long) event.new_mb) :
+			 errmsg("an administrator changed \"max_wal_size\" from %lld MB to %lld MB",
 					(long long) event.old_mb, (long long) event.new_mb),
 			 errdetail("walsizer takes this as the original value, and leaves it alone for one \"checkpoint_timeout\", but for five minutes at most.")));
 }

@@ -42,13 +42,13 @@ detach(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 void
 walsizer_attach_worker(void)
 {
+	before_shmem_exit(detach, (Datum) 0);
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_shared->worker_proc = MyProc;
 	walsizer_shared->worker_pid = MyProcPid;
 	if (walsizer_shared->stats_reset == 0)
 		walsizer_shared->stats_reset = GetCurrentTimestamp();
 	LWLockRelease(walsizer_shared->lock);
-	before_shmem_exit(detach, (Datum) 0);
 }
 
 /* The oldest request not taken yet, or NULL.  The caller holds the lock. */

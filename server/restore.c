@@ -21,7 +21,6 @@
 
 #include "access/xlog.h"
 #include "miscadmin.h"
-#include "postmaster/bgwriter.h"
 #include "storage/ipc.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"

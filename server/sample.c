@@ -107,6 +107,25 @@ read_counters(WalsizerSample *sample, bool first)
 }
 
 /*
+ * The control file, palloc'd, or NULL if its checksum is wrong.  The lock keeps
+ * the checkpointer from writing it meanwhile.
+ */
+static ControlFileData *
+read_control_file(void)
+{
+	ControlFileData *control;
+	bool		crc_ok;
+
+	LWLockAcquire(ControlFileLock, LW_SHARED);
+	control = get_controlfile(DataDir, &crc_ok);
+	LWLockRelease(ControlFileLock);
+	if (crc_ok)
+		return control;
+	pfree(control);
+	return NULL;
+}
+
+/*
  * Milliseconds since the server's checkpoint timer was set, by the system
  * clock, or -1.  Reads the control file, so it is for the first sample.  The
  * last completed checkpoint set the timer when it started; before its first, a
@@ -115,13 +134,13 @@ read_counters(WalsizerSample *sample, bool first)
 static int64
 read_checkpoint_age(void)
 {
-	bool		crc_ok;
-	ControlFileData *control = get_controlfile(DataDir, &crc_ok);
-	int64		age = -1;
+	ControlFileData *control = read_control_file();
+	int64		age;
 
-	if (crc_ok)
-		age = ((int64) time(NULL) - Max((int64) control->checkPointCopy.time,
-										(int64) timestamptz_to_time_t(PgStartTime))) * 1000;
+	if (control == NULL)
+		return -1;
+	age = ((int64) time(NULL) - Max((int64) control->checkPointCopy.time,
+									(int64) timestamptz_to_time_t(PgStartTime))) * 1000;
 	pfree(control);
 	return Max(age, -1);
 }
@@ -164,16 +183,15 @@ read_primary(WalsizerSample *sample)
 
 	if (sample->completed_lsn != completed_before)
 	{
-		bool		crc_ok;
-		ControlFileData *control = get_controlfile(DataDir, &crc_ok);
+		ControlFileData *control = read_control_file();
 
-		if (crc_ok)
+		if (control != NULL)
 		{
 			redo = control->checkPointCopy.redo;
 			started = (int64) control->checkPointCopy.time;
 			completed_before = sample->completed_lsn;
+			pfree(control);
 		}
-		pfree(control);
 	}
 	sample->primary_redo = redo;
 	sample->primary_time = started;
@@ -335,15 +353,16 @@ walsizer_take_disk(WalsizerSample *sample)
 {
 	int64		free_before = 0;
 	int64		free_after = 0;
-	int64		used = 0;
-	bool		complete = read_volume(&free_before, &used) &&
+	int64		used_before = 0;
+	int64		used_after = 0;
+	bool		complete = read_volume(&free_before, &used_before) &&
 		read_wal_files(sample, &sample->disk_wal, &sample->disk_held) &&
-		read_volume(&free_after, &used);
+		read_volume(&free_after, &used_after);
 
-	/* files that come or go meanwhile must not count as both WAL and free */
+	/* files that come or go meanwhile must not count twice, here or there */
 	sample->disk_free = Min(free_before, free_after);
 	sample->disk_alone = !free_space_is_shared() &&
-		used - sample->disk_wal - sample->disk_held < LEAST_CLUSTER;
+		Max(used_before, used_after) - sample->disk_wal - sample->disk_held < LEAST_CLUSTER;
 	sample->has_disk = complete;
 	sample->looked = true;
 }
@@ -371,6 +390,5 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 	conf = walsizer_auto_conf_in_effect();
 	sample->alter_system = conf.size_mb != WALSIZER_NO_LINE;
 	sample->note = conf.note;
-	sample->configured_mb = walsizer_shared->configured_mb > 0 ?
-		walsizer_shared->configured_mb : -1;
+	sample->configured_mb = walsizer_shared->configured_mb;
 }

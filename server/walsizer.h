@@ -210,6 +210,7 @@ extern void walsizer_take_disk(WalsizerSample *sample);
 extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);
 extern int64 walsizer_configured_value(bool *valid);
 extern void walsizer_read_files(void);
+extern bool walsizer_own_line_is_gone(void);
 extern bool walsizer_own_line_waits(void);
 extern int64 walsizer_original_line(void);
 extern const char *walsizer_obstacle(WalsizerOutcome *outcome);

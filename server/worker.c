@@ -176,6 +176,12 @@ decide(WalsizerSample *sample)
 	WalsizerDecision decision;
 
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	if (!walsizer_dry_run && walsizer_shared->dry_run_mb != 0)
+	{
+		/* a dry run has ended, so what it did not do need not wait */
+		walsizer_shared->dry_run_mb = 0;
+		walsizer_shared->state.pacing.tried_mb = 0;
+	}
 	decision = walsizer_step(&config, &walsizer_shared->state, sample);
 	if (decision.wants_disk)
 	{
@@ -187,8 +193,6 @@ decide(WalsizerSample *sample)
 	walsizer_shared->sample = *sample;
 	walsizer_shared->decision = decision;
 	walsizer_shared->sampled_at = GetCurrentTimestamp();
-	if (!walsizer_dry_run)
-		walsizer_shared->dry_run_mb = 0;
 	LWLockRelease(walsizer_shared->lock);
 	return decision;
 }
@@ -223,8 +227,7 @@ carry_out(const WalsizerDecision *decision, const WalsizerSample *sample,
 {
 	if (decision->action == WALSIZER_EXTERNAL)
 		walsizer_record_external(decision, sample, old_mb);
-	if (walsizer_shared->trouble.outcome != WALSIZER_NO_OUTCOME)
-		walsizer_end_trouble(decision, sample, old_mb);
+	walsizer_end_trouble(decision, sample, old_mb);
 	if (decision->action == WALSIZER_RAISE || decision->action == WALSIZER_LOWER)
 		walsizer_change_setting(decision, sample, applied);
 	else if (decision->action == WALSIZER_REVERT)
@@ -274,7 +277,7 @@ static void
 finish_return(const WalsizerDecision *decision, const WalsizerSample *sample)
 {
 	const WalsizerOwner *owner = &walsizer_shared->state.owner;
-	bool		edited = !owner->original_by_alter_system && owner->configured_mb >= 0 &&
+	bool		edited = !owner->original_by_alter_system && owner->configured_mb != 0 &&
 		owner->returning_mb != owner->configured_mb;
 	WalsizerDecision unfinished = reverting(decision);
 	WalsizerApplied applied;
@@ -333,22 +336,26 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 	return !superseded || answer->applied.outcome > WALSIZER_APPLIED;
 }
 
-/* Serve all requests, in the order of asking.  False if there was none. */
+/*
+ * Serve the requests, in the order of asking.  False if there was none.  Those
+ * that come meanwhile set the latch, and have to wait until interrupts were
+ * handled.
+ */
 static bool
 serve(Clockwork *clockwork)
 {
 	WalsizerRequest *request;
 	WalsizerAnswer answer;
-	bool		served = false;
+	int			served = 0;
 
-	while ((request = walsizer_take_request()) != NULL)
+	while (served < WALSIZER_REQUEST_SLOTS && (request = walsizer_take_request()) != NULL)
 	{
 		if (!pass(clockwork, request, &answer) && request->what == WALSIZER_ASK_BOOST)
 			(void) pass(clockwork, request, &answer);
 		walsizer_give_answer(request, &answer);
-		served = true;
+		served++;
 	}
-	return served;
+	return served > 0;
 }
 
 /*

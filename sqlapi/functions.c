@@ -114,8 +114,8 @@ walsizer_boost_1_0(PG_FUNCTION_ARGS)
 				 errmsg("size must be between %lld MB and %lld MB",
 						(long long) walsizer_least_mb(), (long long) MAX_KILOBYTES),
 				 errhint("Write it with its unit, as in '8GB'.")));
-	/* a month may have a day of 25 hours */
-	if (until <= now || until > now + (WALSIZER_BOOST_MOST_DAYS + 1) * USECS_PER_DAY)
+	/* one of the days may have 25 hours */
+	if (until <= now || until > now + WALSIZER_BOOST_MOST_DAYS * USECS_PER_DAY + USECS_PER_HOUR)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("duration must be positive and at most %d days",

@@ -79,7 +79,40 @@ like(adjust($node), qr/^raise .*: applied$/, 'dry run: the next is no dry run');
 is(last_event($node)->{old_mb}, 4, 'dry run: which starts where it really is');
 $node->stop;
 
+# What a dry run did not do need not wait.  There is only one size to raise to.
+$node = make_node('dry_run_ends',
+	conf => "walsizer.dry_run = on\nwalsizer.max = 8MB\ncheckpoint_timeout = 5min\n");
+{
+	my $load = start_load($node, 2);
+
+	wait_for($node, "EXISTS (SELECT FROM walsizer_history WHERE outcome = 'dry run')");
+	set_conf($node, 'walsizer.dry_run = off');
+	wait_for($node, 'own_size = 8 * 1048576');
+	pass('dry run: the load that goes on is served as soon as it ends');
+	stop_load($load);
+}
+$node->stop;
+
 # ---- trouble
+
+# A lowering that is not possible, and for which there is room only just after each
+# checkpoint: at the end of a cycle there seems to be nothing to do.  Judged below.
+my $lowering = make_node('lowering', conf => $classic);
+force_checkpoints($lowering, 60);
+like(adjust($lowering), qr/^raise .*: applied$/, 'a lowering: after a raise');
+chmod 0400, $lowering->data_dir . '/postgresql.auto.conf' or die $!;
+my $lowering_offset = log_offset($lowering);
+my $lowering_load = start_load($lowering, 0.5);
+set_conf($lowering, 'walsizer.max = 8MB');
+wait_for($lowering, "outcome = 'forbidden'");
+my $lowering_timed = $lowering->safe_psql('postgres', 'SELECT checkpoints_timed FROM walsizer_stats');
+
+# Nobody knows of a large demand any more: it comes down, to walsizer.min.  Judged
+# below.
+my $forgetful = make_node('forgetful', conf => $classic . "walsizer.min = 6MB\n");
+force_checkpoints($forgetful, 60);
+like(adjust($forgetful), qr/^raise .*: applied$/, 'forgotten: after a raise');
+$forgetful->safe_psql('postgres', 'SELECT walsizer_forget()');
 
 # What to do by hand: the size that walsizer wants, in words that can be pasted.
 # It may want more a moment later.
@@ -207,26 +240,28 @@ foreach my $case (@cases)
 }
 
 # Meanwhile, one case of its own: a refused value takes effect with whatever
-# reload comes after the files were fixed.
+# reload or restart comes after the files were fixed.
+foreach my $way ('reload', 'restart')
 {
-	$node = make_node('refused_then_reload', conf => $asked);
+	$node = make_node("refused_then_$way", conf => $asked);
 	$pid  = pid($node);
 	$node->append_conf('postgresql.conf', "max_connections = = 5");
 	$offset = log_offset($node);
 	force_checkpoints($node, 8);
-	like(adjust($node), qr/^raise .*: refused\b/, 'refused: a syntax error');
+	like(adjust($node), qr/^raise .*: refused\b/, "refused, $way: a syntax error");
 	$node->adjust_conf('postgresql.conf', 'max_connections', '20');
-	$node->reload;
+	$node->$way;
+	wait_for_worker($node);
 	wait_for($node, "outcome IS NULL AND own_size > 4 * 1048576");
 	my $event = last_event($node);
-	is($event->{outcome}, 'applied', 'refused: applied with a later reload');
-	is($event->{message}, 'took effect with a later reload', 'refused: which is said');
-	is(scalar(history($node)), 2, 'refused: in two events');
-	is($event->{old_mb}, 4, 'refused: with the old value');
-	is($event->{new_mb}, setting_mb($node), 'refused: and the new one');
+	is($event->{outcome}, 'applied', "refused, $way: applied later");
+	is($event->{message}, 'took effect with a later reload or a restart', "refused, $way: which is said");
+	is(scalar(history($node)), 2, "refused, $way: in two events");
+	is($event->{old_mb}, 4, "refused, $way: with the old value");
+	is($event->{new_mb}, setting_mb($node), "refused, $way: and the new one");
 	is(log_count($node, qr/walsizer changed "max_wal_size" from 4 MB/, $offset),
-		1, 'refused: logged once');
-	is(pid($node), $pid, 'refused: the worker lives on');
+		1, "refused, $way: logged once");
+	is(pid($node), $pid, "refused, $way: the worker lives on") if $way eq 'reload';
 	$node->stop;
 }
 
@@ -250,7 +285,7 @@ foreach my $case (@cases)
 		'late: waited for in vain');
 	wait_for($node, "outcome IS NULL AND own_size > 4 * 1048576");
 	stop_load($load);
-	ok((grep { $_->{message} eq 'took effect with a later reload' } history($node)),
+	ok((grep { $_->{message} eq 'took effect with a later reload or a restart' } history($node)),
 		'late: in effect when the server gets to it');
 	is(log_count($node, qr/an administrator changed "max_wal_size"/, $offset), 0, 'late: and taken for its own');
 	is(pid($node), $pid, 'late: the worker lives on');
@@ -305,6 +340,23 @@ foreach my $case (@cases)
 	is(pid($node), $case->{pid}, "$name: by the same worker");
 	$node->stop;
 }
+
+wait_for($forgetful, 'max_wal_size = 6 * 1048576');
+is(last_event($forgetful)->{action}, 'lower', 'forgotten: lowered to walsizer.min');
+is(last_event($forgetful)->{reason}, 'demand_fell', 'forgotten: by demand');
+is(last_event($forgetful)->{outcome}, 'applied', 'forgotten: applied');
+$forgetful->stop;
+
+# The lowering was tried again and again, but that is said once.
+wait_for($lowering, "checkpoints_timed >= $lowering_timed + 4");
+is(log_count($lowering, $could, $lowering_offset), 1, 'a lowering: logged once');
+is(scalar(grep { $_->{outcome} eq 'forbidden' } history($lowering)), 1, 'a lowering: recorded once');
+is(status($lowering)->{state}, 'blocked', 'a lowering: all the time');
+chmod 0600, $lowering->data_dir . '/postgresql.auto.conf' or die $!;
+wait_for($lowering, 'max_wal_size = 8 * 1048576 AND outcome IS NULL');
+pass('a lowering: possible again');
+stop_load($lowering_load);
+$lowering->stop;
 
 SKIP:
 {

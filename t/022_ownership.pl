@@ -120,6 +120,20 @@ $node->start;
 wait_for_worker($node);
 is_edited('while the server was down', $raised, 7);
 
+# The same without walsizer's memory, as in a copy without it: the note tells what
+# the files said.
+$raised = raise('without memory');
+$node->stop;
+unlink $node->data_dir . '/pg_stat/walsizer.state' or die $!;
+$id = 0;
+$node->append_conf('postgresql.conf', 'max_wal_size = 8MB');
+$node->start;
+wait_for_worker($node);
+is_edited('without memory', $raised, 8);
+$node->append_conf('postgresql.conf', 'max_wal_size = 7MB');
+$node->reload;
+wait_for($node, 'max_wal_size = 7 * 1048576');
+
 # An edit that makes no sense, or a file with errors, changes nothing.
 $raised = raise('nonsense');
 $node->append_conf('postgresql.conf', 'max_connections = = 3');

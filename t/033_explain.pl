@@ -110,6 +110,7 @@ max_wal_size = 2GB
 min_wal_size = 256MB
 wal_compression = on
 wal_writer_delay = 10ms
+wal_buffers = 64kB
 END
 is(related_settings(), '', 'with good settings no other is named');
 unlike(report(), qr/Consider/, 'nor in the report');
@@ -157,7 +158,8 @@ SELECT pg_stat_force_next_flush();
 END
 unlike(related_settings(), qr/wal_writer_delay/, 'a little WAL never fills wal_buffers');
 $node->safe_psql('postgres', <<'END');
-CREATE TABLE bulk AS SELECT g AS a FROM generate_series(1, 500000) AS g;
+CREATE TABLE bulk (a integer);
+INSERT INTO bulk SELECT generate_series(1, 500000);
 SELECT pg_stat_force_next_flush();
 END
 names_and_is_content('wal_writer_delay', '200ms');

@@ -231,6 +231,17 @@ foreach my $fault (@changes)
 	restart();	# what was reverted is left alone for a while
 }
 
+# A return that failed when the file had been replaced: any reload completes it.
+need_a_raise($node);
+adjust($node);
+arm($pid, { call => 'fsync', error => EIO, path => '/pgdata' });
+like(revert($node), qr/: failed: /, 'revert, replaced and failed: said');
+cmp_ok(disarm(), '>', 0, 'revert, replaced and failed: happens');
+$node->reload;
+wait_for($node, 'max_wal_size = 4 * 1048576 AND own_size IS NULL');
+is(last_event($node)->{action}, 'revert', 'revert, replaced and failed: no one else did it');
+restart();
+
 # What cannot be looked at is no obstacle.
 need_a_raise($node);
 arm($pid, { call => 'lstat', error => EIO, path => 'postgresql.auto.conf' });

@@ -50,7 +50,6 @@ make_sample(Watcher *watcher, const Observation *seen)
 	sample->standby = seen->standby;
 	sample->requested = seen->requested != WATCH_UNKNOWN ? seen->requested : 0;
 	sample->timed = seen->timed != WATCH_UNKNOWN ? seen->timed : 0;
-	sample->configured_mb = -1;
 	sample->settings = seen->settings;
 	if (seen->standby)
 	{

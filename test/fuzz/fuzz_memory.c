@@ -112,7 +112,7 @@ take_memory(const uint8_t **data, size_t *left, WalsizerMemory *memory)
 	memory->owner.original_mb = (int64_t) take(data, left, 3);
 	memory->owner.original_by_alter_system = take(data, left, 1) & 1;
 	memory->owner.own_mb = (int64_t) take(data, left, 3);
-	memory->owner.configured_mb = (int64_t) take(data, left, 3) - 1;
+	memory->owner.configured_mb = (int64_t) take(data, left, 3);
 	memory->owner.returning_mb = (int64_t) take(data, left, 3);
 	memory->server_started = take_time(data, left);
 	memory->files_reloaded = take_time(data, left);

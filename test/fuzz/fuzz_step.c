@@ -138,7 +138,6 @@ sensible(WalsizerSample *s)
 	s->hour = 490000;
 	s->write_lsn = s->redo_lsn = UINT64_C(1) << 32;
 	s->settings = (WalsizerSettings) {16 * WALSIZER_MB, 1024, 0.9, 300000};
-	s->configured_mb = -1;
 }
 
 /* Does the decision keep what must hold for any input? */

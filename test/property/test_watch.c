@@ -69,7 +69,6 @@ work(Both *b)
 	if (b->worker.primed)
 		sample.checkpoint_age = -1;
 	sample.looked = true;
-	sample.configured_mb = -1;
 	b->decision = walsizer_step(&b->config, &b->worker, &sample);
 	b->raises += b->decision.action == WALSIZER_RAISE;
 }

@@ -192,7 +192,7 @@ static void
 each_number_has_its_range(void **unused)
 {
 	const int64_t state[][2] = {
-		{0, MOST_SIZE}, {0, 1}, {0, MOST_SIZE}, {-1, MOST_SIZE}, {0, MOST_SIZE},
+		{0, MOST_SIZE}, {0, 1}, {0, MOST_SIZE}, {0, MOST_SIZE}, {0, MOST_SIZE},
 		TIMESTAMPS, TIMESTAMPS, {0, MOST_SIZE}, {0, 1}, {0, MOST_SIZE},
 		TIMESTAMPS, {0, MOST_SIZE}, {0, MOST_WAL}, {0, MOST_WAL}, {0, MOST_WAL},
 		{0, INT64_C(1) << 60},

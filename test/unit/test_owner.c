@@ -137,8 +137,8 @@ a_value_that_waited_is_still_ours(void **unused)
 	d->apply = false;
 	driver_run(d, 400, 4 * MB);
 	assert_true(d->raises > 0);
-	wanted = d->state.pacing.tried_mb;
 	driver_run(d, 100, 0);
+	wanted = d->state.pacing.tried_mb;
 	assert_int_equal(d->externals, 0);	/* the original value is in effect */
 	driver_write(d, wanted);	/* a later reload puts ours into effect */
 	driver_step(d, SECOND, 0);
@@ -252,7 +252,7 @@ an_edit_underneath_makes_our_value_give_way(void **unused)
 	(void) unused;
 	d->sample.configured_mb = 1024;
 	raised(d);
-	d->sample.configured_mb = -1;	/* not read this time: nothing to conclude */
+	d->sample.configured_mb = 0;	/* not read this time: nothing to conclude */
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
 	d->state.pacing.tried_mb = 5000;		/* nor does it matter what else could not be
 								 * done */
@@ -345,9 +345,8 @@ an_edit_while_nobody_knew_the_files(void **unused)
 	Driver	   *d = driver_new();
 
 	(void) unused;
-	d->sample.configured_mb = -1;
 	raised(d);
-	d->sample.configured_mb = 1024;	/* read for the first time: that is no
+	d->sample.configured_mb = 2000;	/* read for the first time: that is no
 									 * edit */
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
 	d->sample.configured_mb = 3000;
@@ -458,6 +457,26 @@ a_note_on_an_alter_system_is_believed_whole(void **unused)
 	assert_true(d->state.owner.original_by_alter_system);
 }
 
+/* The note tells what the files said when the value was written. */
+static void
+a_copy_with_files_of_its_own_follows_them(void **unused)
+{
+	Driver	   *d = copied(3000);
+
+	(void) unused;
+	d->sample.configured_mb = 8192;
+	assert_int_equal(driver_step(d, 0, 0), WALSIZER_REVERT);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_EDITED);
+	assert_int_equal(d->last.target_mb, 8192);
+
+	/* unless they did not set the original value: ALTER SYSTEM hides them */
+	d = copied(3000);
+	d->sample.configured_mb = 8192;
+	d->sample.note.original_by_alter_system = true;
+	assert_int_equal(driver_step(d, 0, 0), WALSIZER_NONE);
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+}
+
 static void
 a_note_on_another_value_says_nothing(void **unused)
 {
@@ -545,6 +564,7 @@ main(void)
 		cmocka_unit_test(a_copy_with_no_memory_or_one_that_does_not_fit),
 		cmocka_unit_test(a_copy_within_its_own_limits),
 		cmocka_unit_test(a_note_on_an_alter_system_is_believed_whole),
+		cmocka_unit_test(a_copy_with_files_of_its_own_follows_them),
 		cmocka_unit_test(a_note_on_another_value_says_nothing),
 		cmocka_unit_test(a_value_that_took_effect_with_a_restart_is_ours),
 		cmocka_unit_test(switched_off_it_makes_way_for_no_edit),

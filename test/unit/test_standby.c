@@ -213,6 +213,47 @@ the_larger_demand_of_the_primary_counts(void **unused)
 					 walsizer_roomy_size(&d->config, settings, 1000 * MB));
 }
 
+/* Replay is always far from the redo pointer, and to lower does no harm. */
+static void
+a_standby_lowers_wherever_its_redo_pointer_is(void **unused)
+{
+	Driver	   *d = driver_quiet_raise(4000);
+
+	(void) unused;
+	driver_step(d, SECOND, 900 * MB);
+	d->config.max_mb = 2048;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+	d->sample.standby = true;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_LIMIT_FELL);
+}
+
+/* Restartpoints of a steady load: the redo pointer is nine tenths of it behind. */
+static void
+a_standby_has_no_pace(void **unused)
+{
+	Driver	   *d = driver_begun();
+
+	(void) unused;
+	d->sample.settings.max_wal_size_mb = 4096;
+	for (int standby = 0; standby <= 1; standby++)
+	{
+		WalsizerFigures figures = {0};
+
+		d->sample.standby = standby;
+		for (int i = 0; i < 50; i++)
+		{
+			if (i % 10 == 0)
+				d->sample.redo_lsn = d->sample.write_lsn - (i > 0 ? 900 * MB : 0);
+			figures = driver_observe(d, 30 * SECOND, 100 * MB);
+		}
+		if (standby)
+			assert_int_equal(figures.pace, 0);
+		else
+			assert_true(figures.pace > 3000 * MB);
+	}
+}
+
 int
 main(void)
 {
@@ -224,6 +265,8 @@ main(void)
 		cmocka_unit_test(a_window_that_fills_raises_once_in_a_cycle),
 		cmocka_unit_test(catching_up_is_no_demand),
 		cmocka_unit_test(the_larger_demand_of_the_primary_counts),
+		cmocka_unit_test(a_standby_lowers_wherever_its_redo_pointer_is),
+		cmocka_unit_test(a_standby_has_no_pace),
 	};
 
 	return cmocka_run_group_tests_name("policy, standby", tests, NULL, NULL);

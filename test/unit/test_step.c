@@ -108,13 +108,36 @@ pace_waits_for_the_cycle(void **unused)
 		};
 		d->state.learned.hour = 0;
 		driver_step(d, SECOND, 0);
-		assert_true(d->last.figures.wanted_mb > 2000);
+		assert_int_equal(d->last.figures.wanted_mb > 2000, !standby);
 		assert_int_equal(d->last.action, WALSIZER_NONE);
 		driver_end_cycle(d);
 		driver_step(d, SECOND, 0);
 		assert_int_equal(d->last.action, standby ? WALSIZER_NONE : WALSIZER_RAISE);
 		assert_int_equal(d->last.reason,
 						 standby ? WALSIZER_BECAUSE_SUFFICIENT : WALSIZER_BECAUSE_HURRIED);
+	}
+}
+
+/* Nor does a raise for pace that failed wait for the end of the next cycle. */
+static void
+pace_that_failed_waits_five_minutes(void **unused)
+{
+	Driver	   *d = driver_quiet_raise(1600);
+
+	(void) unused;
+	d->sample.settings.timeout_ms = 3600 * SECOND;
+	driver_step(d, SECOND, 0);
+	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
+		d->state.pace.last[i] = 9000 * MB;
+	d->state.learned.peaks[d->sample.hour % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {
+		.hour = d->sample.hour, .demand = 800 * MB, .timeout_ms = 1,
+	};
+	d->state.learned.hour = 0;
+	d->state.cycle.start = d->sample.now - 3599 * SECOND;
+	for (int i = 0; i < 2; i++)
+	{
+		assert_int_equal(driver_step(d, i == 0 ? SECOND : 300 * SECOND, 0), WALSIZER_RAISE);
+		assert_int_equal(d->last.reason, WALSIZER_BECAUSE_HURRIED);
 	}
 }
 
@@ -138,6 +161,16 @@ a_limit_changes_nothing_that_is_lowered_already(void **unused)
 	d->config.min_mb = 3000;
 	d->state.pacing.lower_due = true;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
+	assert_int_equal(d->last.target_mb, 2000);
+
+	/* after a planned load, too */
+	d = driver_quiet_raise(4000);
+	d->config.max_mb = 2000;
+	d->config.min_mb = 3000;
+	d->state.boost.return_mb = 1200;
+	d->state.boost.planned_until = d->sample.now;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOOST_OVER);
 	assert_int_equal(d->last.target_mb, 2000);
 }
 
@@ -276,6 +309,7 @@ main(void)
 		cmocka_unit_test(a_raise_comes_before_a_lowering),
 		cmocka_unit_test(a_forced_checkpoint_comes_before_pace),
 		cmocka_unit_test(pace_waits_for_the_cycle),
+		cmocka_unit_test(pace_that_failed_waits_five_minutes),
 		cmocka_unit_test(a_limit_changes_nothing_that_is_lowered_already),
 		cmocka_unit_test(the_first_sample_may_act),
 		cmocka_unit_test(the_disk_is_read_before_a_raise),

@@ -24,6 +24,7 @@ ours(void)
 	d->state.boost.return_mb = 1200;
 	d->sample.settings.max_wal_size_mb = 4000;
 	d->sample.configured_mb = 1024;
+	d->sample.alter_system = true;
 	d->sample.note = (WalsizerNote) {.written_mb = 4000, .original_mb = 1024};
 	return d;
 }
@@ -212,13 +213,21 @@ a_note_tells_more_than_memory(void **unused)
 	assert_int_equal(d->state.owner.configured_mb, 1024);	/* the edit is still to come */
 	assert_int_equal(d->state.pacing.changed_at, d->sample.now);
 
-	/* without memory the files are as they should be */
+	/* without memory, the note tells what the files said */
 	d = ours();
 	d->state.owner = (WalsizerOwner) {0};
 	d->sample.configured_mb = 1500;
 	assert_false(observe(d));
-	assert_int_equal(d->state.owner.configured_mb, 1500);
+	assert_int_equal(d->state.owner.configured_mb, 1024);
 	assert_int_equal(d->state.owner.own_mb, 4000);
+
+	/* but not if they did not set what it is about */
+	d = ours();
+	d->state.owner = (WalsizerOwner) {0};
+	d->sample.configured_mb = 1500;
+	d->sample.note.original_by_alter_system = true;
+	assert_false(observe(d));
+	assert_int_equal(d->state.owner.configured_mb, 1500);
 
 	/* the smallest original value that there can be */
 	d = ours();
@@ -248,14 +257,14 @@ only_an_edit_that_our_value_hides_counts(void **unused)
 
 	(void) unused;
 	assert_false(edited(d, 1024));
-	assert_false(edited(d, -1));
+	assert_false(edited(d, 0));
 	assert_true(edited(d, 3000));
 	assert_true(edited(d, 3000));
 	assert_true(edited(d, 500));
 	assert_int_equal(d->state.owner.configured_mb, 1024);
 
 	d = ours();
-	d->state.owner.configured_mb = -1;	/* nobody knows what was there before */
+	d->state.owner.configured_mb = 0;	/* nobody knows what was there before */
 	assert_false(edited(d, 3000));
 	assert_int_equal(d->state.owner.configured_mb, 3000);
 

@@ -33,6 +33,32 @@ a_raise_that_failed_waits(void **unused)
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
 }
 
+/* Not until the end of the next cycle, if that is later. */
+static void
+a_raise_that_failed_does_not_wait_for_a_cycle(void **unused)
+{
+	(void) unused;
+	for (int standby = 0; standby <= 1; standby++)
+	{
+		Driver	   *d = driver_new();
+
+		d->apply = false;
+		d->config.predict = false;
+		d->sample.standby = standby;
+		d->sample.settings.timeout_ms = 3600 * SECOND;
+		for (int i = 1; i < 3600 + 302; i++)
+		{
+			d->sample.primary_lsn = d->sample.write_lsn + 4 * MB;
+			driver_run(d, 1, 4 * MB);
+			if (i == 3599)
+				assert_int_equal(d->raises, 0);
+			if (i == 3601 || i == 3899)
+				assert_int_equal(d->raises, 1);
+		}
+		assert_int_equal(d->raises, 2);
+	}
+}
+
 /* A raise to the same value is what failed, and not one from beyond it. */
 static void
 a_failure_counts_in_its_own_direction(void **unused)
@@ -176,6 +202,18 @@ raises_come_back_after_one_timeout(void **unused)
 		assert_int_equal(d->state.pacing.raise_not_before,
 						 over ? d->sample.now : d->sample.now + 300 * SECOND);
 	}
+
+	/* nor by what was read earlier */
+	d = driver_quiet();
+	d->sample.has_disk = true;
+	d->ask_for_disk = true;
+	d->sample.disk_free = 2240 * MB;
+	driver_step(d, SECOND, 0);
+	d->looks = 0;
+	d->state.pacing.raise_not_before = d->sample.now + 5 * SECOND;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->looks, 0);
+	assert_int_equal(d->state.pacing.raise_not_before, d->sample.now + 4 * SECOND);
 }
 
 /* Our raise to 4000MB, over an edit of the file from 1GB to 3000MB. */
@@ -277,6 +315,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_raise_that_failed_waits),
+		cmocka_unit_test(a_raise_that_failed_does_not_wait_for_a_cycle),
 		cmocka_unit_test(a_failure_counts_in_its_own_direction),
 		cmocka_unit_test(a_change_four_times_as_far_does_not_wait),
 		cmocka_unit_test(what_waits_is_not_limited),
