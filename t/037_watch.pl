@@ -424,6 +424,10 @@ wait_for_worker($standby);
 ($status, $out, $err) = watch('-d', $primary->connstr('postgres'), '--duration', '2s', '--interval', '100ms');
 is($status, 2, 'two seconds tell nothing');
 like($out, qr/sufficed so far\. To tell more takes at least one\ncheckpoint_timeout, 30 s/, 'it says so');
+# The standby knows the primary's position with the first WAL that it receives.
+$primary->safe_psql('postgres', "SELECT pg_logical_emit_message(true, 'walsizer', 'first')");
+wait_until('the standby knows where the primary is',
+	sub { return $standby->safe_psql('postgres', 'SELECT latest_end_lsn FROM pg_stat_wal_receiver') ne '' });
 my $quiet = start_watch($primary, '--duration', '33s', '--json');
 $watch = start_watch($standby, '--duration', '33s', '--json');
 write_wal($primary, 20);

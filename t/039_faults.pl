@@ -344,7 +344,7 @@ foreach my $fault ([ 'statvfs', EIO ], [ 'opendir', EACCES ], [ 'readdir', EIO ]
 
 sub wait_for_another_worker
 {
-	wait_until('another worker', sub { my $now = pid($node); return $now ne '' && $now != $pid });
+	wait_until('another worker', sub { my $now = pid($node) // ''; return $now ne '' && $now != $pid });
 	wait_for_worker($node);
 	$pid = pid($node);
 	return;

@@ -518,13 +518,15 @@ sub log_offset
 	return -s $node->logfile // 0;
 }
 
-# Number of lines in the server's log that match, from an offset on.
+# Number of lines in the server's log that match, from an offset on.  A server
+# that stops as soon as a client is gone may log that it ends the connection.
 sub log_count
 {
 	my ($node, $regexp, $offset) = @_;
 	my $log = PostgreSQL::Test::Utils::slurp_file($node->logfile, $offset // 0);
+	my @lines = grep { !/FATAL:  terminating connection due to administrator command/ } split(/\n/, $log);
 
-	return scalar(grep { /$regexp/ } split(/\n/, $log));
+	return scalar(grep { /$regexp/ } @lines);
 }
 
 sub wait_for_log_line
