@@ -27,6 +27,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* More than any server counts; the policy calculates with no more. */
+#define MOST_COUNT			(INT64_C(1) << 60)
+#define MOST_MS				(INT64_C(1) << 40)
+
 typedef struct Reader
 {
 	const char *next;			/* unread text */
@@ -149,10 +153,10 @@ read_state(Reader *reader, WalsizerMemory *memory)
 		take_number(reader, 0, INT32_MAX, &memory->boost_mb) &&
 		take_time(reader, &memory->boost_until) &&
 		take_number(reader, 0, INT32_MAX, &memory->boost_return_mb) &&
-		take_number(reader, 0, INT64_C(1) << 60, &memory->interval.bytes) &&
-		take_number(reader, 0, INT64_C(1) << 60, &memory->interval.records) &&
-		take_number(reader, 0, INT64_C(1) << 60, &memory->interval.images) &&
-		take_number(reader, 0, INT64_C(1) << 60, &memory->last_event) &&
+		take_number(reader, 0, MOST_COUNT, &memory->interval.bytes) &&
+		take_number(reader, 0, MOST_COUNT, &memory->interval.records) &&
+		take_number(reader, 0, MOST_COUNT, &memory->interval.images) &&
+		take_number(reader, 0, MOST_COUNT, &memory->last_event) &&
 		*reader->field == '\0';
 }
 
@@ -161,12 +165,12 @@ read_recovery(Reader *reader, WalsizerMemory *memory)
 {
 	WalsizerRecovery recovery;
 
-	if (!take_number(reader, 1, INT64_C(1) << 60, &recovery.bytes) ||
-		!take_number(reader, 1, INT64_C(1) << 40, &recovery.replay_ms) ||
-		!take_number(reader, 0, INT64_C(1) << 60, &recovery.bytes_read) ||
-		!take_number(reader, 0, INT64_C(1) << 60, &recovery.pages_used) ||
-		!take_number(reader, 0, INT64_C(1) << 60, &recovery.pages_written) ||
-		!take_number(reader, 0, INT64_C(1) << 40, &recovery.writing_ms) ||
+	if (!take_number(reader, 1, MOST_COUNT, &recovery.bytes) ||
+		!take_number(reader, 1, MOST_MS, &recovery.replay_ms) ||
+		!take_number(reader, 0, MOST_COUNT, &recovery.bytes_read) ||
+		!take_number(reader, 0, MOST_COUNT, &recovery.pages_used) ||
+		!take_number(reader, 0, MOST_COUNT, &recovery.pages_written) ||
+		!take_number(reader, 0, MOST_MS, &recovery.writing_ms) ||
 		*reader->field != '\0' || memory->num_recoveries >= WALSIZER_RECOVERIES)
 		return false;
 	memory->recoveries[memory->num_recoveries++] = recovery;
@@ -179,8 +183,8 @@ read_peak(Reader *reader, WalsizerMemory *memory)
 	WalsizerPeak peak;
 
 	if (!take_number(reader, 1, INT32_MAX, &peak.hour) ||
-		!take_number(reader, 1, INT64_C(1) << 60, &peak.demand) ||
-		!take_number(reader, 1, INT64_C(1) << 40, &peak.timeout_ms) ||
+		!take_number(reader, 1, MOST_COUNT, &peak.demand) ||
+		!take_number(reader, 1, MOST_MS, &peak.timeout_ms) ||
 		*reader->field != '\0')
 		return false;
 	memory->peaks[peak.hour % WALSIZER_PEAK_SLOTS] = peak;
@@ -227,7 +231,7 @@ read_event(Reader *reader, WalsizerMemory *memory)
 		!take_number(reader, 0, INT64_MAX, &event.forced) ||
 		!take_number(reader, 0, INT64_MAX, &event.requested) ||
 		!take_number(reader, 0, INT64_MAX, &event.timed) ||
-		!take_number(reader, 0, INT64_C(1) << 40, &event.timeout_ms) ||
+		!take_number(reader, 0, MOST_MS, &event.timeout_ms) ||
 		!take_number(reader, 0, 1000000, &millionths) ||
 		!take_flag(reader, &event.standby) ||
 		!take_number(reader, -1, INT64_MAX, &event.forced_after) ||

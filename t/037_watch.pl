@@ -129,7 +129,7 @@ like($err, qr/could not connect: .*No such file or directory/, 'it says so');
 # A server of another version, and one that does not answer.
 sub fake_server
 {
-	my ($port, $version) = @_;
+	my ($port, $version, $answer) = @_;
 	my $sockets = File::Temp->newdir(DIR => '/tmp');
 	my $pid;
 
@@ -143,7 +143,9 @@ sub fake_server
 		my $parameter = "server_version\0$version\0";
 		syswrite($client, 'R' . pack('NN', 8, 0) . 'S' . pack('N', 4 + length $parameter) . $parameter
 			  . 'Z' . pack('N', 5) . 'I');
-		sleep 60;
+		sleep 60 if !$answer;
+		sysread($client, my $statement, 1000);
+		syswrite($client, $answer);
 		POSIX::_exit(0);
 	}
 	return ($sockets, $pid);
@@ -162,6 +164,15 @@ waitpid $pid, 0;
 is($status, 2, 'a server that does not answer');
 like($err, qr/lost the connection: the server does not answer/, 'it says so');
 kill 'KILL', $pid;
+waitpid $pid, 0;
+# The last message of the server comes with the answer to a statement, not to the next one.
+my $goodbye = "SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0";
+($sockets, $pid) = fake_server(1, '18.0', 'C' . pack('N', 8) . "SET\0" . 'Z' . pack('N', 5) . 'I'
+	  . 'E' . pack('N', 4 + length $goodbye) . $goodbye);
+($status, $out, $err) = watch('-h', "$sockets", '-p', '1', '-U', 'x');
+is($status, 2, 'a server that ends the connection');
+is($err, "walsizer-watch: lost the connection: FATAL:  terminating connection due to administrator command\n",
+	'it says why');
 waitpid $pid, 0;
 
 # ---- both at once: the worker decides for a dry run, the watcher watches

@@ -27,6 +27,17 @@ first_line(const char *message, char *text, size_t size)
 	return text;
 }
 
+/*
+ * The server ends a connection with an error.  If that comes between two
+ * statements libpq takes it for a notice, and the next statement fails because
+ * "server closed the connection unexpectedly".
+ */
+static void
+keep_notice(void *server, const char *message)
+{
+	(void) first_line(message, ((Server *) server)->notice, sizeof(((Server *) server)->notice));
+}
+
 static const char *
 error_of(const Server *server, char *text, size_t size)
 {
@@ -98,6 +109,21 @@ close_connection(Server *server)
 {
 	PQfinish(server->connection);
 	server->connection = NULL;
+	server->notice[0] = '\0';
+}
+
+/* Say why the connection ended; "last" is the last result, or NULL. */
+static void
+say_lost(const Server *server, const PGresult *last)
+{
+	char		text[256];
+	const char *why = "the server does not answer";
+
+	if (last != NULL && PQresultStatus(last) == PGRES_FATAL_ERROR)
+		why = first_line(PQresultErrorMessage(last), text, sizeof(text));
+	else if (PQerrorMessage(server->connection)[0] != '\0')
+		why = error_of(server, text, sizeof(text));
+	watch_complain("lost the connection: %s", server->notice[0] != '\0' ? server->notice : why);
 }
 
 /* Wait for a result; false if it does not come in time or a signal does. */
@@ -127,7 +153,6 @@ receive(Server *server, bool sent)
 {
 	PGresult   *last = NULL;
 	PGresult   *result;
-	char		text[256];
 
 	while (sent && wait_for_result(server->connection))
 	{
@@ -148,11 +173,7 @@ receive(Server *server, bool sent)
 		}
 	}
 	if (!watch_interrupted())
-		watch_complain("lost the connection: %s",
-					   last != NULL && PQresultStatus(last) == PGRES_FATAL_ERROR ?
-					   first_line(PQresultErrorMessage(last), text, sizeof(text)) :
-					   PQerrorMessage(server->connection)[0] != '\0' ?
-					   error_of(server, text, sizeof(text)) : "the server does not answer");
+		say_lost(server, last);
 	PQclear(last);
 	close_connection(server);
 	return NULL;
@@ -278,6 +299,7 @@ watch_open(Server *server, char *why, size_t size, bool *final)
 		close_connection(server);
 		return false;
 	}
+	(void) PQsetNoticeProcessor(server->connection, keep_notice, server);
 	server->version = PQserverVersion(server->connection);
 	if (server->version < WATCH_OLDEST_SERVER)
 	{

@@ -49,7 +49,7 @@ watch_begin_redo(RedoTracker *tracker, const Observation *seen, int64_t now)
 	tracker->requested = seen->requested;
 	tracker->timed = seen->timed;
 	tracker->timer_start = WATCH_CLOCK_START + seen->timer_s * 1000;
-	tracker->idle_seen = seen->busy == 0;
+	tracker->idle = tracker->idle_seen = seen->busy == 0;
 }
 
 /*
@@ -64,6 +64,18 @@ complete(RedoTracker *tracker, const Observation *seen, WalsizerState *state)
 	if (tracker->running)
 		walsizer_correct_redo(state, (uint64_t) seen->completed);
 	tracker->running = tracker->busy = tracker->idle_seen = false;
+}
+
+/*
+ * What looked like a checkpoint was none: the checkpointer had other work, at
+ * the start of the server for example.  Nothing is judged again.
+ */
+static void
+take_back(RedoTracker *tracker, WalsizerState *state)
+{
+	tracker->redo = tracker->completed;
+	walsizer_correct_redo(state, (uint64_t) tracker->redo);
+	tracker->running = false;
 }
 
 /* Did the timer run out since the last observation? */
@@ -134,6 +146,8 @@ watch_track_redo(RedoTracker *tracker, const Observation *seen, int64_t now, Wal
 
 	if (completed)
 		complete(tracker, seen, state);
+	else if (tracker->running && tracker->idle && seen->busy == 0)
+		take_back(tracker, state);	/* the completion is shown at once */
 	if (!tracker->running && starts(tracker, seen, now))
 	{
 		start(tracker, seen, now);
@@ -141,7 +155,8 @@ watch_track_redo(RedoTracker *tracker, const Observation *seen, int64_t now, Wal
 	}
 	else
 		tracker->busy = seen->busy == 1 && !tracker->running;
-	tracker->idle_seen = tracker->idle_seen || seen->busy == 0;
+	tracker->idle = seen->busy == 0;
+	tracker->idle_seen = tracker->idle_seen || tracker->idle;
 	tracker->position_before = tracker->position;
 	tracker->now_before = tracker->now;
 	tracker->position = seen->position;

@@ -29,6 +29,7 @@ struct Server
 {
 	const Options *options;
 	PGconn	   *connection;		/* NULL: none */
+	char		notice[256];	/* its last one; see keep_notice() */
 	int			version;		/* as PQserverVersion() */
 	bool		has[PARTS];
 	bool		said[PARTS];	/* that it is missing */

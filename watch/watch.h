@@ -128,6 +128,7 @@ typedef struct RedoTracker
 	int64_t		timer_start;
 	bool		running;		/* redo is that of a checkpoint not complete */
 	bool		busy;			/* seen last, without a checkpoint to explain it */
+	bool		idle;			/* seen last */
 	bool		idle_seen;		/* since the last one was complete */
 } RedoTracker;
 

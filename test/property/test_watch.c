@@ -25,12 +25,16 @@
 typedef enum View
 {
 	VIEW_ALL,					/* as to a member of pg_monitor */
+	VIEW_SLOW,					/* the same, from a busy server */
 	VIEW_NO_PROCESS,			/* not what the checkpointer does */
 	VIEW_POSITION,				/* nothing but the position and settings */
 	VIEWS,
 } View;
 
-static const char *const view_names[VIEWS] = {"all", "no process", "position only"};
+static const char *const view_names[VIEWS] = {"all", "all, slowly", "no process", "position only"};
+
+/* ms between what a busy server looks at first and last, at most */
+#define SLOW			200
 
 typedef struct Both
 {
@@ -45,6 +49,7 @@ typedef struct Both
 	/* the watcher, and what SQL shows it */
 	View		view;
 	Watcher		watcher;
+	Observation checkpoints;	/* but for the position, which is read last */
 	int			watcher_raises;
 	double		completed;
 	double		started;		/* ms, when that checkpoint started */
@@ -73,11 +78,12 @@ work(Both *b)
 	b->raises += b->decision.action == WALSIZER_RAISE;
 }
 
+/* What is to be seen of checkpoints. */
 static void
-look(Both *b, int64_t tick)
+look_at_checkpoints(Both *b)
 {
 	const SimServer *s = &b->server;
-	Observation seen = {.tick = tick, .begins = tick == 0, .primary = WATCH_UNKNOWN};
+	Observation seen = {.primary = WATCH_UNKNOWN};
 	int64_t		unit = s->settings.segment_bytes / WATCH_UNITS_PER_SEGMENT;
 
 	/* the control file has the last complete one; none starts before that */
@@ -89,7 +95,6 @@ look(Both *b, int64_t tick)
 		b->last_started = s->redo_time;
 	}
 	seen.settings = s->settings;
-	seen.position = (int64_t) s->pos / unit * unit;
 	seen.completed = (int64_t) b->completed / unit * unit;
 	seen.started_s = (int64_t) (b->started / 1000);
 	seen.timer_s = seen.started_s;
@@ -101,8 +106,38 @@ look(Both *b, int64_t tick)
 		seen.busy = WATCH_UNKNOWN;
 	if (b->view >= VIEW_POSITION)
 		seen.completed = seen.requested = seen.timed = WATCH_UNKNOWN;
+	b->checkpoints = seen;
+}
+
+static void
+look(Both *b, int64_t tick)
+{
+	const SimServer *s = &b->server;
+	Observation seen = b->checkpoints;
+	int64_t		unit = s->settings.segment_bytes / WATCH_UNITS_PER_SEGMENT;
+
+	seen.tick = tick;
+	seen.begins = tick == 0;
+	if (b->view == VIEW_SLOW && tick == 0)
+		seen.busy = 1;			/* with something else than a checkpoint */
+	seen.position = (int64_t) s->pos / unit * unit;
 	(void) watch_observe(&b->watcher, &seen);
 	b->watcher_raises += b->watcher.decision.action == WALSIZER_RAISE;
+}
+
+/* The watcher's statement reads the position last, a little after the rest. */
+static void
+advance(Both *b, double until, double rate, SimRandom *random)
+{
+	if (b->view == VIEW_SLOW)
+	{
+		sim_server_advance(&b->server, until - sim_uniform(random, 0, SLOW), rate);
+		look_at_checkpoints(b);
+		sim_server_advance(&b->server, until, rate);
+		return;
+	}
+	sim_server_advance(&b->server, until, rate);
+	look_at_checkpoints(b);
 }
 
 /* A load that changes every few minutes, and now and then a CHECKPOINT. */
@@ -126,8 +161,7 @@ run(Both *b, uint64_t seed)
 			sim_server_checkpoint(&b->server);
 		work(b);
 		look(b, tick);
-		sim_server_advance(&b->server, (double) (tick + 1) * 1000,
-						   rate * sim_uniform(&random, 0.7, 1.3));
+		advance(b, (double) (tick + 1) * 1000, rate * sim_uniform(&random, 0.7, 1.3), &random);
 	}
 }
 
@@ -154,8 +188,10 @@ int
 main(void)
 {
 	/* rounded positions may make a difference of one segment of WAL */
-	const int64_t most_wanted[VIEWS] = {2, 4, 12};
-	const double most_missed[VIEWS] = {0, 0.01, 0.03};
+	const int64_t most_wanted[VIEWS] = {2, 6, 4, 12};
+	const double most_missed[VIEWS] = {0, 0, 0.01, 0.03};
+	/* a prediction depends on the moment */
+	const int	most_raises[VIEWS] = {0, 1, 0, 0};
 	bool		good = true;
 
 	for (View view = 0; view < VIEWS; view++)
@@ -178,6 +214,7 @@ main(void)
 			sim_server_init(&b.server, &settings);
 			b.server.hot_pages = i % 2 * 5000;
 			b.completed = b.last = b.server.redo;
+			look_at_checkpoints(&b);
 			watch_begin(&b.watcher, &options, 1000, 490000 * 3600);
 			run(&b, (uint64_t) i + 1);
 			compare(&b, &all);
@@ -188,7 +225,7 @@ main(void)
 			   (long long) all.wanted, all.raises, all.number);
 		good &= forced_in_all > 1000 && all.wanted <= most_wanted[view] &&
 			(double) all.forced <= most_missed[view] * (double) forced_in_all &&
-			all.raises == 0;
+			all.raises <= most_raises[view];
 	}
 	return good ? 0 : 1;
 }
