@@ -324,6 +324,8 @@ walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
 	decision->followed_mb = oldest->size_mb;
 	decision->followed_forced = walsizer_forced_total(state) - oldest->forced;
 	drop_oldest_change(&state->changes);
+	for (int i = 0; i < state->changes.number; i++)
+		decision->followed_newer += state->changes.list[i].size_mb == decision->followed_mb;
 }
 
 /* Start over with this sample; what the state file keeps stays. */

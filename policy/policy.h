@@ -252,6 +252,7 @@ typedef struct WalsizerDecision
 	bool		followed;
 	int64_t		followed_mb;
 	int64_t		followed_forced;
+	int			followed_newer; /* changes to the same size not reported yet */
 
 	WalsizerFigures figures;
 } WalsizerDecision;

@@ -102,10 +102,10 @@ walsizer_add_event(const WalsizerEvent *event)
 
 /*
  * Record how many checkpoints were forced in the timeout after the newest
- * change to this size (MB).  Takes the lock.
+ * change to this size (MB) but so many.  Takes the lock.
  */
 void
-walsizer_event_followed(int64 size_mb, int64 forced)
+walsizer_event_followed(int64 size_mb, int newer, int64 forced)
 {
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	for (int64 number = walsizer_shared->last_event;
@@ -114,7 +114,8 @@ walsizer_event_followed(int64 size_mb, int64 forced)
 		WalsizerEvent *event = walsizer_event(walsizer_shared, number);
 
 		if (event->new_mb == size_mb && event->forced_after < 0 &&
-			(event->outcome == WALSIZER_APPLIED || event->outcome == WALSIZER_NO_OUTCOME))
+			(event->outcome == WALSIZER_APPLIED || event->outcome == WALSIZER_NO_OUTCOME) &&
+			newer-- == 0)
 		{
 			event->forced_after = forced;
 			break;

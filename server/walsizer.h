@@ -238,7 +238,7 @@ extern WalsizerShared *walsizer_shared;
 extern void walsizer_shmem_install_hooks(void);
 extern void walsizer_check_preloaded(void);
 extern void walsizer_add_event(const WalsizerEvent *event);
-extern void walsizer_event_followed(int64 size_mb, int64 forced);
+extern void walsizer_event_followed(int64 size_mb, int newer, int64 forced);
 extern int64 walsizer_first_event(const WalsizerShared *shared);
 extern WalsizerEvent *walsizer_event(WalsizerShared *shared, int64 number);
 

@@ -314,7 +314,8 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 	if (returning && walsizer_shared->state.owner.returning_mb == 0)
 		walsizer_state_save();	/* else the next start would see it return again */
 	if (decision->followed)
-		walsizer_event_followed(decision->followed_mb, decision->followed_forced);
+		walsizer_event_followed(decision->followed_mb, decision->followed_newer,
+								decision->followed_forced);
 	superseded = decision->action == WALSIZER_EXTERNAL || decision->action == WALSIZER_REVERT;
 
 	/*

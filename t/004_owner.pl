@@ -323,6 +323,22 @@ cmp_ok($next->{epoch} - $changed, '>=', 30, 'at last: a checkpoint_timeout later
 my $due = $events[$last]{epoch} + 30;
 $due = $loaded if $loaded > $due;
 cmp_ok($next->{epoch}, '<', $due + 30, 'at last: but not two');
+
+# ---- each of several changes to the same size has its own forced_after
+
+set_conf($node, 'walsizer.enable = off');
+foreach my $mb (40, 50, 40)
+{
+	$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '${mb}MB'");
+	$node->reload;
+	wait_for($node, "max_wal_size = $mb * 1048576");
+	force_checkpoints($node, 30) if $mb == 50;
+}
+wait_until('all are followed up',
+	sub { @events = (history($node))[-3 .. -1]; return !grep { !defined $_->{forced_after} } @events });
+is(join(' ', map { $_->{new_mb} } @events), '40 50 40', 'the same size twice');
+cmp_ok($events[0]{forced_after}, '>', 0, 'a checkpoint was forced after the first time');
+is($events[2]{forced_after}, 0, 'and none after the second');
 $node->stop;
 
 # ---- walsizer_revert() by the session that has just turned walsizer off

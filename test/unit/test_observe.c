@@ -375,8 +375,31 @@ the_last_eight_changes_are_followed_up(void **unused)
 		assert_true(decision.followed);
 		assert_int_equal(decision.followed_mb, 100 * i);
 		assert_int_equal(decision.followed_forced, 9 - i);
+		assert_int_equal(decision.followed_newer, 0);
 	}
 	assert_int_equal(d->state.changes.number, 0);
+}
+
+/* Which of several changes to the same size it was is told by those after it. */
+static void
+changes_to_the_same_size_are_told_apart(void **unused)
+{
+	const int64_t sizes[] = {100, 200, 100, 100};
+	const int	newer[] = {2, 0, 1, 0};
+	Driver	   *d = driver_begun();
+
+	(void) unused;
+	for (int i = 0; i < 4; i++)
+		walsizer_record_change(&d->state, d->sample.now, sizes[i]);
+	d->sample.now += 300 * SECOND;
+	for (int i = 0; i < 4; i++)
+	{
+		WalsizerDecision decision = {0};
+
+		walsizer_follow_up(&d->state, &d->sample, &decision);
+		assert_int_equal(decision.followed_mb, sizes[i]);
+		assert_int_equal(decision.followed_newer, newer[i]);
+	}
 }
 
 int
@@ -394,6 +417,7 @@ main(void)
 		cmocka_unit_test(the_servers_counters_are_added_up),
 		cmocka_unit_test(the_figures_of_a_prediction),
 		cmocka_unit_test(the_last_eight_changes_are_followed_up),
+		cmocka_unit_test(changes_to_the_same_size_are_told_apart),
 	};
 
 	return cmocka_run_group_tests_name("policy, observation", tests, NULL, NULL);
