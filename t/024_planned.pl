@@ -89,9 +89,10 @@ boost_for_a_second($expires, 100);
 
 # ---- a planned load
 
-# Without prediction, which would raise further at the speed of these writes.
+# Without prediction, which would raise further at the speed of these writes, and
+# without timed checkpoints, whose pace might.
 $node = make_node('planned',
-	conf => "walsizer.predict = off\nmax_wal_size = 8MB\n", streaming => 1);
+	conf => "walsizer.predict = off\nmax_wal_size = 8MB\ncheckpoint_timeout = 1h\n", streaming => 1);
 $offset = log_offset($node);
 is_deeply(
 	act_row($node, "walsizer_boost('200MB', '1 hour')"),
@@ -143,6 +144,7 @@ is(act($node, "walsizer_boost('2GB', '1 hour')"),
 is(setting_mb($node), 300, 'limited: as far as it goes');
 
 # Back by itself, in one step, when no window contains the load any more.
+set_conf($node, 'checkpoint_timeout = 30s');
 $node->safe_psql('postgres', 'SELECT walsizer_boost_end()');
 is(status($node)->{boost_size}, undef, 'ended');
 wait_for($node, 'max_wal_size = original_size');
