@@ -276,6 +276,21 @@ headroom_is_added_to_one_forced_checkpoint_only(void **unused)
 					 walsizer_size_for(700 * MB, &d->sample.settings));
 }
 
+/* What just suffices is enough, without headroom. */
+static void
+a_size_that_just_suffices_is_not_raised(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		enough = walsizer_size_for(700 * MB, &d->sample.settings);
+	WalsizerFigures figures = {.in_effect_mb = enough, .demand = 700 * MB};
+
+	(void) unused;
+	d->state.cycle.forced = 1;
+	assert_int_equal(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures), 0);
+	figures.in_effect_mb--;
+	assert_true(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures) > enough);
+}
+
 static void
 as_many_must_be_forced_as_the_threshold_says(void **unused)
 {
@@ -350,6 +365,7 @@ main(void)
 		cmocka_unit_test(what_follows_a_change_is_reported_once),
 		cmocka_unit_test(changes_on_the_heels_of_another_are_all_reported),
 		cmocka_unit_test(headroom_is_added_to_one_forced_checkpoint_only),
+		cmocka_unit_test(a_size_that_just_suffices_is_not_raised),
 		cmocka_unit_test(as_many_must_be_forced_as_the_threshold_says),
 		cmocka_unit_test(the_largest_window_of_the_cycle_counts),
 		cmocka_unit_test(two_in_a_window_count_whenever_that_was),
