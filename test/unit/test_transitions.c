@@ -288,6 +288,9 @@ only_more_than_the_original_value_is_our_raise(void **unused)
 	assert_true(walsizer_is_own_raise(&d->state, 4000));
 	assert_false(walsizer_is_own_raise(&d->state, 4001));
 	assert_false(walsizer_is_own_raise(&d->state, 3999));
+	/* after an edit to more than our value, which hides it */
+	d->state.owner.original_mb = 4001;
+	assert_false(walsizer_is_own_raise(&d->state, 4000));
 	d->state.owner.original_mb = 3999;
 	assert_true(walsizer_is_own_raise(&d->state, 4000));
 	d->state.owner.original_mb = 4000;
