@@ -97,9 +97,10 @@ $node->stop;
 
 # A lowering that is not possible, and for which there is room only just after each
 # checkpoint: at the end of a cycle there seems to be nothing to do.  Judged below.
-my $lowering = make_node('lowering', conf => $classic);
+my $lowering = make_node('lowering', conf => $asked);
 force_checkpoints($lowering, 60);
 like(adjust($lowering), qr/^raise .*: applied$/, 'a lowering: after a raise');
+set_conf($lowering, 'checkpoint_timeout = 30s');
 chmod 0400, $lowering->data_dir . '/postgresql.auto.conf' or die $!;
 my $lowering_offset = log_offset($lowering);
 my $lowering_load = start_load($lowering, 0.5);
@@ -109,9 +110,10 @@ my $lowering_timed = $lowering->safe_psql('postgres', 'SELECT checkpoints_timed 
 
 # Nobody knows of a large demand any more: it comes down, to walsizer.min.  Judged
 # below.
-my $forgetful = make_node('forgetful', conf => $classic . "walsizer.min = 6MB\n");
+my $forgetful = make_node('forgetful', conf => $asked . "walsizer.min = 6MB\n");
 force_checkpoints($forgetful, 60);
 like(adjust($forgetful), qr/^raise .*: applied$/, 'forgotten: after a raise');
+set_conf($forgetful, 'checkpoint_timeout = 30s');
 $forgetful->safe_psql('postgres', 'SELECT walsizer_forget()');
 
 # What to do by hand: the size that walsizer wants, in words that can be pasted.

@@ -155,6 +155,19 @@ what_failed_waits_minutes_at_most(void **unused)
 	assert_true(d->sample.settings.max_wal_size_mb > 1040);
 }
 
+/* Samples do not come exactly when the waiting is over. */
+static void
+what_failed_waits_no_longer_where_samples_are_rare(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->apply = false;
+	for (int i = 0; i < 300; i++)
+		(void) driver_step(d, 7 * SECOND, 56 * MB);
+	assert_in_range(d->raises, 6, 8);
+}
+
 static void
 evaluate_runs_the_cycles_rules(void **unused)
 {
@@ -360,6 +373,7 @@ main(void)
 		cmocka_unit_test(disabled_watches_only),
 		cmocka_unit_test(not_applied_is_retried_once_a_timeout),
 		cmocka_unit_test(what_failed_waits_minutes_at_most),
+		cmocka_unit_test(what_failed_waits_no_longer_where_samples_are_rare),
 		cmocka_unit_test(evaluate_runs_the_cycles_rules),
 		cmocka_unit_test(early_wakes_shorten_no_cycle),
 		cmocka_unit_test(what_follows_a_change_is_reported_once),
