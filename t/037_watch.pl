@@ -423,6 +423,24 @@ is(decoded($out)->{restarts}, 1, 'and counted');
 cmp_ok(decoded($out)->{wal} / MB, '>=', 39, 'WAL of both');
 is_deeply(decoded((watch('--replay', "$dir/restart.trace", '--json'))[1]), decoded($out), 'a replay across the restart');
 
+# ---- an administrator follows the advice during the watch
+
+my ($port, $host) = ($node->port, $node->host);
+$watch = start_watch($node, '--json', '--prometheus', "$dir/change.prom");
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '80MB'");
+$node->reload;
+wait_for($node, "max_wal_size = 80 * 1048576");
+wait_for_watch($node);
+($status, $out, $err) = finish_watch($watch, 'TERM');
+is_deeply([ map { "$_->{action} " . $_->{old_size} / MB . ' ' . $_->{new_size} / MB } @{ decoded($out)->{changes} } ],
+	['external 64 80'], 'a change by an administrator');
+like(slurp_file("$dir/change.prom"), qr/^walsizer_watch_connected 0$/m, 'nobody watches any more: the file says so');
+foreach my $string ("host=$host port=$port", "postgresql:///?host=$host&port=$port")
+{
+	($status, $out, $err) = watch('-d', $string, '--duration', '1s');
+	is($err, '', "a connection string without a database: $string");
+}
+
 # ---- a server on which all is well, for a whole checkpoint_timeout; and a standby
 
 $node->stop;
@@ -435,12 +453,18 @@ wait_for_worker($standby);
 ($status, $out, $err) = watch('-d', $primary->connstr('postgres'), '--duration', '2s', '--interval', '100ms');
 is($status, 2, 'two seconds tell nothing');
 like($out, qr/sufficed so far\. To tell more takes at least one\ncheckpoint_timeout, 30 s/, 'it says so');
-# The standby knows the primary's position with the first WAL that it receives.
-$primary->safe_psql('postgres', "SELECT pg_logical_emit_message(true, 'walsizer', 'first')");
-wait_until('the standby knows where the primary is',
-	sub { return $standby->safe_psql('postgres', 'SELECT latest_end_lsn FROM pg_stat_wal_receiver') ne '' });
+$primary->safe_psql('postgres', 'CREATE ROLE plain LOGIN');
+$primary->wait_for_catchup('standby', 'replay', $primary->lsn('write'));
+($status, $out, $err) = watch('-d', $standby->connstr('postgres'), '-U', 'plain', '--duration', '1s');
+like($err, qr/the server does not show pg_stat_wal_receiver: the primary's position is not known/,
+	'a role that may not see where the primary is');
 my $quiet = start_watch($primary, '--duration', '33s', '--json');
 $watch = start_watch($standby, '--duration', '33s', '--json');
+# They know where the primary is with the next WAL that the standby receives.
+$primary->safe_psql('postgres', "SELECT pg_logical_emit_message(true, 'walsizer', 'first')");
+$primary->wait_for_catchup('standby', 'replay', $primary->lsn('write'));
+wait_for_watch($standby);
+wait_for_sample($standby);
 write_wal($primary, 20);
 my ($quiet_status, $quiet_out) = finish_watch($quiet);
 ($status, $out, $err) = finish_watch($watch);

@@ -65,7 +65,9 @@ names_database(const Options *options)
 
 /*
  * Like psql, except that the database is postgres and not the role's.  A
- * connection string comes last, because the last of equal keywords counts.
+ * connection string comes after the options, because the last of equal
+ * keywords counts, and before our database, because only the first "dbname" may
+ * be a connection string.
  */
 static PGconn *
 open_connection(const Options *options)
@@ -76,11 +78,6 @@ open_connection(const Options *options)
 
 	if (values[1] == NULL)
 		values[1] = "10";
-	if (!names_database(options))
-	{
-		keywords[number] = "dbname";
-		values[number++] = "postgres";
-	}
 	if (options->host != NULL)
 	{
 		keywords[number] = "host";
@@ -100,6 +97,11 @@ open_connection(const Options *options)
 	{
 		keywords[number] = "dbname";
 		values[number++] = options->dbname;
+	}
+	if (!names_database(options))
+	{
+		keywords[number] = "dbname";
+		values[number++] = "postgres";
 	}
 	return PQconnectdbParams(keywords, values, 1);
 }
@@ -224,20 +226,20 @@ watch_run(Server *server, int num_parameters, const char *const *parameters)
 }
 
 /*
- * Which server is it?  A restart, a failover or another server behind the same
- * name begins anew.
+ * Which server is it?  A restart, or another server behind the same name,
+ * begins anew.  So does a promotion, which a sample shows.
  */
 static bool
 identify(Server *server)
 {
 	static const char *const sql =
-		"SELECT pg_is_in_recovery(), floor(extract(epoch FROM pg_postmaster_start_time()))::bigint,"
+		"SELECT extract(epoch FROM pg_postmaster_start_time()),"
+		" floor(extract(epoch FROM pg_postmaster_start_time()))::bigint,"
 		" floor(extract(epoch FROM clock_timestamp()))::bigint,"
-		" extract(epoch FROM pg_postmaster_start_time()),"
 		" (SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'),"
 		" (SELECT source FROM pg_settings WHERE name = 'max_wal_size')";
 	PGresult   *result = watch_query(server, sql, 0, NULL);
-	char		identity[64];
+	const char *identity;
 	char		text[256];
 
 	if (result == NULL)
@@ -250,14 +252,14 @@ identify(Server *server)
 		close_connection(server);
 		return false;
 	}
-	snprintf(identity, sizeof(identity), "%s %s", PQgetvalue(result, 0, 0), PQgetvalue(result, 0, 3));
+	identity = PQgetvalue(result, 0, 0);
 	server->begins = server->begins || strcmp(identity, server->identity) != 0;
 	snprintf(server->identity, sizeof(server->identity), "%s", identity);
 	server->postmaster_s = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
 	if (server->server_time == 0)
 		server->server_time = strtoll(PQgetvalue(result, 0, 2), NULL, 10);
-	snprintf(server->checkpointer, sizeof(server->checkpointer), "%s", PQgetvalue(result, 0, 4));
-	server->source = watch_source_of(PQgetvalue(result, 0, 5));
+	snprintf(server->checkpointer, sizeof(server->checkpointer), "%s", PQgetvalue(result, 0, 3));
+	server->source = watch_source_of(PQgetvalue(result, 0, 4));
 	PQclear(result);
 	return true;
 }

@@ -74,8 +74,17 @@ write_prometheus(Live *live, const Watcher *watcher, bool last)
 	if (path == NULL || (!last && now < live->prometheus_at))
 		return;
 	live->prometheus_at = now + PROMETHEUS_MS;
-	if (!watch_write_prometheus(watcher, path, watch_connected(live->server)))
+	if (!watch_write_prometheus(watcher, path, watch_connected(live->server) && !is_over(live)))
 		live->failed = true;
+}
+
+/* The tick that it is time for, and not the last one again. */
+static int64_t
+next_tick(const Live *live, int64_t interval)
+{
+	int64_t		tick = (watch_clock_ms() - live->began + interval / 2) / interval;
+
+	return tick > live->last_tick ? tick : live->last_tick + 1;
 }
 
 /* Take one sample, record it and decide. */
@@ -94,12 +103,11 @@ take_sample(Live *live, Watcher *watcher)
 			write_prometheus(live, watcher, true);
 			wait_for_server(live);
 		}
+		else
+			live->last_tick = next_tick(live, interval);
 		return;
 	}
-	seen.tick = (watch_clock_ms() - live->began + interval / 2) / interval;
-	if (seen.tick <= live->last_tick)
-		seen.tick = live->last_tick + 1;
-	live->last_tick = seen.tick;
+	live->last_tick = seen.tick = next_tick(live, interval);
 
 	if (live->trace != NULL && !watch_trace_write(live->trace, &seen))
 		live->failed = true;

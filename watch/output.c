@@ -79,7 +79,7 @@ put_changes(const Watcher *watcher)
 
 		printf("%s\n    {\"at\": %lld, \"action\": \"%s\", \"reason\": \"%s\", \"old_size\": %lld, \"wanted_size\": %lld, \"new_size\": %lld, \"limited_by\": %s}",
 			   i > first ? "," : "", (long long) change->at, walsizer_action_name(change->action),
-			   walsizer_reason_code(change->reason), in_bytes(change->figures.in_effect_mb),
+			   walsizer_reason_code(change->reason), in_bytes(change->old_mb),
 			   in_bytes(change->wanted_mb), in_bytes(change->new_mb),
 			   quoted(walsizer_limit_name(change->limited_by), limit, sizeof(limit)));
 	}

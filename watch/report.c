@@ -299,7 +299,7 @@ say_changes(const Watcher *watcher)
 		watch_time_text(change->at, "%Y-%m-%d %H:%M:%S", at, sizeof(at));
 		say(6, "  %s  %s %lld MB -> %lld MB%s: %s", at,
 			change->action == WALSIZER_NONE ? "keep" : walsizer_action_name(change->action),
-			(long long) change->figures.in_effect_mb, (long long) change->new_mb,
+			(long long) change->old_mb, (long long) change->new_mb,
 			limit_text(change->limited_by), walsizer_reason_text(change->reason));
 	}
 }

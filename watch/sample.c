@@ -102,7 +102,8 @@ static const int part_columns[PARTS] = {
 
 /*
  * Does the server answer for this part?  A row may be missing where there is
- * nothing to show, but not that of the checkpointer.
+ * nothing to show, but not that of the checkpointer.  Of a WAL receiver, a role
+ * without the right to see it is shown the pid alone.
  */
 static bool
 probe(Server *server, Part part, const char *sql, bool *lost)
@@ -118,7 +119,9 @@ probe(Server *server, Part part, const char *sql, bool *lost)
 	if (*lost)
 		return false;
 	answers = PQresultStatus(result) == PGRES_TUPLES_OK &&
-		(part != PART_CHECKPOINTER || PQntuples(result) == 1);
+		(part != PART_CHECKPOINTER || PQntuples(result) == 1) &&
+		(part != PART_RECEIVER || PQntuples(result) == 0 ||
+		 PQgetisnull(result, 0, 0) || !PQgetisnull(result, 0, 1));
 	PQclear(result);
 	return answers;
 }

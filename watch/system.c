@@ -31,11 +31,15 @@ watch_interrupted(void)
 	return interrupted != 0;
 }
 
-/* The first signal ends the watch, the second one the program. */
+/*
+ * The first signal ends the watch, the second one the program.  nohup ignores
+ * SIGHUP for us.
+ */
 void
 watch_catch_signals(void)
 {
 	struct sigaction action;
+	struct sigaction inherited;
 
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = handle_signal;
@@ -43,7 +47,8 @@ watch_catch_signals(void)
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	sigaction(SIGHUP, &action, NULL);
+	if (sigaction(SIGHUP, NULL, &inherited) == 0 && inherited.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -93,13 +98,17 @@ watch_allocate(size_t size)
 	return memory;
 }
 
-/* Milliseconds of a clock that cannot be set. */
+/* Milliseconds of a clock that cannot be set, and that runs while we are suspended. */
 int64_t
 watch_clock_ms(void)
 {
 	struct timespec now;
 
+#ifdef CLOCK_BOOTTIME
+	clock_gettime(CLOCK_BOOTTIME, &now);
+#else
 	clock_gettime(CLOCK_MONOTONIC, &now);
+#endif
 	return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 

@@ -137,7 +137,10 @@ limit_is_news(Watcher *watcher)
 	return true;
 }
 
-/* Keep the decision if it is news; NULL if not. */
+/*
+ * Keep the decision if it is news; NULL if not.  old_mb was in effect before an
+ * administrator's change.
+ */
 static const WatchChange *
 note_change(Watcher *watcher, int64_t old_mb)
 {
@@ -157,7 +160,8 @@ note_change(Watcher *watcher, int64_t old_mb)
 	change->action = decision->action;
 	change->reason = decision->reason;
 	change->limited_by = decision->limited_by;
-	change->old_mb = old_mb;
+	change->old_mb = decision->action == WALSIZER_EXTERNAL ? old_mb :
+		decision->figures.in_effect_mb;
 	change->new_mb = decision->target_mb;
 	change->wanted_mb = decision->wanted_mb;
 	change->figures = decision->figures;

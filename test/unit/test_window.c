@@ -313,6 +313,20 @@ a_cycle_begins_anew_with_another_timeout(void **unused)
 }
 
 /* Nothing is measured while the primary's position is not known, nor across that. */
+/* Restartpoints are counted all the same. */
+static void
+a_standby_that_does_not_know_the_position_counts(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->sample.standby = true;
+	(void) driver_observe(d, 0, 0);
+	d->sample.timed++;
+	assert_int_equal(driver_observe(d, 10 * SECOND, 0).timed, 1);
+	assert_int_equal(driver_observe(d, 10 * SECOND, 0).timed, 1);
+}
+
 static void
 a_standby_measures_the_primarys_position(void **unused)
 {
@@ -418,6 +432,7 @@ main(void)
 		cmocka_unit_test(the_primary_is_measured_between_checkpoints),
 		cmocka_unit_test(what_the_primary_needed_once_ends),
 		cmocka_unit_test(a_cycle_begins_anew_with_another_timeout),
+		cmocka_unit_test(a_standby_that_does_not_know_the_position_counts),
 		cmocka_unit_test(a_standby_measures_the_primarys_position),
 		cmocka_unit_test(forgetting_leaves_nothing_but_ownership),
 		cmocka_unit_test(the_window_can_be_remembered),
