@@ -437,6 +437,7 @@ is_deeply([ map { "$_->{action} " . $_->{old_size} / MB . ' ' . $_->{new_size} /
 like(slurp_file("$dir/change.prom"), qr/^walsizer_watch_connected 0$/m, 'nobody watches any more: the file says so');
 foreach my $string ("host=$host port=$port", "postgresql:///?host=$host&port=$port")
 {
+	delete local $ENV{PGDATABASE};
 	($status, $out, $err) = watch('-d', $string, '--duration', '1s');
 	is($err, '', "a connection string without a database: $string");
 }
