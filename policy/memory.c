@@ -125,6 +125,7 @@ take_flag(Reader *reader, bool *flag)
 	return true;
 }
 
+/* A number without a sign, the last of its line. */
 static bool
 take_unsigned(Reader *reader, int base, uint64_t *number)
 {
@@ -133,7 +134,6 @@ take_unsigned(Reader *reader, int base, uint64_t *number)
 	if (reader->field[0] == '-' || reader->field[0] == ' ' || reader->field[0] == '\0')
 		return false;
 	*number = strtoull(reader->field, &end, base);
-	reader->field = end;
 	return *end == '\0';
 }
 

@@ -110,8 +110,15 @@ the_form_of_the_file(void **unused)
 	/* it fits with its end, or not at all */
 	assert_int_equal(walsizer_memory_format(&memory, text, length + 1), length);
 	assert_int_equal(walsizer_memory_format(&memory, text, length), 0);
-	assert_int_equal(walsizer_memory_format(&memory, text, 20), 0);
-	assert_int_equal(walsizer_memory_format(&memory, text, 1), 0);
+
+	/* and nothing is written behind it */
+	for (size_t size = 1; size < length; size++)
+	{
+		memset(text + size, 'X', length);
+		assert_int_equal(walsizer_memory_format(&memory, text, size), 0);
+		for (size_t i = size; i < size + length; i++)
+			assert_int_equal(text[i], 'X');
+	}
 }
 
 static void
