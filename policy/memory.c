@@ -19,6 +19,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include "policy/internal.h"
 #include "policy/memory.h"
 
 #include <inttypes.h>
@@ -27,9 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than any server counts; the policy calculates with no more. */
-#define MOST_COUNT			(INT64_C(1) << 60)
-#define MOST_MS				(INT64_C(1) << 40)
+#define MOST_MS				(INT64_C(1) << 40)	/* longer than any time measured */
 
 typedef struct Reader
 {
@@ -153,10 +152,10 @@ read_state(Reader *reader, WalsizerMemory *memory)
 		take_number(reader, 0, INT32_MAX, &memory->boost_mb) &&
 		take_time(reader, &memory->boost_until) &&
 		take_number(reader, 0, INT32_MAX, &memory->boost_return_mb) &&
-		take_number(reader, 0, MOST_COUNT, &memory->interval.bytes) &&
-		take_number(reader, 0, MOST_COUNT, &memory->interval.records) &&
-		take_number(reader, 0, MOST_COUNT, &memory->interval.images) &&
-		take_number(reader, 0, MOST_COUNT, &memory->last_event) &&
+		take_number(reader, 0, WALSIZER_MOST_BYTES, &memory->interval.bytes) &&
+		take_number(reader, 0, WALSIZER_MOST_BYTES, &memory->interval.records) &&
+		take_number(reader, 0, WALSIZER_MOST_BYTES, &memory->interval.images) &&
+		take_number(reader, 0, WALSIZER_MOST_BYTES, &memory->last_event) &&
 		*reader->field == '\0';
 }
 
@@ -165,11 +164,11 @@ read_recovery(Reader *reader, WalsizerMemory *memory)
 {
 	WalsizerRecovery recovery;
 
-	if (!take_number(reader, 1, MOST_COUNT, &recovery.bytes) ||
+	if (!take_number(reader, 1, WALSIZER_MOST_BYTES, &recovery.bytes) ||
 		!take_number(reader, 1, MOST_MS, &recovery.replay_ms) ||
-		!take_number(reader, 0, MOST_COUNT, &recovery.bytes_read) ||
-		!take_number(reader, 0, MOST_COUNT, &recovery.pages_used) ||
-		!take_number(reader, 0, MOST_COUNT, &recovery.pages_written) ||
+		!take_number(reader, 0, WALSIZER_MOST_BYTES, &recovery.bytes_read) ||
+		!take_number(reader, 0, WALSIZER_MOST_BYTES, &recovery.pages_used) ||
+		!take_number(reader, 0, WALSIZER_MOST_BYTES, &recovery.pages_written) ||
 		!take_number(reader, 0, MOST_MS, &recovery.writing_ms) ||
 		*reader->field != '\0' || memory->num_recoveries >= WALSIZER_RECOVERIES)
 		return false;
@@ -183,7 +182,7 @@ read_peak(Reader *reader, WalsizerMemory *memory)
 	WalsizerPeak peak;
 
 	if (!take_number(reader, 1, INT32_MAX, &peak.hour) ||
-		!take_number(reader, 1, MOST_COUNT, &peak.demand) ||
+		!take_number(reader, 1, WALSIZER_MOST_BYTES, &peak.demand) ||
 		!take_number(reader, 1, MOST_MS, &peak.timeout_ms) ||
 		*reader->field != '\0')
 		return false;

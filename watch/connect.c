@@ -234,7 +234,6 @@ identify(Server *server)
 {
 	static const char *const sql =
 		"SELECT extract(epoch FROM pg_postmaster_start_time()),"
-		" floor(extract(epoch FROM pg_postmaster_start_time()))::bigint,"
 		" floor(extract(epoch FROM clock_timestamp()))::bigint,"
 		" (SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'),"
 		" (SELECT source FROM pg_settings WHERE name = 'max_wal_size')";
@@ -255,11 +254,11 @@ identify(Server *server)
 	identity = PQgetvalue(result, 0, 0);
 	server->begins = server->begins || strcmp(identity, server->identity) != 0;
 	snprintf(server->identity, sizeof(server->identity), "%s", identity);
-	server->postmaster_s = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
+	server->postmaster_s = strtoll(identity, NULL, 10);
 	if (server->server_time == 0)
-		server->server_time = strtoll(PQgetvalue(result, 0, 2), NULL, 10);
-	snprintf(server->checkpointer, sizeof(server->checkpointer), "%s", PQgetvalue(result, 0, 3));
-	server->source = watch_source_of(PQgetvalue(result, 0, 4));
+		server->server_time = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
+	snprintf(server->checkpointer, sizeof(server->checkpointer), "%s", PQgetvalue(result, 0, 2));
+	server->source = watch_source_of(PQgetvalue(result, 0, 3));
 	PQclear(result);
 	return true;
 }

@@ -83,11 +83,11 @@ watch_say_change(const WatchChange *change)
 			(long long) change->old_mb, (long long) change->new_mb);
 	else if (change->action == WALSIZER_NONE)
 		say(4, "%s  max_wal_size should be %lld MB, but is kept at %lld MB%s", at,
-			(long long) figures->wanted_mb, (long long) figures->in_effect_mb,
+			(long long) figures->wanted_mb, (long long) change->old_mb,
 			limit_text(change->limited_by));
 	else
 		say(4, "%s  walsizer would change max_wal_size from %lld MB to %lld MB%s: %s", at,
-			(long long) figures->in_effect_mb, (long long) change->new_mb,
+			(long long) change->old_mb, (long long) change->new_mb,
 			limit_text(change->limited_by), walsizer_reason_text(change->reason));
 	if (change->action == WALSIZER_RAISE || change->action == WALSIZER_LOWER)
 		say(4, "    WAL written within checkpoint_timeout: %lld MB, now %.1f MB/s; since the last checkpoint: %lld MB of the %lld MB that force one. Forced checkpoints in that time: %lld.",

@@ -41,6 +41,24 @@ as_root() {
     fi
 }
 
+# Continues a script of ours as root, with the variables that say how to reach
+# the package registries, and what to test.
+restart_as_root() { # script, its arguments...
+    local kept='CI|PG_TEST_TIMEOUT_DEFAULT|PROVE_TESTS|PIP_.*|https?_proxy'
+    kept+='|WALSIZER_(CACHE|COVERAGE|FILLS|HOURS|KILLS|SEED)'
+    exec sudo --preserve-env="$(compgen -e | grep -E "^($kept)$" | paste -sd,)" "$ROOT/$1" "${@:2}"
+}
+
+# Packages, namespaces and a change of user need root; somebody who has sudo need
+# not type it.  Without it, a script does what it can.
+become_root_if_possible() { # script, its arguments...
+    if [ "$(id -u)" -ne 0 ] && command -v sudo >/dev/null; then
+        if sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; }; then
+            restart_as_root "$@"
+        fi
+    fi
+}
+
 missing_packages() {
     local package status
     for package in "$@"; do

@@ -78,7 +78,7 @@ work(Both *b)
 	b->raises += b->decision.action == WALSIZER_RAISE;
 }
 
-/* What is to be seen of checkpoints. */
+/* Note what SQL shows of checkpoints. */
 static void
 look_at_checkpoints(Both *b)
 {
@@ -129,15 +129,11 @@ look(Both *b, int64_t tick)
 static void
 advance(Both *b, double until, double rate, SimRandom *random)
 {
-	if (b->view == VIEW_SLOW)
-	{
-		sim_server_advance(&b->server, until - sim_uniform(random, 0, SLOW), rate);
-		look_at_checkpoints(b);
-		sim_server_advance(&b->server, until, rate);
-		return;
-	}
-	sim_server_advance(&b->server, until, rate);
+	double		late = b->view == VIEW_SLOW ? sim_uniform(random, 0, SLOW) : 0;
+
+	sim_server_advance(&b->server, until - late, rate);
 	look_at_checkpoints(b);
+	sim_server_advance(&b->server, until, rate);
 }
 
 /* A load that changes every few minutes, and now and then a CHECKPOINT. */

@@ -88,6 +88,18 @@ a_forced_checkpoint_comes_before_pace(void **unused)
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
 }
 
+/* The last checkpoints were hurried, by a load that is known. */
+static void
+hurry(Driver *d)
+{
+	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
+		d->state.pace.last[i] = 9000 * MB;
+	d->state.learned.peaks[d->sample.hour % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {
+		.hour = d->sample.hour, .demand = 800 * MB, .timeout_ms = 1,
+	};
+	d->state.learned.hour = 0;
+}
+
 /* Pace is no hurry: it is looked at where a cycle ends, and not on a standby. */
 static void
 pace_waits_for_the_cycle(void **unused)
@@ -101,12 +113,7 @@ pace_waits_for_the_cycle(void **unused)
 		driver_step(d, SECOND, 0);
 		driver_write(d, 1600);
 		driver_step(d, SECOND, 0);
-		for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
-			d->state.pace.last[i] = 9000 * MB;
-		d->state.learned.peaks[d->sample.hour % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {
-			.hour = d->sample.hour, .demand = 800 * MB, .timeout_ms = 1,
-		};
-		d->state.learned.hour = 0;
+		hurry(d);
 		driver_step(d, SECOND, 0);
 		assert_int_equal(d->last.figures.wanted_mb > 2000, !standby);
 		assert_int_equal(d->last.action, WALSIZER_NONE);
@@ -127,12 +134,7 @@ pace_that_failed_waits_five_minutes(void **unused)
 	(void) unused;
 	d->sample.settings.timeout_ms = 3600 * SECOND;
 	driver_step(d, SECOND, 0);
-	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
-		d->state.pace.last[i] = 9000 * MB;
-	d->state.learned.peaks[d->sample.hour % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {
-		.hour = d->sample.hour, .demand = 800 * MB, .timeout_ms = 1,
-	};
-	d->state.learned.hour = 0;
+	hurry(d);
 	d->state.cycle.start = d->sample.now - 3599 * SECOND;
 	for (int i = 0; i < 2; i++)
 	{

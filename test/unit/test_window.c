@@ -312,8 +312,7 @@ a_cycle_begins_anew_with_another_timeout(void **unused)
 	assert_int_equal(d->state.cycle.forced, 0);
 }
 
-/* Nothing is measured while the primary's position is not known, nor across that. */
-/* Restartpoints are counted all the same. */
+/* Without the primary's position restartpoints are counted all the same. */
 static void
 a_standby_that_does_not_know_the_position_counts(void **unused)
 {
@@ -327,6 +326,7 @@ a_standby_that_does_not_know_the_position_counts(void **unused)
 	assert_int_equal(driver_observe(d, 10 * SECOND, 0).timed, 1);
 }
 
+/* Nothing is measured while the primary's position is not known, nor across that. */
 static void
 a_standby_measures_the_primarys_position(void **unused)
 {
