@@ -339,6 +339,10 @@ foreach my $case (
 	[ "walsizer-trace 1\nset interval 1\nset start 5\nwal 1\n", qr/line 4: it has not begun/, 'no beginning' ],
 	[ "walsizer-trace 1\nset interval 1\nset start 5\nset segment 1\nbegin primary 0 0\nwal x\n",
 		qr/line 6: not a number/, 'no number' ],
+	[ "walsizer-trace 1\nset interval 1\nset start 5\nset segment 2048\nbegin primary 0 0\n",
+		qr/line 4: not understood/, 'segments larger than any' ],
+	[ "walsizer-trace 1\nset interval 1\nset start 5\nset segment 1\nbegin primary 0 0\nwal 1099511627776\n",
+		qr/line 6: not a number/, 'more WAL than any' ],
 	[ "walsizer-trace 1\nset interval 0\nset start 5\n", qr/line 2: no interval/, 'interval' ],
 	[ ($trace =~ s/^wal .*//msr) . "what\n", qr/not understood/, 'unknown line' ])
 {

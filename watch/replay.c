@@ -19,8 +19,11 @@
 #include "watch/watch.h"
 
 #define MOST_BYTES			(256 * 1024 * 1024)	/* of a file */
-#define MOST_UNITS			(INT64_C(1) << 40)
-#define MOST_SECONDS		(INT64_C(1) << 40)
+#define MOST_SEGMENT_MB		1024	/* of any server */
+
+/* More than any server has; what is calculated with them fits into 64 bits. */
+#define MOST_UNITS			(INT64_C(1) << 36)
+#define MOST_SECONDS		(INT64_C(1) << 40)	/* or samples */
 
 struct TraceReader
 {
@@ -173,7 +176,7 @@ read_setting(TraceReader *reader, const char *key, double value)
 
 	if (!(value >= 0 && value <= 2147483647))
 		return false;
-	if (strcmp(key, "segment") == 0)
+	if (strcmp(key, "segment") == 0 && value <= MOST_SEGMENT_MB)
 		settings->segment_bytes = (int64_t) value * WALSIZER_MB;
 	else if (strcmp(key, "max_wal_size") == 0)
 		settings->max_wal_size_mb = (int64_t) value;
@@ -222,7 +225,7 @@ read_change(TraceReader *reader, const char *line)
 		return read_begin(reader, line);
 	if (strncmp(line, "source ", 7) == 0)
 		seen->source = watch_source_of(line + 7);
-	else if (sscanf(line, "gap %lld", &a) == 1 && a > 0 && a < MOST_SECONDS)
+	else if (sscanf(line, "gap %lld", &a) == 1 && a > 0 && a <= INT32_MAX)
 		seen->tick += a;
 	else if (sscanf(line, "redo %lld %lld", &a, &b) == 2 && llabs(b) <= MOST_SECONDS)
 	{
@@ -332,7 +335,7 @@ watch_trace_next(TraceReader *reader, Observation *seen)
 		reader->seen.primary += reader->primary * (segment / WATCH_UNITS_PER_SEGMENT);
 	if (reader->seen.position < 0 || reader->seen.position > MOST_UNITS * WALSIZER_MB ||
 		reader->seen.settings.timeout_ms <= 0 || reader->seen.settings.max_wal_size_mb <= 0 ||
-		segment < WALSIZER_MB)
+		segment < WALSIZER_MB || reader->seen.tick > MOST_SECONDS)
 		damaged(reader, "not a possible sample");
 	*seen = reader->seen;
 	return 1;
