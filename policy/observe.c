@@ -328,11 +328,15 @@ walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
 		decision->followed_newer += state->changes.list[i].size_mb == decision->followed_mb;
 }
 
-/* Start over with this sample; what the state file keeps stays. */
+/*
+ * Start over with this sample; what the state file keeps stays, and after a
+ * promotion the waits that spare an administrator's change and the disk.
+ */
 static void
 prime(WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		age = walsizer_max(0, sample->checkpoint_age) % sample->settings.timeout_ms;
+	bool		same_clock = state->primed && sample->now >= state->last.ms;
 
 	walsizer_remember_window(state);
 	state->primed = true;
@@ -350,6 +354,8 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->pacing = (WalsizerPacing) {
 		.changed_at = sample->now,
 		.keep_until = sample->now + WALSIZER_KEEP_RAISE,
+		.leave_alone_until = same_clock ? state->pacing.leave_alone_until : 0,
+		.raise_not_before = same_clock ? state->pacing.raise_not_before : 0,
 	};
 
 	/* The current interval began at a known position and time. */

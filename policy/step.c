@@ -72,6 +72,7 @@ decide_lower(WalsizerDecision *decision, WalsizerReason reason, int64_t size)
 {
 	decision->action = WALSIZER_LOWER;
 	decision->reason = reason;
+	decision->limited = false;
 	decision->wanted_mb = size;
 	decision->target_mb = size;
 }

@@ -90,8 +90,8 @@ log_change(const WalsizerEvent *event, const WalsizerFigures *figures)
 						event->message),
 				 detail_of(event, figures),
 				 event->reason == WALSIZER_BECAUSE_REVERT ?
-				 errhint("Remove the cause. If the original value does not come back by itself, call walsizer_revert() again.") :
-				 errhint("Remove the cause. walsizer tries again once per \"checkpoint_timeout\", but at least every five minutes, and does not repeat this message.")));
+				 errhint("If the cause does not pass by itself, remove it, and call walsizer_revert() again unless the original value has come back.") :
+				 errhint("If the cause does not pass by itself, remove it. walsizer tries again once per \"checkpoint_timeout\", but at least every five minutes, and does not repeat this message.")));
 }
 
 /* Publish this as the present trouble. */
@@ -292,7 +292,7 @@ limit_detail(const WalsizerFigures *figures, bool standby)
 /*
  * Log that measured demand needs more than a limit allows; predicted demand
  * may never come.  Once for each limit, and again only after the size was
- * sufficient for a cycle or the limit has moved far.
+ * sufficient for a cycle, the limit has moved far, or the server was promoted.
  */
 void
 walsizer_report_limit(const WalsizerDecision *decision, bool standby)
@@ -307,20 +307,20 @@ walsizer_report_limit(const WalsizerDecision *decision, bool standby)
 	int64	   *reported = &walsizer_shared->reported_limit_mb[decision->limited_by];
 
 	/* only the worker uses this, so it needs no lock */
+	if (walsizer_shared->reported_standby != standby ||
+		(decision->cycle && decision->reason == WALSIZER_BECAUSE_SUFFICIENT &&
+		 figures->wanted_mb <= figures->in_effect_mb))
+		memset(walsizer_shared->reported_limit_mb, 0,
+			   sizeof(walsizer_shared->reported_limit_mb));
+	walsizer_shared->reported_standby = standby;
 	if (!decision->limited || figures->wanted_mb <= figures->in_effect_mb)
-	{
-		if (decision->cycle && decision->reason == WALSIZER_BECAUSE_SUFFICIENT &&
-			figures->wanted_mb <= figures->in_effect_mb)
-			memset(walsizer_shared->reported_limit_mb, 0,
-				   sizeof(walsizer_shared->reported_limit_mb));
 		return;
-	}
 	if (*reported != 0 && !limit_moved(*reported, figures->limit_mb))
 		return;
 	*reported = figures->limit_mb;
 	ereport(LOG,
 			(limit_message(decision, standby, settings[decision->limited_by]),
 			 limit_detail(figures, standby),
-			 errhint("Raise \"%s\" so that it allows %lld MB, if the server can bear it.",
+			 errhint("Raise \"%s\" so that it allows %lld MB, if disk space and recovery time permit.",
 					 settings[decision->limited_by], (long long) figures->wanted_mb)));
 }

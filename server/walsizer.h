@@ -108,7 +108,7 @@ typedef struct WalsizerAutoConf
  * sessions write requests, and the startup process writes recoveries before
  * there is a worker.  Others copy out under the shared lock.  What no other
  * process looks at, the worker also writes without the lock: loaded, reloads,
- * dry_run_mb and reported_limit_mb.
+ * dry_run_mb, reported_limit_mb and reported_standby.
  */
 typedef struct WalsizerShared
 {
@@ -152,6 +152,7 @@ typedef struct WalsizerShared
 	/* logged already, so not logged again; 0: nothing */
 	int64		dry_run_mb;		/* size of the last dry run */
 	int64		reported_limit_mb[WALSIZER_LIMITS];
+	bool		reported_standby;	/* the role for which that was */
 
 	/* requests and answers */
 	uint64		last_ticket;

@@ -153,6 +153,16 @@ is(setting_mb($behind), $needed + 16, 'catching up: which is no reason to raise'
 is(scalar(my @none = history($behind)), 0, 'catching up: nothing is done at all');
 unlike(auto_conf($behind), qr/max_wal_size/, 'each server writes its own file');
 
+# ---- a load planned for the time after a promotion
+
+my ($there, $planned) = ($needed + 16, $needed + 100);
+is(act($behind, "walsizer_boost('${planned}MB', '1 hour')"), "raise to $planned MB: applied",
+	'planned: a standby raises as well');
+is(last_event($behind)->{role}, 'standby', 'planned: as a standby');
+like(auto_conf($behind), qr/^max_wal_size = '${planned}MB'$/m, 'planned: in its own file');
+like(revert($behind), qr/^revert to $there MB: applied/, 'planned: and restores its original value');
+unlike(auto_conf($behind), qr/max_wal_size/, 'planned: nothing is left');
+
 # ---- a clone that brought the primary's value to a smaller disk, and no memory
 
 $primary->backup('late');
@@ -210,10 +220,21 @@ is(last_event($warm)->{role}, 'primary', 'hot_standby = off: and raises at once'
 stop_load($warm_load);
 $warm->stop('immediate');
 
+# What was said on the standby is true of the primary in another way.
+my $said = log_offset($clone);
+$clone->promote;
+wait_for($clone, "role = 'primary'");
+my $clone_load = start_load($clone, $rate);
+wait_for_log_line($clone,
+	qr/LOG:  WAL volume (?:forces|would force) checkpoints, and "walsizer.max_disk_percent" keeps walsizer from raising/,
+	$said);
+pass('clone: after its promotion the message is another one');
+stop_load($clone_load);
+$clone->stop('immediate');
+
 # The old primary runs for a moment longer, and has to be rewound: it gets value
 # and memory of the new one, on a smaller disk.
 write_wal($primary, 1);
-$clone->stop;
 $behind->stop;
 $primary->stop;
 # its control file says where the timelines parted when that checkpoint is complete

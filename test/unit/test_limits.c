@@ -53,6 +53,22 @@ a_limit_does_not_hide_the_reason(void **unused)
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_FORCED);
 }
 
+/* A lowering to a limit is not reported as a raise that the limit prevents. */
+static void
+a_lowering_to_a_limit_is_not_limited(void **unused)
+{
+	Driver	   *d = driver_quiet_raise(4000);
+
+	(void) unused;
+	d->state.cycle.forced = 2;
+	d->state.cycle.demand = 8000 * MB;
+	d->sample.adjust = true;
+	d->config.max_mb = 2000;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_LIMIT_FELL);
+	assert_false(d->last.limited);
+}
+
 static void
 a_limit_below_never_lowers_what_is_not_ours(void **unused)
 {
@@ -378,6 +394,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(max_binds_and_is_named),
 		cmocka_unit_test(a_limit_does_not_hide_the_reason),
+		cmocka_unit_test(a_lowering_to_a_limit_is_not_limited),
 		cmocka_unit_test(a_limit_below_never_lowers_what_is_not_ours),
 		cmocka_unit_test(a_limit_that_comes_down_lowers_our_raise),
 		cmocka_unit_test(never_below_two_segments),

@@ -27,6 +27,32 @@ a_standby_ignores_its_own_restartpoints(void **unused)
 	assert_true(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] <= forced + 1);
 }
 
+/* An administrator's change and a full disk are the same after a promotion. */
+static void
+a_promotion_does_not_end_a_wait(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		until;
+
+	(void) unused;
+	d->sample.standby = true;
+	driver_step(d, SECOND, 0);
+	until = d->sample.now + 60 * SECOND;
+	d->state.pacing.leave_alone_until = until;
+	d->state.pacing.raise_not_before = until + 1;
+	d->sample.standby = false;
+	driver_step(d, 0, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_RECENTLY_CHANGED);
+	assert_int_equal(d->state.pacing.leave_alone_until, until);
+	assert_true(d->state.pacing.raise_not_before > until);
+
+	/* but time that runs backwards would never reach its end */
+	d->sample.now -= SECOND;
+	driver_step(d, 0, 0);
+	assert_int_equal(d->state.pacing.leave_alone_until, 0);
+	assert_int_equal(d->state.pacing.raise_not_before, 0);
+}
+
 static void
 a_standby_follows_its_primary(void **unused)
 {
@@ -259,6 +285,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_standby_ignores_its_own_restartpoints),
+		cmocka_unit_test(a_promotion_does_not_end_a_wait),
 		cmocka_unit_test(a_standby_follows_its_primary),
 		cmocka_unit_test(an_idle_primary_teaches_its_standby_nothing_new),
 		cmocka_unit_test(bursts_after_idleness_are_seen_whole),
