@@ -27,37 +27,40 @@
 #define RELOAD_WAIT_MS		10000	/* longest wait for our own reload */
 
 /*
+ * Wait until the server tells this process to reread its configuration, at most
+ * so long (ms).  Returns false if it does not.
+ */
+bool
+walsizer_await_reload(int64 wait)
+{
+	int64		deadline = walsizer_monotonic_ms() + wait;
+	int64		left = wait;
+
+	while (!ConfigReloadPending && left > 0)
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) left, walsizer_wait_event(WALSIZER_WAIT_RELOAD));
+		ResetLatch(MyLatch);
+		walsizer_check_for_interrupts();
+		left = deadline - walsizer_monotonic_ms();
+	}
+	/* the latch may also have been set for something else */
+	SetLatch(MyLatch);
+	return ConfigReloadPending;
+}
+
+/*
  * Make the server reread its configuration, and wait until this process has
  * done so.  Returns false if that takes longer than RELOAD_WAIT_MS.
  */
 static bool
 reload(void)
 {
-	int64		deadline = walsizer_monotonic_ms() + RELOAD_WAIT_MS;
-
 	if (ConfigReloadPending)
 		walsizer_reread_configuration();
-	if (kill(PostmasterPid, SIGHUP) != 0)
+	if (kill(PostmasterPid, SIGHUP) != 0 || !walsizer_await_reload(RELOAD_WAIT_MS))
 		return false;
-
-	while (!ConfigReloadPending)
-	{
-		int64		left = deadline - walsizer_monotonic_ms();
-
-		if (left <= 0)
-		{
-			SetLatch(MyLatch);
-			return false;
-		}
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) left, walsizer_wait_event(WALSIZER_WAIT_RELOAD));
-		ResetLatch(MyLatch);
-		walsizer_check_for_interrupts();
-	}
 	walsizer_reread_configuration();
-
-	/* the latch may also have been set for something else */
-	SetLatch(MyLatch);
 	return true;
 }
 

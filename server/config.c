@@ -36,6 +36,10 @@
 #include "server/walsizer.h"
 #include "server/compat.h"
 
+#ifdef __APPLE__
+#define st_mtim				st_mtimespec
+#endif
+
 #define SIZE				"max_wal_size"
 #define NOTE				"walsizer.last_written"
 
@@ -72,6 +76,19 @@ walsizer_auto_conf_in_effect(void)
 	if (conf.note.written_mb != conf.size_mb)
 		memset(&conf.note, 0, sizeof(conf.note));
 	return conf;
+}
+
+/*
+ * Was postgresql.auto.conf written since this process last read it?  Then a
+ * reload may be under way.  False if that cannot be told.
+ */
+bool
+walsizer_auto_conf_is_newer(void)
+{
+	struct stat st;
+
+	return stat(PG_AUTOCONF_FILENAME, &st) == 0 &&
+		time_t_to_timestamptz(st.st_mtim.tv_sec) + st.st_mtim.tv_nsec / 1000 > PgReloadTime;
 }
 
 /* MB that a line of max_wal_size sets, or WALSIZER_BAD_LINE. */

@@ -188,8 +188,8 @@ walsizer_restore_install_hook(void)
 
 /*
  * Record what the postmaster restored: otherwise the first worker would take
- * the original value for an administrator's change.  Called after it has read
- * the state file.  Does nothing if that knows, or if the value changed since.
+ * the original value for an administrator's change.  Called when it has just
+ * read the state file.  Does nothing if that knows, or if the value changed since.
  * A value still in the file is ours when a reload brings it.  Takes the lock.
  */
 void

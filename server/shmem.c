@@ -100,6 +100,14 @@ walsizer_add_event(const WalsizerEvent *event)
 	LWLockRelease(walsizer_shared->lock);
 }
 
+/* Does the policy follow up on it?  Not where the original value came back. */
+static bool
+is_followed(const WalsizerEvent *event)
+{
+	return (event->outcome == WALSIZER_APPLIED || event->outcome == WALSIZER_NO_OUTCOME) &&
+		event->action != WALSIZER_REVERT && event->reason != WALSIZER_BECAUSE_EDITED;
+}
+
 /*
  * Record how many checkpoints were forced in the timeout after the newest
  * change to this size (MB) but so many.  Takes the lock.
@@ -113,8 +121,7 @@ walsizer_event_followed(int64 size_mb, int newer, int64 forced)
 	{
 		WalsizerEvent *event = walsizer_event(walsizer_shared, number);
 
-		if (event->new_mb == size_mb && event->forced_after < 0 &&
-			(event->outcome == WALSIZER_APPLIED || event->outcome == WALSIZER_NO_OUTCOME) &&
+		if (event->new_mb == size_mb && event->forced_after < 0 && is_followed(event) &&
 			newer-- == 0)
 		{
 			event->forced_after = forced;

@@ -241,10 +241,11 @@ set_aside(const char *reason, int line)
 }
 
 /*
- * Read the state file into shared memory, unless that was done.  If it cannot
- * be used walsizer starts with an empty memory.  Takes the lock briefly.
+ * Read the state file into shared memory, unless that was done: then return
+ * false.  If it cannot be used walsizer starts with an empty memory.  Takes the
+ * lock briefly.
  */
-void
+bool
 walsizer_state_load(void)
 {
 	WalsizerMemory *memory;
@@ -254,7 +255,7 @@ walsizer_state_load(void)
 	char	   *text;
 
 	if (walsizer_shared->loaded)
-		return;
+		return false;
 
 	unlink(STATE_FILE ".tmp");
 	text = read_state_file(&length, &reason);
@@ -275,4 +276,5 @@ walsizer_state_load(void)
 	pfree(memory);
 	if (text != NULL)
 		pfree(text);
+	return true;
 }

@@ -62,6 +62,7 @@ typedef struct WalsizerAnswer
 	WalsizerDecision decision;
 	int64		old_mb;			/* in effect before */
 	WalsizerApplied applied;
+	bool		enabled;		/* by the worker's walsizer.enable */
 	bool		acts;			/* may the worker change max_wal_size again? */
 } WalsizerAnswer;
 
@@ -187,6 +188,7 @@ extern PGDLLEXPORT void walsizer_main(Datum main_arg);
 extern void walsizer_register_worker(void);
 
 /* server/act.c */
+extern bool walsizer_await_reload(int64 wait);
 extern void walsizer_change_setting(const WalsizerDecision *decision,
 									const WalsizerSample *sample, WalsizerApplied *applied);
 extern void walsizer_restore_original(const WalsizerDecision *decision,
@@ -209,6 +211,7 @@ extern void walsizer_take_disk(WalsizerSample *sample);
 
 /* server/config.c */
 extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);
+extern bool walsizer_auto_conf_is_newer(void);
 extern int64 walsizer_configured_value(bool *valid);
 extern void walsizer_read_files(void);
 extern bool walsizer_own_line_is_gone(void);
@@ -244,7 +247,7 @@ extern int64 walsizer_first_event(const WalsizerShared *shared);
 extern WalsizerEvent *walsizer_event(WalsizerShared *shared, int64 number);
 
 /* server/statefile.c */
-extern void walsizer_state_load(void);
+extern bool walsizer_state_load(void);
 extern void walsizer_state_save(void);
 extern void walsizer_check_for_interrupts(void);
 extern char *walsizer_replace_file(const char *file, const char *text, size_t length);

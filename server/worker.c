@@ -29,6 +29,7 @@
 #include "server/compat.h"
 
 #define RESTART_SECONDS		10
+#define RELOAD_UNDER_WAY_MS	500		/* longest that a reload takes to come here */
 #define SAVE_MS				(3600 * 1000)	/* between writes of the state file */
 
 /* Deadlines, all on the monotonic clock. */
@@ -197,26 +198,31 @@ decide(WalsizerSample *sample)
 	return decision;
 }
 
-/* Take a sample, for which the request (NULL: none) counts already. */
+/*
+ * Do what a request asks for before there is anything to decide.  While
+ * walsizer.enable is off no load can be planned: the session raises an error.
+ */
+static void
+prepare(const WalsizerRequest *request)
+{
+	if (request->what == WALSIZER_ASK_FORGET)
+		forget();
+	if (request->what == WALSIZER_ASK_RESET_STATS)
+		reset_stats();
+	if (request->what == WALSIZER_ASK_BOOST && (walsizer_enable || request->boost_mb == 0))
+		set_boost(request->boost_mb, request->boost_ms);
+	if (request->what == WALSIZER_ASK_REVERT)
+		end_boost();
+}
+
+/* Take a sample, for a request or NULL. */
 static void
 observe(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample *sample)
 {
 	walsizer_take_sample(sample, clockwork->first);
 	clockwork->first = false;
-
-	if (request != NULL)
-	{
-		sample->adjust = request->what == WALSIZER_ASK_ADJUST ||
-			request->what == WALSIZER_ASK_BOOST;
-		if (request->what == WALSIZER_ASK_FORGET)
-			forget();
-		if (request->what == WALSIZER_ASK_RESET_STATS)
-			reset_stats();
-		if (request->what == WALSIZER_ASK_BOOST)
-			set_boost(request->boost_mb, request->boost_ms);
-		if (request->what == WALSIZER_ASK_REVERT)
-			end_boost();
-	}
+	sample->adjust = request != NULL &&
+		(request->what == WALSIZER_ASK_ADJUST || request->what == WALSIZER_ASK_BOOST);
 	sample->boost_mb = boost_now();
 }
 
@@ -333,30 +339,9 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 		revert(&sample, answer);
 	else if (first && !superseded && walsizer_shared->state.owner.returning_mb != 0)
 		finish_return(decision, &sample);
+	answer->enabled = walsizer_enable;
 	answer->acts = walsizer_enable && !walsizer_dry_run;
 	return !superseded || answer->applied.outcome > WALSIZER_APPLIED;
-}
-
-/*
- * Serve the requests, in the order of asking.  False if there was none.  Those
- * that come meanwhile set the latch, and have to wait until interrupts were
- * handled.
- */
-static bool
-serve(Clockwork *clockwork)
-{
-	WalsizerRequest *request;
-	WalsizerAnswer answer;
-	int			served = 0;
-
-	while (served < WALSIZER_REQUEST_SLOTS && (request = walsizer_take_request()) != NULL)
-	{
-		if (!pass(clockwork, request, &answer) && request->what == WALSIZER_ASK_BOOST)
-			(void) pass(clockwork, request, &answer);
-		walsizer_give_answer(request, &answer);
-		served++;
-	}
-	return served > 0;
 }
 
 /*
@@ -386,6 +371,58 @@ save_what_files_say(void)
 		walsizer_state_save();
 }
 
+static void
+handle_interrupts(Clockwork *clockwork)
+{
+	walsizer_check_for_interrupts();
+	if (ConfigReloadPending)
+	{
+		walsizer_reread_configuration();
+		save_what_files_say();
+		/* walsizer.sample_interval may be shorter now */
+		clockwork->next_tick = Min(clockwork->next_tick,
+								   walsizer_monotonic_ms() + walsizer_interval);
+	}
+}
+
+/*
+ * A session may have changed a setting and called pg_reload_conf() just before
+ * its request.  Its own signal to the postmaster, and the postmaster's to us,
+ * may be slower than the request: so if there is something to reload, wait for it
+ * for a moment.
+ */
+static void
+catch_up_with_session(Clockwork *clockwork)
+{
+	if (walsizer_auto_conf_is_newer())
+		(void) walsizer_await_reload(RELOAD_UNDER_WAY_MS);
+	handle_interrupts(clockwork);
+}
+
+/*
+ * Serve the requests, in the order of asking.  False if there was none.  Those
+ * that come meanwhile set the latch, and have to wait until interrupts were
+ * handled.
+ */
+static bool
+serve(Clockwork *clockwork)
+{
+	WalsizerRequest *request;
+	WalsizerAnswer answer;
+	int			served = 0;
+
+	while (served < WALSIZER_REQUEST_SLOTS && (request = walsizer_take_request()) != NULL)
+	{
+		catch_up_with_session(clockwork);
+		prepare(request);
+		if (!pass(clockwork, request, &answer) && request->what == WALSIZER_ASK_BOOST)
+			(void) pass(clockwork, request, &answer);
+		walsizer_give_answer(request, &answer);
+		served++;
+	}
+	return served > 0;
+}
+
 /* Do what is due; nothing, if the latch was set early. */
 static void
 work(Clockwork *clockwork)
@@ -409,20 +446,6 @@ work(Clockwork *clockwork)
 	{
 		clockwork->next_save = now + SAVE_MS;
 		walsizer_state_save();
-	}
-}
-
-static void
-handle_interrupts(Clockwork *clockwork)
-{
-	walsizer_check_for_interrupts();
-	if (ConfigReloadPending)
-	{
-		walsizer_reread_configuration();
-		save_what_files_say();
-		/* walsizer.sample_interval may be shorter now */
-		clockwork->next_tick = Min(clockwork->next_tick,
-								   walsizer_monotonic_ms() + walsizer_interval);
 	}
 }
 
@@ -455,8 +478,8 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	walsizer_attach_worker();
 	/* not on disk yet */
 	measured = walsizer_recovery_ended();
-	walsizer_state_load();
-	walsizer_adopt_restored();
+	if (walsizer_state_load())
+		walsizer_adopt_restored();
 
 	/* not if this worker replaces another and nothing was reloaded since */
 	if (PgReloadTime > walsizer_shared->files_reloaded)

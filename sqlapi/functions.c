@@ -62,6 +62,12 @@ act(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 	int64		new_mb = answer.applied.in_effect_mb;
 	WalsizerRow row = {0};
 
+	if (boost_mb > 0 && !answer.enabled)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("\"walsizer.enable\" is off"),
+				 errhint("Turn on \"walsizer.enable\", or set \"max_wal_size\" yourself.")));
+
 	/* a limit is in whole segments */
 	boost_mb -= boost_mb % (wal_segment_size / WALSIZER_MB);
 	if (boost_mb > Max(figures->limit_mb, figures->in_effect_mb))
@@ -120,11 +126,6 @@ walsizer_boost_1_0(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("duration must be positive and at most %d days",
 						WALSIZER_BOOST_MOST_DAYS)));
-	if (!walsizer_enable)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("\"walsizer.enable\" is off"),
-				 errhint("Turn on \"walsizer.enable\", or set \"max_wal_size\" yourself.")));
 	return act(fcinfo, WALSIZER_ASK_BOOST, mb, (until - now) / 1000);
 }
 

@@ -199,13 +199,43 @@ set_conf($node, 'walsizer.enable = off');
   $node->psql('postgres', "SELECT walsizer_boost('1GB', '1 hour')");
 like($stderr, qr/"walsizer.enable" is off.*HINT/s, 'error: switched off');
 is(setting_mb($node), 12, 'and nothing has changed');
-$node->stop;
+
+# A session that changes a setting, reloads and asks: its request may be faster
+# than the server's signal to the worker.
+sub in_one_session
+{
+	my ($setting, $mb) = @_;
+
+	return $node->safe_psql('postgres',
+		"ALTER SYSTEM SET $setting;\nSELECT pg_reload_conf();\n"
+		  . "SELECT new_size / 1048576, limited_by, outcome FROM walsizer_boost('${mb}MB', '1 hour')");
+}
+is(in_one_session('walsizer.enable = on', 100), "t\n100||applied", 'in one session: turned on, and planned');
+is(in_one_session("walsizer.max = '400MB'", 350), "t\n350||applied", 'in one session: a larger limit, and planned');
+foreach my $mb (14, 16, 18)
+{
+	is(in_one_session("max_wal_size = '${mb}MB'", 100), "t\n100||applied", "in one session: $mb MB, and planned");
+	$status = status($node);
+	is($status->{original_size}, $mb * MB, "in one session: $mb MB: the change came first");
+	is($status->{boost_size}, 100 * MB, "in one session: $mb MB: and does not end the plan");
+	like(revert($node), qr/^revert to $mb MB: applied/, "in one session: $mb MB: which comes back");
+}
+my $asked = $node;
 
 # ---- what was not ended has ended, and the next one while the server was down
 
 wait_for($expires, 'boost_size IS NULL AND max_wal_size = original_size');
 is(setting_mb($expires), 8, 'it comes back by itself');
 is(last_event($expires)->{reason}, 'boost_over', 'with the reason');
+
+# Meanwhile checkpoint_timeout has passed.
+$asked->poll_query_until('postgres',
+	"SELECT forced_after = 0 FROM walsizer_history WHERE action = 'external' AND new_size = 18 * 1048576")
+  or die 'the change to 18 MB was not followed up';
+is( $asked->safe_psql('postgres',
+		"SELECT count(*) FROM walsizer_history WHERE action = 'revert' AND forced_after IS NOT NULL"),
+	0, 'forced_after belongs to changes, not to the return of the original value');
+$asked->stop;
 boost_for_a_second($expires, 90);
 my $until = time + 2;
 $expires->stop('immediate');

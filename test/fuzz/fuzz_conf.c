@@ -122,6 +122,12 @@ TimestampTz PgReloadTime;
 static LWLockPadded locks[NUM_INDIVIDUAL_LWLOCKS];
 LWLockPadded *MainLWLockArray = locks;
 
+TimestampTz
+time_t_to_timestamptz(pg_time_t seconds)
+{
+	return (TimestampTz) seconds;
+}
+
 static int
 fuzz_access(const char *path, int mode)
 {
