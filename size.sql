@@ -32,7 +32,7 @@ WITH server AS (
     1 + current_setting('checkpoint_completion_target')::float8 AS divisor,
     extract(epoch FROM current_setting('checkpoint_timeout')::interval) AS timeout
 ), step AS (
-  -- the steps so far, which a setting of this session keeps, and this one
+  -- the earlier steps, kept in a setting of this session, and this one
   SELECT * FROM jsonb_to_recordset(coalesce(nullif(
     current_setting('size.steps', true), ''), '[]')::jsonb) AS (at float8, lsn numeric, largest numeric)
   UNION ALL

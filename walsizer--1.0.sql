@@ -125,20 +125,22 @@ CREATE VIEW walsizer_advice AS SELECT * FROM walsizer_get_advice();
 -- What follows from it, for people.
 --
 
--- The size is within the limits, and never below the value in effect.
+-- The size is what the load needs, or a planned one asks for: within the limits,
+-- and never below the value in effect.
 CREATE VIEW walsizer_instructions AS
 SELECT way.place, pg_catalog.format(way.text, size.mb) AS instruction
   FROM walsizer_status AS status
  CROSS JOIN walsizer_stats AS stats
  CROSS JOIN LATERAL (VALUES (greatest(status.max_wal_size,
-           least(status.wanted_size, stats.size_limit)) / 1048576)) AS size (mb)
+           least(greatest(status.wanted_size, status.boost_size), stats.size_limit)) / 1048576)
+       ) AS size (mb)
  CROSS JOIN (VALUES
     ('postgresql.conf', 'max_wal_size = ''%sMB'''),
     ('SQL', 'ALTER SYSTEM SET max_wal_size = ''%sMB''; SELECT pg_reload_conf();'),
     ('Patroni', E'postgresql:\n  parameters:\n    max_wal_size: %sMB'),
     ('CloudNativePG', E'spec:\n  postgresql:\n    parameters:\n      max_wal_size: "%sMB"')
   ) AS way (place, text)
- WHERE size.mb IS NOT NULL;
+ WHERE status.max_wal_size IS NOT NULL;
 
 -- A setting without a proposal has no row.  Nothing is proposed that the
 -- server's manual advises against, and nothing here changes a setting.  Before
@@ -510,7 +512,7 @@ COMMENT ON COLUMN walsizer_advice.forced_fraction IS 'fraction of the remembered
 COMMENT ON COLUMN walsizer_advice.recovery_time IS 'estimated recovery time after a crash at the worst moment';
 COMMENT ON COLUMN walsizer_advice.limited_by IS 'limit that forbids this size: max, disk or recovery; null if it is allowed';
 
-COMMENT ON VIEW walsizer_instructions IS 'how to set the wanted size by hand, within the limits and not below the value in effect';
+COMMENT ON VIEW walsizer_instructions IS 'how to set the wanted or planned size by hand, within the limits and not below the value in effect';
 COMMENT ON COLUMN walsizer_instructions.place IS 'where the setting is managed';
 COMMENT ON COLUMN walsizer_instructions.instruction IS 'what to write or run there';
 

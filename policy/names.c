@@ -28,7 +28,7 @@ static const struct
 	[WALSIZER_BECAUSE_DEMAND_FELL] = {"demand_fell", "the largest demand of the lookback needs less"},
 	[WALSIZER_BECAUSE_LIMIT_FELL] = {"limit_fell", "a limit fell below the value in effect"},
 	[WALSIZER_BECAUSE_CHANGED] = {"changed", "an administrator changed the setting"},
-	[WALSIZER_BECAUSE_RECENTLY_CHANGED] = {"recently_changed", "an administrator changed the setting within the last checkpoint_timeout or five minutes"},
+	[WALSIZER_BECAUSE_RECENTLY_CHANGED] = {"recently_changed", "an administrator changed or restored the setting less than checkpoint_timeout or five minutes ago, whichever is shorter"},
 	[WALSIZER_BECAUSE_WAITING] = {"waiting", "the last change that was decided has not taken effect"},
 	[WALSIZER_BECAUSE_EDIT_HIDDEN] = {"edit_hidden", "walsizer.enable is off, and walsizer's value hides an edit of max_wal_size in the configuration file"},
 	[WALSIZER_BECAUSE_DISABLED] = {"disabled", "walsizer.enable is off"},

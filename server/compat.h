@@ -19,8 +19,9 @@
 
 #include "policy/policy.h"
 
-#if PG_VERSION_NUM < 150000
-#error "walsizer needs PostgreSQL 15 or later"
+/* 15.0 has another name for InitMaterializedSRF() */
+#if PG_VERSION_NUM < 150001
+#error "walsizer needs PostgreSQL 15.1 or later"
 #endif
 
 /* 18: the module block can carry name and version */

@@ -193,7 +193,7 @@ sleep_until(int64 deadline)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the walsizer worker has not answered within %d seconds",
 						ANSWER_WAIT_MS / 1000),
-				 errhint("See the server log and the view walsizer_status.")));
+				 errhint("See the server log, and whether sampled_at in the view walsizer_stats still advances.")));
 	(void) ConditionVariableTimedSleep(&walsizer_shared->answered, (long) left,
 									   walsizer_wait_event(WALSIZER_WAIT_ANSWER));
 }

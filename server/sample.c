@@ -36,8 +36,9 @@
 #include "server/walsizer.h"
 #include "server/compat.h"
 
-/* f_type of ZFS, for which the C library has no name */
+/* f_type of ZFS, for which there is no header, and of btrfs (linux/magic.h) */
 #define ZFS_MAGIC			0x2fc12fc1
+#define BTRFS_MAGIC			0x9123683e
 
 /* Another cluster on the file system has at least one smallest segment. */
 #define LEAST_CLUSTER		WALSIZER_MB
@@ -331,14 +332,18 @@ read_volume(int64 *free, int64 *used)
 	return true;
 }
 
-/* Can others use this free space unseen, as the datasets of a ZFS pool do? */
+/*
+ * Can others use this free space unseen?  The datasets of a ZFS pool do, and so
+ * does what btrfs has compressed.
+ */
 static bool
 free_space_is_shared(void)
 {
 #ifdef __linux__
 	struct statfs st;
 
-	return statfs(XLOGDIR, &st) != 0 || st.f_type == ZFS_MAGIC;
+	return statfs(XLOGDIR, &st) != 0 || (uint32) st.f_type == ZFS_MAGIC ||
+		(uint32) st.f_type == BTRFS_MAGIC;
 #else
 	return true;
 #endif

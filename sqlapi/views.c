@@ -33,25 +33,32 @@ limited_by(const WalsizerFigures *figures)
 }
 
 /*
- * What walsizer is doing: the first that applies.  Where nothing was attempted yet
- * that would fail, the trouble of this copy becomes what an attempt would come to.
+ * Where nothing was attempted yet that would fail, make the trouble of this copy
+ * what an attempt would come to.
  */
-static const char *
-state_name(WalsizerShared *shared)
+static void
+foresee_trouble(WalsizerShared *shared)
 {
 	WalsizerApplied *trouble = &shared->trouble;
 	const char *obstacle;
 
+	if (shared->worker_pid != 0 && walsizer_enable && !walsizer_dry_run &&
+		trouble->outcome == WALSIZER_NO_OUTCOME &&
+		(obstacle = walsizer_obstacle(&trouble->outcome)) != NULL)
+		strlcpy(trouble->message, obstacle, sizeof(trouble->message));
+}
+
+/* What walsizer is doing: the first that applies. */
+static const char *
+state_name(const WalsizerShared *shared)
+{
 	if (shared->worker_pid == 0)
 		return "not running";
 	if (!walsizer_enable)
 		return "disabled";
 	if (walsizer_dry_run)
 		return "dry run";
-	if (trouble->outcome == WALSIZER_NO_OUTCOME &&
-		(obstacle = walsizer_obstacle(&trouble->outcome)) != NULL)
-		strlcpy(trouble->message, obstacle, sizeof(trouble->message));
-	if (trouble->outcome != WALSIZER_NO_OUTCOME)
+	if (shared->trouble.outcome != WALSIZER_NO_OUTCOME)
 		return "blocked";
 	return limited_by(&shared->decision.figures) != WALSIZER_UNLIMITED ? "limited" : "active";
 }
@@ -91,6 +98,7 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 
 	if (remarked != NULL)
 		explanation = psprintf("%s; %s", explanation, remarked);
+	foresee_trouble(shared);
 
 	walsizer_put_text(&row, state_name(shared));
 	walsizer_put_text(&row, !sampled ? NULL : shared->sample.standby ? "standby" : "primary");

@@ -62,7 +62,7 @@ sub is_left_alone
 	my $value  = setting_mb($node);
 
 	force_checkpoints($node, 2 * trigger_point_mb($value, 1, 0.9));
-	is(adjust($node), 'none: an administrator changed the setting within the last checkpoint_timeout or five minutes',
+	is(adjust($node), 'none: an administrator changed or restored the setting less than checkpoint_timeout or five minutes ago, whichever is shorter',
 		"$what: left alone under load");
 	is(setting_mb($node), $value, "$what: the value stays");
 	is(scalar(history($node)), $events, "$what: nothing else happens");

@@ -19,7 +19,7 @@ use WalsizerTest;
 my $conf   = "walsizer.predict = off\ncheckpoint_timeout = 1h\n";
 my $node   = make_node('node', conf => $conf);
 my $reload = qr/received SIGHUP, reloading configuration files/;
-my $left_alone = 'none: an administrator changed the setting within the last checkpoint_timeout or five minutes';
+my $left_alone = 'none: an administrator changed or restored the setting less than checkpoint_timeout or five minutes ago, whichever is shorter';
 my ($raised, $event, $offset, $id, $stdout, $stderr);
 
 # Have walsizer raise, from what is in effect, beginning with a restart: what
@@ -196,6 +196,9 @@ like(act($node, "walsizer_boost('200MB', '1 hour')"), qr/^revert to 45 MB: forbi
 	'forbidden: a load planned then gets an answer');
 adjust($node) for 1 .. 2;
 is(status($node)->{boost_size}, 200 * MB, 'forbidden: and is remembered');
+is( $node->safe_psql('postgres',
+		"SELECT instruction FROM walsizer_instructions WHERE place = 'postgresql.conf'"),
+	"max_wal_size = '200MB'", 'forbidden: the instructions count the planned load');
 like(act($node, 'walsizer_boost_end()'), qr/^revert to 45 MB: forbidden: ".*" is not writable$/,
 	'forbidden: as does the end of it');
 is(setting_mb($node), $raised, 'forbidden: nothing changes');
