@@ -29,7 +29,7 @@
 #include "server/compat.h"
 
 #define RESTART_SECONDS		10
-#define RELOAD_UNDER_WAY_MS	500		/* longest that a reload takes to come here */
+#define RELOAD_UNDER_WAY_MS	1000	/* longest that a reload takes to come here */
 #define SAVE_MS				(3600 * 1000)	/* between writes of the state file */
 
 /* Deadlines, all on the monotonic clock. */

@@ -326,7 +326,7 @@ cmp_ok($next->{epoch}, '<', $due + 30, 'at last: but not two');
 
 # ---- each of several changes to the same size has its own forced_after
 
-set_conf($node, 'walsizer.enable = off');
+set_conf($node, "walsizer.enable = off\ncheckpoint_timeout = 5min");
 foreach my $mb (40, 50, 40)
 {
 	$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '${mb}MB'");
@@ -334,6 +334,7 @@ foreach my $mb (40, 50, 40)
 	wait_for($node, "max_wal_size = $mb * 1048576");
 	force_checkpoints($node, 30) if $mb == 50;
 }
+set_conf($node, 'checkpoint_timeout = 30s');
 wait_until('all are followed up',
 	sub { @events = (history($node))[-3 .. -1]; return !grep { !defined $_->{forced_after} } @events });
 is(join(' ', map { $_->{new_mb} } @events), '40 50 40', 'the same size twice');

@@ -82,6 +82,8 @@ SELECT format(E'START WAL LOCATION: %s (file %s)\nCHECKPOINT LOCATION: %s\nBACKU
 FROM pg_control_checkpoint()
 END
 my $copy = $source->backup_dir . '/open';
+# the archiver renames files, which cp would miss
+wait_until('all is archived', sub { !(() = glob $source->data_dir . '/pg_wal/archive_status/*.ready') });
 system_or_bail('cp', '-a', $source->data_dir, $copy);
 unlink "$copy/postmaster.pid";
 system_or_bail('find', "$copy/pg_wal", '-type', 'f', '-delete');

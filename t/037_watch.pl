@@ -15,6 +15,7 @@ use IPC::Run ();
 use JSON::PP ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use List::Util qw(max);
 use Test::More;
 use WalsizerTest;
 
@@ -180,6 +181,7 @@ waitpid $pid, 0;
 # Trigger point 34 segments; a load needs time to fill it.
 my $node = make_node('both', conf => <<'END');
 max_wal_size = 64MB
+checkpoint_timeout = 5min
 walsizer.dry_run = on
 log_statement = all
 END
@@ -241,9 +243,11 @@ is($said->{source}, 'configuration file', 'where it is set');
 my @statements = slurp_file($node->logfile) =~ /(?:statement|execute [^:]*): (.*)/g;
 my @foreign = grep { !/^(SELECT|SET|CREATE EXTENSION|CHECKPOINT|WITH|BEGIN|COMMIT)/i } @statements;
 is(join("\n", @foreign), '', 'only SELECT and SET');
-my $executed = () = slurp_file($node->logfile) =~ /execute sample: /g;
-is($executed, $said->{samples}, 'one statement for each sample');
 ok($said->{samples} > 50, 'and enough of them');
+# One that a signal ends may have sent the next one.
+my $offset = log_offset($node);
+(undef, $out) = watch('-d', $node->connstr('postgres'), '--interval', '100ms', '--duration', '2s', '--json');
+is(log_count($node, qr/execute sample: /, $offset), decoded($out)->{samples}, 'one statement for each sample');
 
 # The file for Prometheus.
 my $metrics = slurp_file("$dir/watch.prom");
@@ -463,16 +467,25 @@ $primary->wait_for_catchup('standby', 'replay', $primary->lsn('write'));
 ($status, $out, $err) = watch('-d', $standby->connstr('postgres'), '-U', 'plain', '--duration', '1s');
 like($err, qr/the server does not show pg_stat_wal_receiver: the primary's position is not known/,
 	'a role that may not see where the primary is');
-my $quiet = start_watch($primary, '--duration', '33s', '--json');
-$watch = start_watch($standby, '--duration', '33s', '--json');
-# They know where the primary is with the next WAL that the standby receives.
-$primary->safe_psql('postgres', "SELECT pg_logical_emit_message(true, 'walsizer', 'first')");
-$primary->wait_for_catchup('standby', 'replay', $primary->lsn('write'));
-wait_for_watch($standby);
-wait_for_sample($standby);
-write_wal($primary, 20);
-my ($quiet_status, $quiet_out) = finish_watch($quiet);
-($status, $out, $err) = finish_watch($watch);
+my ($quiet_status, $quiet_out);
+foreach (1 .. 5)
+{
+	my $quiet = start_watch($primary, '--duration', '33s', '--json');
+
+	$watch = start_watch($standby, '--duration', '33s', '--json');
+	# They know where the primary is with the next WAL that the standby receives.
+	$primary->safe_psql('postgres', "SELECT pg_logical_emit_message(true, 'walsizer', 'first')");
+	$primary->wait_for_catchup('standby', 'replay', $primary->lsn('write'));
+	wait_for_watch($standby);
+	wait_for_sample($standby);
+	write_wal($primary, 20);
+	($quiet_status, $quiet_out) = finish_watch($quiet);
+	($status, $out, $err) = finish_watch($watch);
+	# On a machine that stalls, they miss more than the three seconds to spare.
+	my $unseen = max(map { decoded($_)->{unseen_seconds} } $quiet_out, $out);
+	last if $unseen < 2;
+	note("$unseen s unseen");
+}
 is($quiet_status, 0, 'a size that suffices');
 is(decoded($quiet_out)->{verdict}, 'sufficient', 'it says so');
 cmp_ok(abs(decoded($quiet_out)->{demand} / MB - 20), '<=', 2, 'the demand');

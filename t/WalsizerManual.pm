@@ -125,12 +125,13 @@ my %load_on;
 
 # The server of the examples began with PostgreSQL's defaults and with
 # walsizer.dry_run.  A load forced a checkpoint, dry run was turned off, and
-# walsizer raised.  Its checkpoint_timeout of 30 s was soon over, so forced_after
-# is known.  Other hours are not waited for: the state file is told of their
+# walsizer raised.  With a checkpoint_timeout of 30 s, which was soon over,
+# forced_after is known.  Other hours are not waited for: the state file is told of their
 # demand.  No WAL file is kept or filled beforehand: copies are cheap.
 sub make_scene
 {
 	$scene = make_node('scene', segsize => 16, conf => <<'END');
+checkpoint_timeout = 5min
 max_wal_size = 1GB
 min_wal_size = 80MB
 wal_init_zero = off
@@ -146,6 +147,7 @@ END
 	adjust($scene);
 	set_conf($scene, "walsizer.dry_run = off\n");
 	adjust($scene);
+	set_conf($scene, "checkpoint_timeout = 30s\n");
 	$scene->poll_query_until('postgres',
 		'SELECT forced_after IS NOT NULL FROM walsizer_history ORDER BY id DESC LIMIT 1')
 	  or die 'walsizer does not say how many checkpoints were forced after its raise';

@@ -35,8 +35,14 @@ our @EXPORT = qw(
 
 use constant MB => 1024 * 1024;
 
+# A test hangs if it begins no new server, and nothing that it waits for comes true.
 $SIG{ALRM} = sub { Carp::confess('this test hangs') };
-alarm(10 * $PostgreSQL::Test::Utils::timeout_default);
+
+sub not_hanging
+{
+	return alarm(10 * $PostgreSQL::Test::Utils::timeout_default);
+}
+not_hanging();
 
 # Small segments and a small max_wal_size: a few megabytes of WAL force a
 # checkpoint: the trigger point is 2 MB at first.
@@ -84,6 +90,7 @@ sub make_node
 	my ($name, %opt) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
+	not_hanging();
 	$node->init_from_backup(template($opt{segsize} // 1, $opt{streaming} // 0),
 		'pristine');
 	$node->append_conf('postgresql.conf', $default_conf);
@@ -452,6 +459,7 @@ sub wait_until
 {
 	my ($what, $condition) = @_;
 
+	not_hanging();
 	for (1 .. 10 * $PostgreSQL::Test::Utils::timeout_default)
 	{
 		return 1 if $condition->();
@@ -465,6 +473,7 @@ sub wait_for
 {
 	my ($node, $condition) = @_;
 
+	not_hanging();
 	$node->poll_query_until('postgres',
 		"SELECT coalesce(($condition), false) FROM walsizer_status, walsizer_stats")
 	  or die "this did not come true: $condition\n"
