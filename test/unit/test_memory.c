@@ -173,7 +173,7 @@ reads_with_number(const char *word, const int64_t *numbers, int number, int chan
 static void
 check_numbers(const char *word, const int64_t *numbers, const int64_t (*ranges)[2], int number)
 {
-	const char *const wrong[] = {"", "x", "1x", "+1", "1.0", " 1", "--1", "0x1", "1\t", "/", ":"};
+	const char *const wrong[] = {"", "x", "1x", "+1", "1.0", " 1", "--1", "0x1", "1\t", "1\xff", "/", ":"};
 
 	for (int i = 0; i < number; i++)
 	{
@@ -259,6 +259,7 @@ a_file_of_another_form_is_refused(void **unused)
 	refused("walsizer 1\nsystem \n", 2, no_system);
 	refused("walsizer 1\nsystem  1\n", 2, no_system);
 	refused("walsizer 1\nsystem 1 1\n", 2, no_system);
+	refused("walsizer 1\nsystem 1\xff\n", 2, no_system);
 	refused("walsizer 1\nsystem a\n", 2, no_system);
 	refused("walsizer 1\nsyste 1\n", 2, no_system);
 	refused(HEADING, 3, no_values);

@@ -116,6 +116,19 @@ what_was_measured_is_expected_again(void **unused)
 	assert_in_range(time_of(d, 1000), 6000 / 2 + 2200 + 500 - 1, 6000 / 2 + 2200 + 500 + 1);
 }
 
+/* With nothing behind it, so that reading on is seen. */
+static void
+no_more_recoveries_are_read_than_there_are(void **unused)
+{
+	Driver	   *d = measured_server();
+	WalsizerConfig *exact = malloc(sizeof(WalsizerConfig));
+
+	(void) unused;
+	*exact = d->config;
+	assert_int_equal(walsizer_recovery_time(exact, &d->state, &d->sample, 1000), time_of(d, 1000));
+	free(exact);
+}
+
 static void
 records_take_longer_than_images(void **unused)
 {
@@ -576,6 +589,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_configured_rate_counts_alone),
 		cmocka_unit_test(what_was_measured_is_expected_again),
+		cmocka_unit_test(no_more_recoveries_are_read_than_there_are),
 		cmocka_unit_test(records_take_longer_than_images),
 		cmocka_unit_test(a_longer_interval_is_not_underestimated),
 		cmocka_unit_test(without_a_measurement_the_slowest_is_assumed),
