@@ -62,7 +62,7 @@ typedef struct WalsizerAnswer
 	WalsizerDecision decision;
 	int64		old_mb;			/* in effect before */
 	WalsizerApplied applied;
-	bool		enabled;		/* by the worker's walsizer.enable */
+	bool		refused;		/* no load can be planned: walsizer.enable is off */
 	bool		acts;			/* may the worker change max_wal_size again? */
 } WalsizerAnswer;
 

@@ -199,20 +199,23 @@ decide(WalsizerSample *sample)
 }
 
 /*
- * Do what a request asks for before there is anything to decide.  While
- * walsizer.enable is off no load can be planned: the session raises an error.
+ * Do what a request asks for before there is anything to decide.  False if it
+ * is refused: while walsizer.enable is off no load can be planned.
  */
-static void
+static bool
 prepare(const WalsizerRequest *request)
 {
+	if (request->what == WALSIZER_ASK_BOOST && request->boost_mb > 0 && !walsizer_enable)
+		return false;
 	if (request->what == WALSIZER_ASK_FORGET)
 		forget();
 	if (request->what == WALSIZER_ASK_RESET_STATS)
 		reset_stats();
-	if (request->what == WALSIZER_ASK_BOOST && (walsizer_enable || request->boost_mb == 0))
+	if (request->what == WALSIZER_ASK_BOOST)
 		set_boost(request->boost_mb, request->boost_ms);
 	if (request->what == WALSIZER_ASK_REVERT)
 		end_boost();
+	return true;
 }
 
 /* Take a sample, for a request or NULL. */
@@ -339,7 +342,6 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 		revert(&sample, answer);
 	else if (first && !superseded && walsizer_shared->state.owner.returning_mb != 0)
 		finish_return(decision, &sample);
-	answer->enabled = walsizer_enable;
 	answer->acts = walsizer_enable && !walsizer_dry_run;
 	return !superseded || answer->applied.outcome > WALSIZER_APPLIED;
 }
@@ -401,22 +403,24 @@ catch_up_with_session(Clockwork *clockwork)
 
 /*
  * Serve the requests, in the order of asking.  False if there was none.  Those
- * that come meanwhile set the latch, and have to wait until interrupts were
- * handled.
+ * that come meanwhile set the latch, and have to wait until the memory of this
+ * round was freed.
  */
 static bool
 serve(Clockwork *clockwork)
 {
 	WalsizerRequest *request;
 	WalsizerAnswer answer;
+	bool		refused;
 	int			served = 0;
 
 	while (served < WALSIZER_REQUEST_SLOTS && (request = walsizer_take_request()) != NULL)
 	{
 		catch_up_with_session(clockwork);
-		prepare(request);
+		refused = !prepare(request);
 		if (!pass(clockwork, request, &answer) && request->what == WALSIZER_ASK_BOOST)
 			(void) pass(clockwork, request, &answer);
+		answer.refused = refused;
 		walsizer_give_answer(request, &answer);
 		served++;
 	}

@@ -62,7 +62,7 @@ act(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 	int64		new_mb = answer.applied.in_effect_mb;
 	WalsizerRow row = {0};
 
-	if (boost_mb > 0 && !answer.enabled)
+	if (answer.refused)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("\"walsizer.enable\" is off"),
