@@ -76,7 +76,7 @@ my $asleep = log_offset($warm);
 my $rare = make_node('rare', streaming => 1, conf => <<'END');
 walsizer.enable = off
 checkpoint_timeout = 1h
-max_wal_size = 1GB
+max_wal_size = 16GB
 END
 $rare->backup('early');
 my $follower = PostgreSQL::Test::Cluster->new('follower');
