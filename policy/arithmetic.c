@@ -40,7 +40,7 @@ walsizer_trigger_point(int64_t max_wal_size_mb, const WalsizerSettings *settings
  *
  * The redo pointer may lie anywhere in its segment, hence one segment more
  * than the WAL fills.  The server does not start with less than two segments.
- * The loop corrects what rounding took away.
+ * Rounding takes away a segment at most.
  */
 int64_t
 walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *settings)
@@ -56,8 +56,7 @@ walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *settings)
 
 	segments = (int64_t) ((double) needed * (1.0 + settings->completion_target));
 	segments = walsizer_max(2, segments);
-	while (segments < most &&
-		   walsizer_checkpoint_segments(segments * segment_mb, settings) < needed)
+	if (walsizer_checkpoint_segments(segments * segment_mb, settings) < needed)
 		segments++;
 
 	return walsizer_min(segments, most) * segment_mb;

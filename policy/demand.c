@@ -151,8 +151,7 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 									((double) (start - oldest->ms) /
 									 (double) (next_ms - oldest->ms)));
 
-	figures->demand = walsizer_max(0, walsizer_distance(oldest->lsn, state->window.lsn) - skipped);
-	figures->window_ms = walsizer_min(sample->now - oldest->ms, sample->settings.timeout_ms);
+	figures->demand = walsizer_distance(oldest->lsn + (uint64_t) skipped, state->window.lsn);
 	figures->forced = walsizer_forced_total(state) - oldest->forced;
 	figures->forced_old_value =
 		state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] - oldest->forced_old_value;
@@ -179,10 +178,10 @@ walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
 		state->primary.demand = 0;
 	if (sample->primary_time <= 0 || sample->primary_time >= WALSIZER_MOST_BYTES / 1000)
 		return;
-	elapsed = (sample->primary_time - state->primary.time) * 1000;
-	if (state->primary.time > 0 && elapsed >= 0 &&
+	if (state->primary.time != 0 && sample->primary_time >= state->primary.time &&
 		sample->primary_redo >= state->primary.redo)
 	{
+		elapsed = (sample->primary_time - state->primary.time) * 1000;
 		if (elapsed < timeout - timeout / 4)
 			return;
 		state->primary.demand = walsizer_to_int64((double) wal * ((double) timeout /
@@ -258,38 +257,49 @@ walsizer_recent_peak(const WalsizerState *state)
 	return peak;
 }
 
+/* A first sample takes all slots: there is no rate yet. */
+void
+walsizer_begin_rate(WalsizerState *state, const WalsizerSample *sample)
+{
+	for (int i = 0; i < WALSIZER_RATE_SLOTS; i++)
+	{
+		state->rate.ms[i] = sample->now;
+		state->rate.lsn[i] = sample->write_lsn;
+	}
+}
+
+/* The mean rate (bytes per second) since a kept sample; 0 if it is too close. */
+static int64_t
+rate_since(const WalsizerRate *rate, int slot, const WalsizerSample *sample)
+{
+	int64_t		elapsed = sample->now - rate->ms[slot];
+
+	if (elapsed < RECENT_STEP)
+		return 0;
+	return walsizer_to_int64((double) walsizer_distance(rate->lsn[slot], sample->write_lsn) *
+							 1000.0 / (double) elapsed);
+}
+
 /*
- * The recent rate of WAL (bytes per second): the larger of the mean over the
- * kept samples and the rate since the newest of them, so that a load that has
- * just begun counts in full.
+ * The recent rate of WAL (bytes per second): the larger of those since the
+ * oldest and since the newest of the kept samples, so that a load that has just
+ * begun counts in full.
  */
 int64_t
 walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample)
 {
-	int			newest = (state->rate.next + WALSIZER_RATE_SLOTS - 1) % WALSIZER_RATE_SLOTS;
-	int			oldest = state->rate.number == WALSIZER_RATE_SLOTS ? state->rate.next : 0;
-	double		rate = 0;
+	WalsizerRate *kept = &state->rate;
+	int			newest = (kept->next + WALSIZER_RATE_SLOTS - 1) % WALSIZER_RATE_SLOTS;
+	int64_t		rate = walsizer_max(rate_since(kept, kept->next, sample),
+									rate_since(kept, newest, sample));
 
-	for (int i = 0; i < 2 && state->rate.number > 0; i++)
+	if (sample->now - kept->ms[newest] >= RECENT_STEP)
 	{
-		int			from = i == 0 ? oldest : newest;
-		int64_t		elapsed = sample->now - state->rate.ms[from];
-		double		wal = (double) walsizer_distance(state->rate.lsn[from], sample->write_lsn);
-		double		since = wal * 1000.0 / (double) walsizer_max(elapsed, 1);
-
-		if (elapsed >= RECENT_STEP && since > rate)
-			rate = since;
+		kept->ms[kept->next] = sample->now;
+		kept->lsn[kept->next] = sample->write_lsn;
+		kept->next = (kept->next + 1) % WALSIZER_RATE_SLOTS;
 	}
-
-	if (state->rate.number == 0 || sample->now - state->rate.ms[newest] >= RECENT_STEP)
-	{
-		state->rate.ms[state->rate.next] = sample->now;
-		state->rate.lsn[state->rate.next] = sample->write_lsn;
-		state->rate.next = (state->rate.next + 1) % WALSIZER_RATE_SLOTS;
-		if (state->rate.number < WALSIZER_RATE_SLOTS)
-			state->rate.number++;
-	}
-	return walsizer_to_int64(rate);
+	return rate;
 }
 
 /* Remember all demand in the window, and empty the window. */

@@ -99,6 +99,7 @@ extern void walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn,
 extern void walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample);
 extern void walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
 									WalsizerFigures *figures);
+extern void walsizer_begin_rate(WalsizerState *state, const WalsizerSample *sample);
 extern int64_t walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample);
 extern int64_t walsizer_recent_peak(const WalsizerState *state);
 extern int64_t walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample,

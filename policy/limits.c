@@ -294,7 +294,7 @@ walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *stat
 	{
 		int64_t		allowed = walsizer_least_size(state, settings, limits[i]);
 
-		if (limits[i] == 0 || (size > 0 && allowed >= size) ||
+		if (limits[i] == 0 || (size != 0 && allowed >= size) ||
 			!must_follow(sample, figures, (WalsizerLimit) i, allowed))
 			continue;
 		size = allowed;

@@ -93,7 +93,7 @@ take_number(Reader *reader, int64_t least, int64_t most, int64_t *number)
 	char	   *end;
 	long long	value;
 
-	if (reader->field[0] != '-' && (reader->field[0] < '0' || reader->field[0] > '9'))
+	if (strchr("-0123456789", *reader->field) == NULL)
 		return false;
 	value = strtoll(reader->field, &end, 10);
 	if (end == reader->field || value < least || value > most)
@@ -130,10 +130,10 @@ take_unsigned(Reader *reader, int base, uint64_t *number)
 {
 	char	   *end;
 
-	if (reader->field[0] == '-' || reader->field[0] == ' ' || reader->field[0] == '\0')
+	if (strchr("0123456789abcdef", *reader->field) == NULL)
 		return false;
 	*number = strtoull(reader->field, &end, base);
-	return *end == '\0';
+	return end != reader->field && *end == '\0';
 }
 
 /* All but peaks and events, in one line. */
@@ -250,11 +250,10 @@ read_event(Reader *reader, WalsizerMemory *memory)
 static bool
 read_end(Reader *reader, const char *text, size_t length)
 {
-	int64_t		lines;
+	int64_t		lines = reader->line - 1;
 	uint64_t	sum;
 
-	return take_number(reader, 0, WALSIZER_MEMORY_LINES, &lines) &&
-		lines == reader->line - 1 &&
+	return take_number(reader, lines, lines, &lines) &&
 		take_unsigned(reader, 16, &sum) &&
 		sum == checksum(text, length) && reader->next == reader->end;
 }
@@ -436,12 +435,7 @@ walsizer_note_parse(const char *text)
 		note.written_mb <= 0 || note.written_mb > INT32_MAX ||
 		note.original_mb <= 0 || note.original_mb > INT32_MAX)
 		return none;
-	for (int i = 0; i < 2; i++)
-	{
-		note.original_by_alter_system = i == 1;
-		walsizer_note_format(&note, again);
-		if (strcmp(text, again) == 0)
-			return note;
-	}
-	return none;
+	note.original_by_alter_system = strstr(text, " by ") != NULL;
+	walsizer_note_format(&note, again);
+	return strcmp(text, again) == 0 ? note : none;
 }

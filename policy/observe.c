@@ -75,7 +75,7 @@ static void
 observe_timeout(WalsizerState *state, const WalsizerSample *sample)
 {
 	walsizer_add_mark(state, state->last.ms, state->window.lsn, state->last.hour);
-	state->cycle.demand = state->cycle.forced = 0;
+	state->cycle.over = true;
 	if (sample->now < state->boost.planned_until)
 		state->boost.planned_until = sample->now + sample->settings.timeout_ms;
 }
@@ -99,15 +99,15 @@ observe_settings(WalsizerState *state, const WalsizerSample *sample)
 		observe_timeout(state, sample);
 	if (now > before)
 	{
-		state->checkpoints.old_trigger_point = state->checkpoints.old_trigger_point > 0 ?
-			walsizer_min(state->checkpoints.old_trigger_point, before) : before;
+		state->checkpoints.old_trigger_point =
+			walsizer_min(state->checkpoints.old_trigger_point, before);
 		state->checkpoints.quiet_intervals = 0;
 		state->checkpoints.old_value_seen = sample->now;
 	}
-	else if (state->checkpoints.old_trigger_point >= now ||
-			 sample->now - state->checkpoints.old_value_seen >
-			 HOUR_MS + QUIET_INTERVALS * sample->settings.timeout_ms)
-		state->checkpoints.old_trigger_point = 0;
+	if (state->checkpoints.old_trigger_point >= now ||
+		sample->now - state->checkpoints.old_value_seen >
+		HOUR_MS + QUIET_INTERVALS * sample->settings.timeout_ms)
+		state->checkpoints.old_trigger_point = WALSIZER_NO_TRIGGER_POINT;
 }
 
 /*
@@ -135,7 +135,7 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 		return WALSIZER_CAUSE_FORCED;
 	if (due)
 		return WALSIZER_CAUSE_TIMED;
-	if (state->checkpoints.old_trigger_point > 0 && moved >= state->checkpoints.old_trigger_point)
+	if (moved >= state->checkpoints.old_trigger_point)
 		return WALSIZER_CAUSE_OLD_VALUE;
 	return WALSIZER_CAUSE_OTHER;
 }
@@ -159,7 +159,7 @@ observe_old_value(WalsizerState *state, const WalsizerSample *sample, WalsizerCa
 			 state->checkpoints.old_trigger_point &&
 			 ++state->checkpoints.quiet_intervals >= QUIET_INTERVALS)
 	{
-		state->checkpoints.old_trigger_point = 0;
+		state->checkpoints.old_trigger_point = WALSIZER_NO_TRIGGER_POINT;
 		state->checkpoints.quiet_intervals = 0;
 	}
 }
@@ -186,7 +186,7 @@ redo_moved(const WalsizerState *state, const WalsizerSample *sample)
 	int64_t		wal = walsizer_distance(state->last.lsn, sample->write_lsn);
 	int64_t		before = walsizer_distance(state->last.lsn, sample->redo_lsn);
 
-	if (wal == 0 || before >= wal)
+	if (wal == 0)
 		return sample->now;
 	return walsizer_min(sample->now, state->last.ms +
 						walsizer_to_int64((double) elapsed * ((double) before / (double) wal)));
@@ -278,7 +278,7 @@ observe_pace(WalsizerState *state, const WalsizerSample *sample)
 
 	if (sample->standby)
 		return 0;
-	if (elapsed > 0 && elapsed >= 0.1 * writing && elapsed <= writing)
+	if (elapsed > 0.1 * writing && elapsed <= writing)
 		state->pace.running =
 			walsizer_max(state->pace.running,
 						 walsizer_to_int64((double) walsizer_distance(sample->redo_lsn,
@@ -342,10 +342,10 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->primed = true;
 	state->checkpoints.timer_start = walsizer_max(0, sample->now - age);
 	state->checkpoints.redo_moved = state->checkpoints.timer_start;
-	state->checkpoints.old_trigger_point = 0;
+	state->checkpoints.old_trigger_point = WALSIZER_NO_TRIGGER_POINT;
 	state->checkpoints.quiet_intervals = 0;
 	state->window = (WalsizerWindow) {0};
-	state->rate = (WalsizerRate) {0};
+	walsizer_begin_rate(state, sample);
 	state->pace = (WalsizerPace) {0};
 	state->mix.at_redo = sample->wal;
 	state->changes = (WalsizerChanges) {0};

@@ -105,6 +105,8 @@ typedef enum WalsizerCause
 } WalsizerCause;
 #define WALSIZER_CAUSES				4
 
+#define WALSIZER_NO_TRIGGER_POINT	INT64_MAX	/* no WAL reaches it */
+
 /* The server's settings that decide when a checkpoint starts. */
 typedef struct WalsizerSettings
 {
@@ -216,8 +218,7 @@ typedef struct WalsizerFigures
 	int64_t		disk_limit_mb;	/* 0: not known */
 	int64_t		step_limit_mb;	/* largest that one raise may reach now */
 	int64_t		recovery_limit_mb;	/* 0: none set */
-	int64_t		demand;			/* measured over window_ms */
-	int64_t		window_ms;		/* the timeout, or less after a start */
+	int64_t		demand;			/* in the window */
 	int64_t		learned;		/* largest remembered demand */
 	int64_t		rate;			/* recent WAL, bytes per second */
 	int64_t		used;			/* WAL since the start of redo's segment */
@@ -300,13 +301,12 @@ typedef struct WalsizerLearned
 	int64_t		lookback_hours;
 } WalsizerLearned;
 
-/* The last samples, a ring. */
+/* The last samples, a ring: the oldest is at next. */
 typedef struct WalsizerRate
 {
 	int64_t		ms[WALSIZER_RATE_SLOTS];
 	uint64_t	lsn[WALSIZER_RATE_SLOTS];
 	int			next;
-	int			number;
 } WalsizerRate;
 
 /* The primary's checkpoint from which its demand is counted. */
@@ -336,7 +336,8 @@ typedef struct WalsizerCheckpoints
 {
 	int64_t		timer_start;	/* when it was last reset, as far as known */
 	int64_t		redo_moved;		/* when the redo pointer last moved */
-	int64_t		old_trigger_point;	/* a statement may still use it; 0: none */
+	int64_t		old_trigger_point;	/* a statement may still use it, or
+									 * WALSIZER_NO_TRIGGER_POINT */
 	int			quiet_intervals;	/* timed ones without a sign of it */
 	int64_t		old_value_seen; /* the last sign of it, or when it was set */
 	int64_t		total[WALSIZER_CAUSES];
@@ -401,7 +402,7 @@ typedef struct WalsizerDisk
 typedef struct WalsizerCycle
 {
 	int64_t		start;
-	bool		over;			/* the last sample ended one */
+	bool		over;			/* the next window begins another */
 	int64_t		demand;			/* largest in it, planned loads excluded */
 	int64_t		forced;			/* most forced checkpoints in one window */
 } WalsizerCycle;

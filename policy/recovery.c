@@ -66,6 +66,7 @@ walsizer_observe_mix(WalsizerState *state, const WalsizerSample *sample, Walsize
 /*
  * Records in the first bytes of WAL after a checkpoint.  Where more is asked
  * than was seen, there are no images left, which is the slowest that it can be.
+ * Of a server that has shown none yet, all records are small.
  */
 static double
 records_in(const WalsizerWal *interval, double bytes)
@@ -75,9 +76,7 @@ records_in(const WalsizerWal *interval, double bytes)
 	double		changes = seen - (double) interval->images * PAGE;
 	double		each = LEAST_RECORD;
 
-	if (seen <= 0)
-		return bytes / LEAST_RECORD;
-	if (bytes <= seen)
+	if (bytes < seen)
 		return records * bytes / seen;
 	if (changes > seen / LEAST_CHANGES && changes > LEAST_RECORD * records)
 		each = changes / records;
@@ -134,7 +133,7 @@ static int64_t
 recovery_time(const WalsizerConfig *config, const WalsizerSample *sample,
 			  double bytes, double records)
 {
-	double		longest = 0;
+	int64_t		longest = 0;
 
 	if (config->replay_rate > 0)
 		return walsizer_to_int64(bytes * 1000.0 / config->replay_rate);
@@ -147,10 +146,9 @@ recovery_time(const WalsizerConfig *config, const WalsizerSample *sample,
 		if (i > 0 && one->replay_ms <= 0)
 			continue;
 		time = replay_time(one, bytes, records) + writing_time(one, sample, bytes);
-		if (time > longest)
-			longest = time;
+		longest = walsizer_max(longest, walsizer_to_int64(time));
 	}
-	return walsizer_to_int64(longest);
+	return longest;
 }
 
 /*

@@ -160,21 +160,21 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 	int64_t		allowed = walsizer_least_size(state, &sample->settings, figures->limit_mb);
 	int64_t		size;
 
-	if ((size = walsizer_boost_rule(state, sample, figures)) > 0)
+	if ((size = walsizer_boost_rule(state, sample, figures)) != 0)
 		decide_raise(state, sample, decision, WALSIZER_BECAUSE_BOOST, size);
 	else if (sample->standby &&
-			 (size = walsizer_standby_rule(config, state, sample, figures, due)) > 0)
+			 (size = walsizer_standby_rule(config, state, sample, figures, due)) != 0)
 		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PRIMARY, size);
 	else if (!sample->standby && due &&
-			 (size = walsizer_forced_rule(config, state, sample, figures)) > 0)
+			 (size = walsizer_forced_rule(config, state, sample, figures)) != 0)
 		decide_raise(state, sample, decision, WALSIZER_BECAUSE_FORCED, size);
-	else if (!sample->standby && (size = walsizer_predict_rule(config, sample, figures)) > 0)
+	else if (!sample->standby && (size = walsizer_predict_rule(config, sample, figures)) != 0)
 		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PREDICTED, size);
-	else if (due && (size = walsizer_pace_rule(state, figures)) > 0)
+	else if (due && (size = walsizer_pace_rule(state, figures)) != 0)
 		decide_raise(state, sample, decision, WALSIZER_BECAUSE_HURRIED, size);
-	else if ((size = walsizer_boost_over_rule(config, state, sample, figures)) > 0)
+	else if ((size = walsizer_boost_over_rule(config, state, sample, figures)) != 0)
 		decide_lower(decision, WALSIZER_BECAUSE_BOOST_OVER, walsizer_min(size, allowed));
-	else if ((size = walsizer_lower_rule(config, state, sample, figures, cycle)) > 0)
+	else if ((size = walsizer_lower_rule(config, state, sample, figures, cycle)) != 0)
 		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, walsizer_min(size, allowed));
 
 	if (must_wait(state, sample, decision))

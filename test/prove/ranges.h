@@ -103,7 +103,6 @@
 		for (int i = 0; i < WALSIZER_RATE_SLOTS; i++) \
 			RANGE((s)->rate.ms[i], 0, LATEST); \
 		RANGE((s)->rate.next, 0, WALSIZER_RATE_SLOTS - 1); \
-		RANGE((s)->rate.number, 0, WALSIZER_RATE_SLOTS); \
 		RANGE((s)->primary.time, 0, MOST_WAL / 1000); \
 		RANGE((s)->primary.demand, 0, MOST_WAL); \
 		RANGE((s)->primary.measured_at, 0, LATEST); \
@@ -120,7 +119,7 @@
 	do { \
 		RANGE((c)->timer_start, 0, LATEST); \
 		RANGE((c)->redo_moved, 0, LATEST); \
-		RANGE((c)->old_trigger_point, 0, LATEST); \
+		RANGE((c)->old_trigger_point, 0, INT64_MAX); \
 		RANGE((c)->quiet_intervals, 0, 2); \
 		RANGE((c)->old_value_seen, 0, LATEST); \
 		for (int i = 0; i < WALSIZER_CAUSES; i++) \
@@ -168,7 +167,6 @@
 	do { \
 		RANGE((f)->in_effect_mb, 0, WALSIZER_MOST_MB); \
 		RANGE((f)->demand, 0, MOST_WAL); \
-		RANGE((f)->window_ms, -LATEST, MOST_TIMEOUT); \
 		RANGE((f)->rate, 0, MOST_WAL); \
 		RANGE((f)->used, 0, MOST_WAL); \
 		RANGE((f)->trigger_point, 0, LATEST); \

@@ -27,7 +27,7 @@ raises_leave_the_smallest_trigger_point(void **unused)
 	const WalsizerSettings *settings = &d->sample.settings;
 
 	(void) unused;
-	assert_int_equal(old_trigger_point(d, 1024), 0);
+	assert_int_equal(old_trigger_point(d, 1024), WALSIZER_NO_TRIGGER_POINT);
 	d->state.checkpoints.quiet_intervals = 2;
 	assert_int_equal(old_trigger_point(d, 2048), TRIGGER_POINT);
 	assert_int_equal(d->state.checkpoints.quiet_intervals, 0);
@@ -38,9 +38,9 @@ raises_leave_the_smallest_trigger_point(void **unused)
 	assert_int_equal(d->state.checkpoints.quiet_intervals, 2);
 
 	/* a value that is as small explains all of it */
-	assert_int_equal(old_trigger_point(d, 1024), 0);
+	assert_int_equal(old_trigger_point(d, 1024), WALSIZER_NO_TRIGGER_POINT);
 	assert_int_equal(old_trigger_point(d, 2048), TRIGGER_POINT);
-	assert_int_equal(old_trigger_point(d, 512), 0);
+	assert_int_equal(old_trigger_point(d, 512), WALSIZER_NO_TRIGGER_POINT);
 	assert_int_equal(old_trigger_point(d, 4096), walsizer_trigger_point(512, settings));
 	assert_int_equal(walsizer_trigger_point(528, settings), 17 * SEGMENT);
 	assert_int_equal(old_trigger_point(d, 528), 16 * SEGMENT);
@@ -122,7 +122,7 @@ only_full_intervals_are_quiet(void **unused)
 		driver_observe(d, 299 * SECOND, TRIGGER_POINT + i * MB);
 		driver_observe_redo(d, SECOND, 0);
 	}
-	assert_int_equal(d->state.checkpoints.old_trigger_point, 0);
+	assert_int_equal(d->state.checkpoints.old_trigger_point, WALSIZER_NO_TRIGGER_POINT);
 }
 
 /* A checkpoint began when its redo pointer was written. */
@@ -231,13 +231,13 @@ pace_is_that_of_the_writing(void **unused)
 
 	(void) unused;
 	/* the first tenth of the 270 s of writing is left out */
-	driver_observe(d, 27 * SECOND - 1, 200 * MB);
+	driver_observe(d, 27 * SECOND, 200 * MB);
 	assert_int_equal(pace->running, 0);
-	driver_observe(d, 1, 70 * MB);
-	assert_int_equal(pace->running, 270 * MB * 300 / 27);
+	driver_observe(d, 3 * SECOND, 70 * MB);
+	assert_int_equal(pace->running, 270 * MB * 300 / 30);
 	driver_observe(d, 27 * SECOND, 0);	/* slower: the largest counts */
-	assert_int_equal(pace->running, 270 * MB * 300 / 27);
-	driver_observe(d, 270 * SECOND - 54 * SECOND, 3000 * MB);
+	assert_int_equal(pace->running, 270 * MB * 300 / 30);
+	driver_observe(d, 270 * SECOND - 57 * SECOND, 3000 * MB);
 	assert_int_equal(pace->running, walsizer_to_int64((double) (3270 * MB) * (300.0 / 270.0)));
 	driver_observe(d, 1, 3000 * MB);		/* the writing is over */
 	assert_int_equal(pace->running, walsizer_to_int64((double) (3270 * MB) * (300.0 / 270.0)));
@@ -247,6 +247,7 @@ pace_is_that_of_the_writing(void **unused)
 	d->sample.settings.completion_target = 0;
 	d->sample.write_lsn += 5 * MB;
 	driver_observe(d, 0, 0);
+	driver_observe(d, 1, 5 * MB);
 	assert_int_equal(d->state.pace.running, 0);
 }
 

@@ -18,7 +18,7 @@
 #define HEADING		"walsizer 1\nsystem 18446744073709551615\n"
 #define STATE		"state 1024 1 4000 1025 1026 -7 8 2048 1 4096 -9 1200 10 11 12 99\n"
 #define RECOVERIES	"recovery 21 22 23 24 25 26\nrecovery 31 32 33 34 35 36\n"
-#define PEAKS		"peak 745 41 42\npeak 3 43 44\npeak 1488 45 46\n"
+#define PEAKS		"peak 745 41 42\npeak 1 43 44\npeak 1488 45 46\n"
 #define EVENTS \
 	"event 5 -50 1 4 2 1 1000 3000 2000 60 61 62 63 64 65 900000 1 -1 two  words \n" \
 	"event 99 51 2 5 0 6 2000 1000 1001 70 71 72 73 74 75 123457 0 3 \n"
@@ -52,7 +52,7 @@ refused(const char *lines, int line, const char *what)
 	assert_string_equal(error.what, what);
 }
 
-/* The memory that the text above is about; slots 0, 1 and 3 of the peaks. */
+/* The memory that the text above is about; slots 0, 1 and 743 of the peaks. */
 static void
 remember_all(void)
 {
@@ -75,7 +75,7 @@ remember_all(void)
 	memory.recoveries[0] = (WalsizerRecovery) {21, 22, 23, 24, 25, 26};
 	memory.recoveries[1] = (WalsizerRecovery) {31, 32, 33, 34, 35, 36};
 	memory.peaks[745 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {745, 41, 42};
-	memory.peaks[3] = (WalsizerPeak) {3, 43, 44};
+	memory.peaks[1] = (WalsizerPeak) {1, 43, 44};
 	memory.peaks[1488 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {1488, 45, 46};
 	memory.num_events = 2;
 	memory.events[0] = (WalsizerEvent) {

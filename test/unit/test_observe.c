@@ -164,7 +164,8 @@ a_start_knows_the_age_of_the_checkpoint(void **unused)
 	assert_int_equal(d->state.window.number, 1);
 	d = driver_new();
 	d->sample.checkpoint_age = 10 * SECOND; /* idle since then */
-	assert_int_equal(driver_observe(d, 0, 0).window_ms, 10 * SECOND);
+	driver_observe(d, 0, 0);
+	assert_int_equal(d->state.window.marks[0].ms, d->sample.now - 10 * SECOND);
 	d = driver_new();
 	d->sample.checkpoint_age = 10 * SECOND;
 	d->sample.redo_lsn++;
@@ -186,7 +187,7 @@ a_shorter_log_has_a_first_interval_as_well(void **unused)
 	d->sample.checkpoint_age = 100 * SECOND;
 	figures = driver_observe(d, SECOND, 0);
 	assert_int_equal(figures.demand, 100 * MB);
-	assert_int_equal(figures.window_ms, 100 * SECOND);
+	assert_int_equal(d->state.window.marks[d->state.window.first].ms, d->sample.now - 100 * SECOND);
 }
 
 /* What a start must not keep of the time before. */
@@ -198,7 +199,6 @@ a_start_forgets_what_was_pending(void **unused)
 	(void) unused;
 	d->state.checkpoints.old_trigger_point = 1;
 	d->state.checkpoints.quiet_intervals = 2;
-	d->state.rate.number = WALSIZER_RATE_SLOTS;
 	d->state.pace.running = d->state.pace.last[0] = d->state.pace.last[1] = d->state.pace.last[2] = MB;
 	d->state.changes.number = 3;
 	d->state.boost.planned_until = 5;
@@ -210,9 +210,9 @@ a_start_forgets_what_was_pending(void **unused)
 	d->state.primed = false;
 	driver_observe(d, SECOND, 0);
 	assert_true(d->state.primed);
-	assert_int_equal(d->state.checkpoints.old_trigger_point, 0);
+	assert_int_equal(d->state.checkpoints.old_trigger_point, WALSIZER_NO_TRIGGER_POINT);
 	assert_int_equal(d->state.checkpoints.quiet_intervals, 0);
-	assert_int_equal(d->state.rate.number, 1);
+	assert_int_equal(d->last.figures.rate, 0);
 	assert_int_equal(d->state.pace.running, 0);
 	assert_int_equal(d->state.pace.last[0], 0);
 	assert_int_equal(d->state.changes.number, 0);
@@ -341,6 +341,10 @@ the_figures_of_a_prediction(void **unused)
 
 	/* slowly: 527MB are left */
 	assert_int_equal(driver_observe(driver_begun(), SECOND, MB).until_forced_ms, 527 * SECOND);
+	d = driver_begun();
+	assert_int_equal(driver_observe(d, SECOND, 1).until_forced_ms, (528 * MB - 1) * SECOND);
+	d = driver_begun();
+	assert_int_equal(driver_observe(d, 528 * MB * SECOND, 528 * MB).until_forced_ms, 0);
 
 	/* from the start of the segment that the redo pointer is in */
 	d = driver_new();
