@@ -7,6 +7,9 @@
 # WALSIZER_HOURS says how long (3; fractions are allowed), WALSIZER_SEED which
 # course of events.  A line of JSON for each minute goes to soak.jsonl in the
 # directory of the logs.
+#
+# What ~/carried holds of an earlier run is gone on with: the data directory of
+# its primary, and what was noted.  Both are left there for the next one.
 
 use strict;
 use warnings;
@@ -32,10 +35,22 @@ diag("seed $seed, $hours hours");
 
 my $end = time + 3600 * $hours;
 my $series = "$PostgreSQL::Test::Utils::log_path/soak.jsonl";
-my $nodes = 0;
-my $loads = 0;
+my $carried = "$ENV{HOME}/carried";
+my $json = JSON::PP->new->canonical;
 
-my $primary = make_node('soak' . ++$nodes, segsize => 16, streaming => 1, conf => <<'END');
+# What all runs noted: minutes, and the names of loads and events.
+my $noted = { runs => 0, nodes => 0, minutes => [], loads => 0, events => {} };
+$noted = $json->decode(slurp_file("$carried/noted")) if -e "$carried/noted";
+$noted->{runs}++;
+
+my $primary = -d "$carried/data" ? bring_back() : make_primary();
+my $standby = make_standby($primary);
+
+sub next_name { return 'soak' . ++$noted->{nodes} }
+
+sub make_primary
+{
+	my $node = make_node(next_name(), segsize => 16, streaming => 1, conf => <<'END');
 max_wal_size = 128MB
 min_wal_size = 80MB
 shared_buffers = 128MB
@@ -44,13 +59,27 @@ walsizer.sample_interval = 1s
 walsizer.max = 2GB
 max_wal_senders = 5
 END
-my $standby = make_standby($primary);
-command_ok([ 'pgbench', '-q', '-i', '-s', '20', $primary->connstr('postgres') ], 'data');
+	command_ok([ 'pgbench', '-q', '-i', '-s', '20', $node->connstr('postgres') ], 'data');
+	return $node;
+}
+
+# A server that was stopped is as good as its backup.
+sub bring_back
+{
+	my $node = PostgreSQL::Test::Cluster->new(next_name());
+
+	mkdir $node->backup_dir;
+	rename("$carried/data", $node->backup_dir . '/carried') or die "$carried/data: $!";
+	$node->init_from_backup($node, 'carried');
+	$node->start;
+	wait_for_worker($node);
+	return $node;
+}
 
 sub make_standby
 {
 	my ($of) = @_;
-	my $node = PostgreSQL::Test::Cluster->new('soak' . ++$nodes);
+	my $node = PostgreSQL::Test::Cluster->new(next_name());
 
 	$of->backup($node->name);
 	$node->init_from_backup($of, $node->name, has_streaming => 1);
@@ -104,7 +133,7 @@ my @events = (
 	[ 4 => 'questions', sub { $primary->safe_psql('postgres', 'SELECT walsizer_report(); TABLE walsizer_advice') } ],
 	[ 1 => 'restart', sub { $primary->restart; wait_for_worker($primary) } ],
 	[ 1 => 'promotion', \&promote ]);
-my %happened = map { $_->[1] => 0 } @events;
+$noted->{events}{ $_->[1] } //= 0 foreach @events;
 
 sub promote
 {
@@ -144,13 +173,14 @@ sub note_minute
 		reloads => scalar(() = $log =~ /received SIGHUP/g),
 		complaints => scalar(() = $log =~ /(?:WARNING|ERROR|FATAL|PANIC):.*walsizer/g),
 		crashes => scalar(() = $log =~ /was terminated by signal/g));
-	append_to_file($series, JSON::PP->new->canonical->encode(\%row) . "\n");
-	return \%row;
+	append_to_file($series, $json->encode(\%row) . "\n");
+	push @{ $noted->{minutes} }, \%row;
+	return;
 }
 
 # ---- the course of events
 
-my (@rows, $running, $load);
+my ($running, $load);
 my $change_at = 0;
 for (my $minute = 0; time < $end; $minute++)
 {
@@ -161,7 +191,7 @@ for (my $minute = 0; time < $end; $minute++)
 		stop_load($running) if $running;
 		my $chosen = $loads[ rand @loads ];
 		$load = $chosen->[0];
-		$loads++;
+		$noted->{loads}++;
 		$running = $chosen->[1]->();
 		$change_at = $minute + 1 + int rand 4;
 	}
@@ -176,9 +206,9 @@ for (my $minute = 0; time < $end; $minute++)
 			$change_at = $minute + 1;
 		}
 		$do->();
-		$happened{$name}++;
+		$noted->{events}{$name}++;
 	}
-	push @rows, note_minute($minute, $load);
+	note_minute($minute, $load);
 	my $rest = $next - time;
 	sleep($rest) if $rest > 0;
 }
@@ -186,8 +216,9 @@ stop_load($running) if $running;
 
 # ---- what must be flat: for each worker, from when it had settled
 
+my @rows = @{ $noted->{minutes} };
 my %of_worker;
-push @{ $of_worker{ $_->{worker} } }, $_ foreach @rows;
+push @{ $of_worker{"$_->{node} $_->{worker}"} }, $_ foreach @rows;
 foreach my $worker (sort keys %of_worker)
 {
 	my @settled = @{ $of_worker{$worker} };
@@ -202,15 +233,22 @@ foreach my $worker (sort keys %of_worker)
 sub sum { my ($name) = @_; my $sum = 0; $sum += $_->{$name} foreach @rows; return $sum }
 
 my $minutes = @rows;
+my %happened = %{ $noted->{events} };
 is(sum('complaints'), 0, 'no warning or error speaks of walsizer');
 is(sum('crashes'), 0, 'no process crashed');
 cmp_ok(sum('lines') / $minutes * 60, '<', 120, 'few lines of walsizer in an hour');
-diag(sprintf 'soak: %d minutes, %d loads, %s; %d lines of walsizer, %d reloads; the worker held %d to %d kB and %d to %d descriptors',
-	$minutes, $loads, join(', ', map { "$happened{$_} x $_" } sort keys %happened),
+diag(sprintf 'soak: %d minutes%s, %d loads, %s; %d lines of walsizer, %d reloads; the worker held %d to %d kB and %d to %d descriptors',
+	$minutes, $noted->{runs} > 1 ? " in $noted->{runs} runs" : '', $noted->{loads}, join(', ', map { "$happened{$_} x $_" } sort keys %happened),
 	sum('lines'), sum('reloads'),
 	(sort { $a <=> $b } map { $_->{anonymous_kb} } @rows)[ 0, -1 ],
 	(sort { $a <=> $b } map { $_->{descriptors} } @rows)[ 0, -1 ]);
 $primary->stop;
 $standby->stop;
+
+if (-d $carried)
+{
+	rename($primary->data_dir, "$carried/data") or die "$carried/data: $!";
+	write_file("$carried/noted", $json->encode($noted));
+}
 
 done_testing();
