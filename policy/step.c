@@ -109,7 +109,6 @@ decide_to_wait(WalsizerDecision *decision)
 	decision->action = WALSIZER_NONE;
 	decision->reason = WALSIZER_BECAUSE_WAITING;
 	decision->limited_by = WALSIZER_UNLIMITED;
-	decision->limited = false;
 	decision->target_mb = decision->figures.in_effect_mb;
 }
 

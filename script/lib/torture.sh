@@ -24,7 +24,7 @@ keeping() { # part, command for sed, command...
     shift 2
     output=$(mktemp)
     "$@" | tee "$output" || status=$?
-    line=$(sed -nE "$pick" "$output" | paste -sd ';' | sed 's/;/; /g')
+    line=$(sed -nE "$pick" "$output" | paste -sd ';' | sed 's/; */; /g')
     rm -f "$output"
     [ "$status" -ne 0 ] || [ -z "$line" ] || keep_line "$part" "$line"
     return "$status"

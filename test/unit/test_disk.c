@@ -147,9 +147,12 @@ what_others_take_is_measured(void **unused)
 	read_disk(d, 1001, 9000 * MB, 990 * MB, 410 * MB);
 	assert_int_equal(disk->taken[0], 0);
 	assert_int_equal(disk->taken[1], 30 * MB);
+	read_disk(d, 1, 8990 * MB, 990 * MB, 410 * MB);
+	assert_int_equal(disk->taken[0], 10 * MB);
+	assert_int_equal(disk->taken[1], 0);
 	read_disk(d, -5000, 8000 * MB, 990 * MB, 410 * MB); /* nor if the clock went back */
-	assert_int_equal(disk->taken[0], 0);
-	assert_int_equal(disk->taken[1], 30 * MB);
+	assert_int_equal(disk->taken[0], 10 * MB);
+	assert_int_equal(disk->taken[1], 0);
 }
 
 /* If it cannot be read, what is known stays; that it was tried counts. */

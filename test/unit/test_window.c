@@ -56,6 +56,13 @@ the_start_of_the_window_is_interpolated(void **unused)
 	window(d, 100 * SECOND, 100 * MB);
 	assert_int_equal(window(d, 250 * SECOND, 0).demand, 50 * MB);
 
+	/* nor does it matter when the clock began */
+	d = driver_new();
+	d->sample.now = 100 * SECOND;
+	window(d, 0, 0);
+	window(d, 200 * SECOND, 200 * MB);
+	assert_int_equal(window(d, 200 * SECOND, 0).demand, 100 * MB);
+
 	/* after a gap the last mark is the oldest */
 	assert_int_equal(window(d, 600 * SECOND, 600 * MB).demand, 300 * MB);
 }
