@@ -253,6 +253,10 @@ an_edit_that_could_not_be_followed_waits(void **unused)
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
 	d->sample.adjust = true;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
+
+	/* however long the server has been running */
+	d->sample.adjust = false;
+	assert_int_equal(driver_step(d, d->sample.now, 0), WALSIZER_REVERT);
 }
 
 /* Nothing is raised over an edit; an administrator may set the value instead. */
