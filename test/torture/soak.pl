@@ -26,8 +26,6 @@ use WalsizerTest;
 use constant MINUTE => 60;
 use constant SETTLED => 10;    # minutes until a worker holds what it will hold
 
-alarm(0);
-
 my $hours = $ENV{WALSIZER_HOURS} // 3;
 my $seed = $ENV{WALSIZER_SEED} // int(rand(1 << 30));
 srand($seed);
@@ -186,6 +184,7 @@ for (my $minute = 0; time < $end; $minute++)
 {
 	my $next = time + MINUTE;
 
+	WalsizerTest::not_hanging();
 	if ($minute >= $change_at)
 	{
 		stop_load($running) if $running;
