@@ -21,8 +21,6 @@ use WalsizerTest;
 use constant ORIGINAL => 4;           # MB
 use constant LINES => 40;             # of walsizer in the log, for each kill
 
-alarm(0);                             # hours are no sign of hanging here
-
 my $kills = $ENV{WALSIZER_KILLS} // 500;
 my $seed = $ENV{WALSIZER_SEED} // int(rand(1 << 30));
 srand($seed);
@@ -170,6 +168,7 @@ for my $n (1 .. $kills)
 {
 	my $victim = $victims[ rand @victims ];
 
+	WalsizerTest::not_hanging();
 	change_as_administrator() if rand() < 0.1;
 	my $request = kill_one($victim);
 	my $what = "$n: $victim killed during $request";

@@ -15,12 +15,11 @@ use WalsizerTest;
 use constant FIRST => 1_000;
 use constant ALL => 10_000;
 
-alarm(0);    # it may take long with a server that checks its memory
-
 my $node = make_node('leak', conf => <<'END');
 walsizer.predict = off
 checkpoint_timeout = 1h
 END
+alarm(0);    # it may take long with a server that checks its memory
 
 # Every other adjustment changes max_wal_size: for a planned load, and back.
 sub adjust_times
