@@ -9,7 +9,7 @@
 # likewise, and on top an empty directory of the run's own.
 
 # Part of the layers' names: change it when the packages of a layer change.
-LAYER_RECIPE=3
+LAYER_RECIPE=4
 
 # Goes on as root, or says that it cannot.
 become_root() { # script, its arguments...
