@@ -167,8 +167,10 @@ unlike(auto_conf($behind), qr/max_wal_size/, 'planned: nothing is left');
 
 $primary->backup('late');
 my ($own) = slurp_file($primary->backup_dir . '/late/postgresql.auto.conf') =~ /^max_wal_size = '(\d+)MB'$/m;
+# The volume does not depend on the value, which may be more than the load needs:
+# what that disk allows has to be less than that.
 my $clone = make_standby('clone', $primary, 'late', "walsizer.max_disk_percent = 20\n",
-	small_volume(5, 3 * $own));
+	small_volume(5, 3 * $needed));
 wait_for_worker($clone);
 wait_for($clone, "own_size < $own * 1048576 AND max_wal_size <= disk_limit");
 $event = last_event($clone);
