@@ -102,20 +102,29 @@ apply(int64 mb, const WalsizerNote *note, WalsizerApplied *applied)
 }
 
 /*
- * Try to set max_wal_size to mb, or only say so in a dry run.  The note is on
- * disk together with the value and proves that it is ours, so the state file
- * can wait until the value is in effect.
+ * Try to raise or lower, or only say so in a dry run.  The note is on disk
+ * together with the value and proves that it is ours, so the state file can
+ * wait until the value is in effect.  A raise needs room that was seen: without
+ * it, walsizer.max_disk_percent would limit nothing.
  */
 static void
-try_change(int64 mb, WalsizerApplied *applied)
+try_change(const WalsizerDecision *decision, WalsizerApplied *applied)
 {
 	const WalsizerState *state = &walsizer_shared->state;
-	WalsizerNote note = {mb, state->owner.original_mb, state->owner.original_by_alter_system};
+	WalsizerNote note = {decision->target_mb, state->owner.original_mb,
+		state->owner.original_by_alter_system};
 
 	if (walsizer_dry_run)
 		applied->outcome = WALSIZER_DRY_RUN;
+	else if (decision->action == WALSIZER_RAISE && !state->disk.known)
+	{
+		applied->outcome = WALSIZER_REFUSED;
+		applied->in_effect_mb = max_wal_size_mb;
+		strlcpy(applied->message, "the free space for \"pg_wal\" could not be determined",
+				sizeof(applied->message));
+	}
 	else
-		apply(mb, &note, applied);
+		apply(decision->target_mb, &note, applied);
 }
 
 /* Show the views the value now in effect.  The caller holds the lock. */
@@ -140,7 +149,7 @@ walsizer_change_setting(const WalsizerDecision *decision, const WalsizerSample *
 {
 	WalsizerEvent event = walsizer_make_event(decision, sample, sample->settings.max_wal_size_mb);
 
-	try_change(decision->target_mb, applied);
+	try_change(decision, applied);
 	if (applied->outcome == WALSIZER_APPLIED)
 	{
 		/* it is ours from now on, not from the next sample */

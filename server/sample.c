@@ -279,7 +279,7 @@ awaits_replay(const char *name, XLogSegNo segno)
  * recycled ones and those being created.  *held: older ones, held back by
  * slots, wal_keep_size or a failing archiver, which no checkpoint would free
  * and no max_wal_size includes.  What a standby has received and not replayed
- * is in neither.  False if the directory cannot be read to its end.
+ * is in neither.  False, with errno, if the directory cannot be read to its end.
  */
 static bool
 read_wal_files(const WalsizerSample *sample, int64_t *covered, int64_t *held)
@@ -289,7 +289,7 @@ read_wal_files(const WalsizerSample *sample, int64_t *covered, int64_t *held)
 	XLogSegNo	newest;
 	DIR		   *dir = AllocateDir(XLOGDIR);
 	struct dirent *entry;
-	bool		complete;
+	int			error;
 
 	if (dir == NULL)
 		return false;
@@ -311,14 +311,15 @@ read_wal_files(const WalsizerSample *sample, int64_t *covered, int64_t *held)
 		else if (!sample->standby || segno <= newest || !awaits_replay(entry->d_name, segno))
 			*covered += wal_segment_size;
 	}
-	complete = errno == 0;
+	error = errno;
 	FreeDir(dir);
-	return complete;
+	errno = error;
+	return error == 0;
 }
 
 /*
  * Bytes free for this user, and bytes used, on the file system that really
- * holds pg_wal: statvfs() follows symbolic links.  False on an error.
+ * holds pg_wal: statvfs() follows symbolic links.  False on an error (errno).
  */
 static bool
 read_volume(int64 *free, int64 *used)
@@ -350,26 +351,39 @@ free_space_is_shared(void)
 }
 
 /*
- * Add the figures of the file system of pg_wal; has_disk tells if it could be
- * read.  May hang for as long as the file system does: call it without a lock.
+ * Add the figures of the file system of pg_wal, in bytes; has_disk tells if it
+ * could be read.  An error is logged, once until it can be read again: that is
+ * tried every few seconds.  May hang for as long as the file system does: call
+ * it without a lock.
  */
 void
 walsizer_take_disk(WalsizerSample *sample)
 {
-	int64		free_before = 0;
-	int64		free_after = 0;
-	int64		used_before = 0;
-	int64		used_after = 0;
-	bool		complete = read_volume(&free_before, &used_before) &&
+	static bool failing = false;
+	int64		free_before;
+	int64		free_after;
+	int64		used_before;
+	int64		used_after;
+
+	sample->looked = true;
+	sample->has_disk = read_volume(&free_before, &used_before) &&
 		read_wal_files(sample, &sample->disk_wal, &sample->disk_held) &&
 		read_volume(&free_after, &used_after);
+	if (!sample->has_disk && !failing)
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not determine the free space for \"pg_wal\": %m")));
+	failing = !sample->has_disk;
+	if (failing)
+	{
+		sample->disk_free = sample->disk_wal = sample->disk_held = 0;
+		return;
+	}
 
 	/* files that come or go meanwhile must not count twice, here or there */
 	sample->disk_free = Min(free_before, free_after);
 	sample->disk_alone = !free_space_is_shared() &&
 		Max(used_before, used_after) - sample->disk_wal - sample->disk_held < LEAST_CLUSTER;
-	sample->has_disk = complete;
-	sample->looked = true;
 }
 
 /*

@@ -329,6 +329,7 @@ foreach my $fault ([ 'statvfs', EIO ], [ 'opendir', EACCES ], [ 'readdir', EIO ]
 	my $what = "volume, $call";
 	my $limit = status($node)->{disk_limit};
 
+	$offset = log_offset($node);
 	cmp_ok($limit, '>', 0, "$what: known before");
 	need_a_raise($node);
 	arm($pid, { call => $call, error => $error, path => 'pg_wal' });
@@ -336,9 +337,30 @@ foreach my $fault ([ 'statvfs', EIO ], [ 'opendir', EACCES ], [ 'readdir', EIO ]
 	cmp_ok(disarm(), '>', 0, "$what: fails");
 	cmp_ok(status($node)->{disk_limit}, '>', $limit / 2, "$what: and is limited as before");
 	is(pid($node), $pid, "$what: the worker lives");
+	is(log_count($node, qr/LOG:  could not determine the free space for "pg_wal": /, $offset),
+		$call eq 'statfs' ? 0 : 1, "$what: which is logged once");
 	revert($node);
 	restart();
 }
+
+# If it was never known, nothing is raised until it is.
+$node->stop;
+$offset = log_offset($node);
+arm(ANY_PROCESS, { call => 'statvfs', error => EIO, path => 'pg_wal' });
+start();
+wait_for_worker($node);
+$pid = pid($node);
+need_a_raise($node);
+like(adjust($node), qr/^raise .*: refused: the free space for "pg_wal" could not be determined$/,
+	'volume, never read: nothing is raised') for 1 .. 2;
+is(setting_mb($node), 4, 'volume, never read: the value stays');
+is(status($node)->{disk_limit}, undef, 'volume, never read: its limit is not known');
+cmp_ok(disarm(), '>', 1, 'volume, never read: it was tried');
+is(log_count($node, qr/LOG:  could not determine the free space for "pg_wal": Input\/output error$/, $offset),
+	1, 'volume, never read: which is logged once');
+like(adjust($node), qr/^raise .*: applied$/, 'volume, never read: raised as soon as it can be');
+revert($node);
+restart();
 
 # ---- the worker ends, and is started again
 
