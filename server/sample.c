@@ -360,10 +360,10 @@ void
 walsizer_take_disk(WalsizerSample *sample)
 {
 	static bool failing = false;
-	int64		free_before;
-	int64		free_after;
-	int64		used_before;
-	int64		used_after;
+	int64		free_before = 0;
+	int64		free_after = 0;
+	int64		used_before = 0;
+	int64		used_after = 0;
 
 	sample->looked = true;
 	sample->has_disk = read_volume(&free_before, &used_before) &&
