@@ -3,8 +3,8 @@
 pgbench -i, COPY, CREATE INDEX, INSERT ... SELECT, UPDATE and pg_restore, one after
 the other on a server that does nothing else, from max_wal_size = 256MB and from
 1GB: on the plain server, with walsizer (and each --preload), at a static size that
-is large enough, and with wal_writer_delay = 10ms on the plain server and with
-walsizer.
+is large enough, there also with old WAL files to reuse, and with wal_writer_delay =
+10ms on the plain server and with walsizer.
 
 The load is over before the first timed checkpoint.  Rounds add up over several
 runs: see --add."""
@@ -18,7 +18,10 @@ from harness import limits as judge, model, pairs, server as servers, watch
 TIMEOUT = "5min"  # checkpoint_timeout, the server's default
 LARGE = "16GB"
 DELAY = "10ms"    # wal_writer_delay; the default is 200ms
+OLD = 320         # segments that REUSING begins with, more than the load fills
 SETTLING = 2      # s, from the start of a server to that of the load
+
+REUSING = "static old files"  # a series
 
 # max_wal_size in the beginning, and what walsizer may leave of the forced checkpoints
 # without it.  A statement keeps the size with which it began, so two or three are
@@ -65,7 +68,9 @@ def series(bench, start):
                                   settings={**settings, "wal_writer_delay": DELAY})
                     for each in usual if each.name in ("plain", "walsizer")]
     static = pairs.Series("static", bench.plain, {**settings, "max_wal_size": LARGE})
-    return [*usual, static, *quick_writer]
+    # min_wal_size keeps the files
+    reusing = static._replace(name=REUSING, settings={**static.settings, "min_wal_size": "5GB"})
+    return [*usual, static, reusing, *quick_writer]
 
 
 def prepare(bench, scale):
@@ -90,6 +95,8 @@ def one(bench, each, scale, files):
     with bench.server(each.subject, each.settings) as server:
         for database in ("bulk", "restored"):
             server.psql(f"CREATE DATABASE {database}")
+        if each.name == REUSING:
+            leave_old_files(server)
         os.sync()
         time.sleep(SETTLING)
         phases = load(server, scale, files)
@@ -109,6 +116,15 @@ def one(bench, each, scale, files):
             "checkpoints": [{**vars(c), "at": round(c.at - began, 2)} for c in within],
             "changes": [(round(at - began, 2), mb) for at, mb in changes],
             "history": history, "settings": server.settings}
+
+
+def leave_old_files(server):
+    """What an earlier load of this size leaves: files that a checkpoint has made ready
+    for reuse."""
+    server.psql(f"""DO $$ BEGIN FOR i IN 1 .. {OLD} LOOP
+        PERFORM pg_logical_emit_message(false, '', ''); PERFORM pg_switch_wal();
+        END LOOP; END $$""")
+    server.psql("CHECKPOINT")
 
 
 def load(server, scale, files):
@@ -182,6 +198,8 @@ def of_sizes(rounds):
 def label(start, name):
     if name == "static":
         return f"static {LARGE}"
+    if name == REUSING:
+        return f"static {LARGE}, old WAL files to reuse"
     head, comma, tail = name.partition(f" {DELAY}")
     return f"{head}{', ' if head.startswith('plain') else ', from '}{start}" + (
         f", wal_writer_delay = {DELAY}" if comma else tail)
@@ -243,7 +261,7 @@ def draw(figure, theme, data):
                                           (FORCED, SECONDS)):
             bars(panel, theme, start, rounds, of_phases[1:])
             panel.set_ylabel(what)
-            panel.set_title(f"From {start}: {what}, median of {len(rounds)}", loc="left")
+            panel.set_title(f"From {start}: {what}, median", loc="left")
     panels[0][0].legend(fontsize=8)
 
 
@@ -253,11 +271,11 @@ def bars(panel, theme, start, rounds, of_phases):
     for number, name in enumerate(shown):
         places = [place + (number - (len(shown) - 1) / 2) * width for place in range(len(PHASES))]
         kind = name.removesuffix(f" {DELAY}")
-        kind = {"plain": "small", "static": "large"}.get(kind, kind)
+        kind = {"plain": "small", "static": "large", REUSING: "large"}.get(kind, kind)
+        hatch = "//" if is_quick(name) else ".." if name == REUSING else None
         panel.bar(places, [pairs.median(rounds, one_, name) for one_ in of_phases], width * 0.92,
-                  color=theme.colour(kind), alpha=0.55 if is_quick(name) else 1,
-                  hatch="//" if is_quick(name) else None, edgecolor=theme.page,
-                  label=label(start, name))
+                  color=theme.colour(kind), alpha=0.55 if hatch else 1,
+                  hatch=hatch, edgecolor=theme.page, label=label(start, name))
     panel.set_xticks(range(len(PHASES)), PHASES, rotation=20, ha="right")
     panel.set_ylim(bottom=0)
     panel.grid(False, axis="x")
