@@ -40,7 +40,7 @@ SETTINGS = {"checkpoint_timeout": "1h", "max_wal_size": "512MB", "synchronous_co
 BUFFERS = {"free": {"shared_buffers": "256MB"}, "slow": {"shared_buffers": "1GB"}}
 
 HEADING = ["storage", "load", "cache", "max_wal_size, MB", "WAL replayed, MB",
-           "before replay, s", "replay, s", "checkpoint, s", "took, s",
+           "read from storage, MB", "before replay, s", "replay, s", "checkpoint, s", "took, s",
            "max_recovery_time, s", "took / that", "recovery_time_now before, s"]
 
 
@@ -77,7 +77,7 @@ def measure(bench):
                     data["rounds"].append({"storage": where, "load": load, "cached": cached,
                                            "begun": results.now(),
                                            "revision": bench.options.revision,
-                                           **at_worst(server, load, cached, allowed)})
+                                           **at_worst(bench, server, load, cached, allowed)})
                     yield data
             finally:
                 bench.storage.limit(0)
@@ -89,20 +89,20 @@ def measure_speed(bench, server, where):
         bench.say(f"{where} storage: measuring the speed of recovery")
         server.psql("CHECKPOINT")
         load_until(server, "TPC-B", lambda: unsaved(server) > 400)
-        crash(server, cached)
+        crash(bench, server, cached)
 
 
-def at_worst(server, load, cached, allowed):
+def at_worst(bench, server, load, cached, allowed):
     """A crash when there is as much to replay as that limit (s) allows.  Not the worst is
     one that came when the checkpoint had just completed: that does not count."""
     for _ in range(TRIES):
-        found = at_limit(server, load, cached, allowed)
+        found = at_limit(bench, server, load, cached, allowed)
         if found["wal_mb"] > WORST * found["size"]:
             return found
     raise servers.Failure("checkpoints always complete before the server is killed")
 
 
-def at_limit(server, load, cached, allowed):
+def at_limit(bench, server, load, cached, allowed):
     # A crash loses the counts that tell autovacuum what to do: after a few of
     # them, dead rows would fill the slow volume.
     server.psql("VACUUM")
@@ -118,7 +118,7 @@ def at_limit(server, load, cached, allowed):
         return NEAR * limit <= size <= limit / NEAR and unsaved(server) > FULL * size
 
     load_until(server, load, full)
-    return {"allowed": allowed, **found, **crash(server, cached)}
+    return {"allowed": allowed, **found, **crash(bench, server, cached)}
 
 
 def unsaved(server):
@@ -142,11 +142,12 @@ def kill(server):
     os.kill(pid, signal.SIGKILL)
 
 
-def crash(server, cached):
+def crash(bench, server, cached):
     """What was killed is started again, and what that took is read from its log."""
     wait_for_end(server)
     if not cached:
         drop_from_cache(server.data)
+        bench.storage.drop_cache()
     offset = server.log.stat().st_size
     before = last_measured(server)
     server.__enter__()
@@ -250,11 +251,16 @@ def share(one):
     return one["took"] / one["allowed"]
 
 
+def read_mb(one):
+    """By the startup process: WAL, and pages that were not cached."""
+    return f"{one['measured']['bytes_read'] / model.MB:.0f}" if one["measured"] else "-"
+
+
 def tables(data):
     yield (storage.describe(data["storage"]).replace("Storage limited", "Slow storage: limited"),
            HEADING,
            [[one["storage"], one["load"], "yes" if one["cached"] else "no", f"{one['size']:.0f}",
-             f"{one['wal_mb']:.0f}", f"{one['before']:.1f}", f"{one['replay']:.1f}",
+             f"{one['wal_mb']:.0f}", read_mb(one), f"{one['before']:.1f}", f"{one['replay']:.1f}",
              f"{one['checkpoint']:.1f}", f"{one['took']:.1f}", one["allowed"],
              f"{share(one):.2f}", f"{one['estimate']:.1f}"] for one in data["rounds"]])
     groups = {}

@@ -12,6 +12,7 @@ PAGE = b"x" * 8192
 PAGES = 3000         # written in random places to measure the limit
 SINGLE = 100         # written and flushed one by one
 SPREAD = 1 << 17     # places for them: neighbours would be written as one
+PATIENCE = 300       # s
 TOLERANCE = 1.3      # measured / asked, above which there is no limit
 
 
@@ -22,6 +23,7 @@ class Storage:
     def __init__(self, directory, why_not):
         self.directory = pathlib.Path(directory) if directory else None
         self.why_not = why_not
+        self.drops = 0
         self.place = self.directory / "volume" if directory else pathlib.Path(".")
 
     def limit(self, writes):
@@ -30,13 +32,29 @@ class Storage:
             return
         # what was written before is not to count
         servers.run("syncing", ["sync", "--file-system", self.place])
+        self._tell(writes, "limit", writes, "the limit on writes was not set")
+
+    def drop_cache(self):
+        """Of the volume: what the file system below it holds, which dropping files of the
+        volume leaves there."""
+        if self.directory is None:
+            return
+        self.drops += 1
+        self._tell("drop", "drops", self.drops, "what is cached of the volume was not dropped")
+
+    def _tell(self, line, file, answer, failure):
+        """Wait until the file has the answer; what is to be written first may be much."""
         with open(self.directory / "control", "w", encoding="ascii") as control:
-            control.write(f"{writes}\n")
-        end = time.monotonic() + 10
-        while (self.directory / "limit").read_text(encoding="ascii").strip() != str(writes):
+            control.write(f"{line}\n")
+        end = time.monotonic() + PATIENCE
+        while not self._says(file, answer):
             if time.monotonic() > end:
-                raise servers.Failure("the limit on writes was not set")
+                raise servers.Failure(failure)
             time.sleep(0.05)
+
+    def _says(self, file, answer):
+        path = self.directory / file
+        return path.exists() and path.read_text(encoding="ascii").strip() == str(answer)
 
     def measure(self, writes):
         """What a limit really gives: random pages written back per second, and
