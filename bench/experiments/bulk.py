@@ -262,7 +262,7 @@ def draw(figure, theme, data):
             bars(panel, theme, start, rounds, of_phases[1:])
             panel.set_ylabel(what)
             panel.set_title(f"From {start}: {what}, median", loc="left")
-    panels[0][0].legend(fontsize=8)
+        row[0].legend(fontsize=8)
 
 
 def bars(panel, theme, start, rounds, of_phases):
