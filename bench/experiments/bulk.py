@@ -18,10 +18,13 @@ from harness import limits as judge, model, pairs, server as servers, watch
 TIMEOUT = "5min"  # checkpoint_timeout, the server's default
 LARGE = "16GB"
 DELAY = "10ms"    # wal_writer_delay; the default is 200ms
-OLD = 320         # segments that REUSING begins with, more than the load fills
+OLD = 320         # segments of 16 MB to reuse, more than the load fills
 SETTLING = 2      # s, from the start of a server to that of the load
 
-REUSING = "static old files"  # a series
+REUSING = "old files"
+# what comes after the name of a series that varies another: in words, and its hatching
+VARIANTS = {DELAY: (f"wal_writer_delay = {DELAY}", "//"),
+            REUSING: ("old WAL files to reuse", "..")}
 
 # max_wal_size in the beginning, and what walsizer may leave of the forced checkpoints
 # without it.  A statement keeps the size with which it began, so two or three are
@@ -69,7 +72,8 @@ def series(bench, start):
                     for each in usual if each.name in ("plain", "walsizer")]
     static = pairs.Series("static", bench.plain, {**settings, "max_wal_size": LARGE})
     # min_wal_size keeps the files
-    reusing = static._replace(name=REUSING, settings={**static.settings, "min_wal_size": "5GB"})
+    reusing = static._replace(name=f"static {REUSING}",
+                              settings={**static.settings, "min_wal_size": f"{OLD * 16}MB"})
     return [*usual, static, reusing, *quick_writer]
 
 
@@ -95,7 +99,7 @@ def one(bench, each, scale, files):
     with bench.server(each.subject, each.settings) as server:
         for database in ("bulk", "restored"):
             server.psql(f"CREATE DATABASE {database}")
-        if each.name == REUSING:
+        if parts(each.name)[1] == REUSING:
             leave_old_files(server)
         os.sync()
         time.sleep(SETTLING)
@@ -184,11 +188,19 @@ def compared(rounds):
     sizes = [name for name in found if not name.startswith("plain") and not is_quick(name)]
     return ([(name, "plain") for name in sizes]
             + [(name, "static") for name in sizes if name != "static"]
-            + [(name, name.removesuffix(f" {DELAY}")) for name in found if is_quick(name)])
+            + [(name, parts(name)[0]) for name in found if is_quick(name)])
 
 
 def is_quick(name):
-    return name.endswith(f" {DELAY}")
+    return parts(name)[1] == DELAY
+
+
+def parts(name):
+    """Of a series: the name without its variant, and the variant or None."""
+    for variant in VARIANTS:
+        if name.endswith(f" {variant}"):
+            return name.removesuffix(f" {variant}"), variant
+    return name, None
 
 
 def of_sizes(rounds):
@@ -196,13 +208,10 @@ def of_sizes(rounds):
 
 
 def label(start, name):
-    if name == "static":
-        return f"static {LARGE}"
-    if name == REUSING:
-        return f"static {LARGE}, old WAL files to reuse"
-    head, comma, tail = name.partition(f" {DELAY}")
-    return f"{head}{', ' if head.startswith('plain') else ', from '}{start}" + (
-        f", wal_writer_delay = {DELAY}" if comma else tail)
+    kind, variant = parts(name)
+    size = (f" {LARGE}" if kind == "static" else
+            f", {start}" if kind.startswith("plain") else f", from {start}")
+    return kind + size + (f", {VARIANTS[variant][0]}" if variant else "")
 
 
 def tables(data):
@@ -270,12 +279,12 @@ def bars(panel, theme, start, rounds, of_phases):
     width = 0.84 / len(shown)
     for number, name in enumerate(shown):
         places = [place + (number - (len(shown) - 1) / 2) * width for place in range(len(PHASES))]
-        kind = name.removesuffix(f" {DELAY}")
-        kind = {"plain": "small", "static": "large", REUSING: "large"}.get(kind, kind)
-        hatch = "//" if is_quick(name) else ".." if name == REUSING else None
+        kind, variant = parts(name)
+        kind = {"plain": "small", "static": "large"}.get(kind, kind)
         panel.bar(places, [pairs.median(rounds, one_, name) for one_ in of_phases], width * 0.92,
-                  color=theme.colour(kind), alpha=0.55 if hatch else 1,
-                  hatch=hatch, edgecolor=theme.page, label=label(start, name))
+                  color=theme.colour(kind), alpha=0.55 if variant else 1,
+                  hatch=VARIANTS[variant][1] if variant else None, edgecolor=theme.page,
+                  label=label(start, name))
     panel.set_xticks(range(len(PHASES)), PHASES, rotation=20, ha="right")
     panel.set_ylim(bottom=0)
     panel.grid(False, axis="x")

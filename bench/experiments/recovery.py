@@ -146,8 +146,7 @@ def crash(bench, server, cached):
     """What was killed is started again, and what that took is read from its log."""
     wait_for_end(server)
     if not cached:
-        drop_from_cache(server.data)
-        bench.storage.drop_cache()
+        bench.storage.drop_from_cache(server.data)
     offset = server.log.stat().st_size
     before = last_measured(server)
     server.__enter__()
@@ -196,18 +195,6 @@ def subprocesses(data):
         except OSError:
             pass
     return found
-
-
-def drop_from_cache(directory):
-    """As after a failure of power.  What is not written yet cannot be dropped."""
-    os.sync()
-    for path, _, names in os.walk(directory):
-        for name in names:
-            descriptor = os.open(os.path.join(path, name), os.O_RDONLY)
-            try:
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(descriptor)
 
 
 #

@@ -12,7 +12,8 @@ PAGE = b"x" * 8192
 PAGES = 3000         # written in random places to measure the limit
 SINGLE = 100         # written and flushed one by one
 SPREAD = 1 << 17     # places for them: neighbours would be written as one
-PATIENCE = 300       # s
+PATIENCE = 10        # s, until a limit is set
+LONG = 300           # s, until as much is written as memory may hold
 TOLERANCE = 1.3      # measured / asked, above which there is no limit
 
 
@@ -23,7 +24,6 @@ class Storage:
     def __init__(self, directory, why_not):
         self.directory = pathlib.Path(directory) if directory else None
         self.why_not = why_not
-        self.drops = 0
         self.place = self.directory / "volume" if directory else pathlib.Path(".")
 
     def limit(self, writes):
@@ -32,29 +32,33 @@ class Storage:
             return
         # what was written before is not to count
         servers.run("syncing", ["sync", "--file-system", self.place])
-        self._tell(writes, "limit", writes, "the limit on writes was not set")
+        self._tell(writes, PATIENCE, "the limit on writes was not set")
 
-    def drop_cache(self):
-        """Of the volume: what the file system below it holds, which dropping files of the
-        volume leaves there."""
-        if self.directory is None:
-            return
-        self.drops += 1
-        self._tell("drop", "drops", self.drops, "what is cached of the volume was not dropped")
+    def drop_from_cache(self, directory):
+        """As after a failure of power.  What is not written yet cannot be dropped.  Of a
+        directory on the volume, the file system below holds the pages, too."""
+        os.sync()
+        for path, _, names in os.walk(directory):
+            for name in names:
+                descriptor = os.open(os.path.join(path, name), os.O_RDONLY)
+                try:
+                    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+                finally:
+                    os.close(descriptor)
+        if self.directory is not None and directory.is_relative_to(self.place.resolve()):
+            self._tell("drop", LONG, "what is cached of the slow volume was not dropped")
 
-    def _tell(self, line, file, answer, failure):
-        """Wait until the file has the answer; what is to be written first may be much."""
+    def _tell(self, line, patience, failure):
+        """Have the volume carry that out, and wait (s) until it has."""
+        done = self.directory / "done"
+        before = done.read_text(encoding="ascii")
         with open(self.directory / "control", "w", encoding="ascii") as control:
             control.write(f"{line}\n")
-        end = time.monotonic() + PATIENCE
-        while not self._says(file, answer):
+        end = time.monotonic() + patience
+        while done.read_text(encoding="ascii") == before:
             if time.monotonic() > end:
                 raise servers.Failure(failure)
             time.sleep(0.05)
-
-    def _says(self, file, answer):
-        path = self.directory / file
-        return path.exists() and path.read_text(encoding="ascii").strip() == str(answer)
 
     def measure(self, writes):
         """What a limit really gives: random pages written back per second, and
