@@ -182,6 +182,20 @@ walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 		walsizer_can_lower_to(sample, figures, size) ? size : 0;
 }
 
+/*
+ * The size (MB) with which the checkpoint that is about to be forced would be
+ * timed, without any headroom; 0 if none is about to be forced.
+ */
+static int64_t
+enough_for_now(const WalsizerConfig *config, const WalsizerSettings *settings,
+			   const WalsizerFigures *figures)
+{
+	int64_t		enough = walsizer_size_for(figures->projected, settings);
+
+	return figures->until_forced_ms >= 0 && figures->until_forced_ms <= walsizer_lead(config) &&
+		enough > figures->in_effect_mb ? enough : 0;
+}
+
 /* Fill the figures that depend on walsizer's settings. */
 void
 walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *sample,
@@ -196,6 +210,7 @@ walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const Walsize
 	figures->wanted_mb = walsizer_max(walsizer_roomy_size(config, settings, demand),
 									  walsizer_min(walsizer_size_for(paced, settings),
 												   most_for_pace(settings, demand)));
+	figures->enough_mb = enough_for_now(config, settings, figures);
 	walsizer_judge_mix(config, state, sample);
 	walsizer_find_limit(config, state, sample, figures);
 }
