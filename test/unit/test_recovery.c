@@ -398,6 +398,7 @@ records_follow_from_the_last_interval(void **unused)
 	/* an eighth that is no images is enough to tell; with less, records are the smallest */
 	assert_int_equal(time_after(2048, 100000, 114687), 7335);
 	assert_int_equal(time_after(2048, 100000, 114688), 21011);
+	assert_int_equal(time_after(2048, 100000, 120000), 21011);
 
 	/* none is smaller than 60 bytes */
 	assert_int_equal(time_after(2048, 20 * 1000 * 1000, 0), 36931);
