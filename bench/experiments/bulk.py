@@ -9,6 +9,7 @@ is large enough, there also with old WAL files to reuse, and with wal_writer_del
 The load is over before the first timed checkpoint.  Rounds add up over several
 runs: see --add."""
 
+import functools
 import os
 import pathlib
 import time
@@ -210,7 +211,7 @@ def of_sizes(rounds):
 def label(start, name):
     kind, variant = parts(name)
     size = (f" {LARGE}" if kind == "static" else
-            f", {start}" if kind.startswith("plain") else f", from {start}")
+            f", {start}" if kind == "plain" else f", from {start}")
     return kind + size + (f", {VARIANTS[variant][0]}" if variant else "")
 
 
@@ -220,26 +221,16 @@ def tables(data):
         rounds = rounds_of(data, start)
         if not rounds:
             continue
-        yield (f"From {start}, scale {conditions['scale']}, checkpoint_timeout = "
-               f"{conditions['timeout']}. Median (smallest to largest) of the runs.",
-               ["setting", "runs", *(figure.name for figure in SHOWN)],
-               labelled(start, pairs.medians(rounds, pairs.names_of(rounds), SHOWN)))
-        for what, of_phases, compares in (("Seconds", SECONDS, compared(rounds)),
-                                          ("Forced checkpoints", FORCED, of_sizes(rounds)),
+        of_start = functools.partial(label, start)
+        yield from pairs.tables(
+            f"From {start}, scale {conditions['scale']}, checkpoint_timeout = "
+            f"{conditions['timeout']}", rounds, SHOWN, label=of_start)
+        for what, of_phases, compares in (("seconds", SECONDS, compared(rounds)),
+                                          ("forced checkpoints", FORCED, of_sizes(rounds)),
                                           ("WAL, MB", WAL, of_sizes(rounds))):
-            yield (f"From {start}: {what} of each phase.",
-                   ["setting", "runs", *(figure.name for figure in of_phases)],
-                   labelled(start, pairs.medians(rounds, pairs.names_of(rounds), of_phases)))
-            yield (f"From {start}: {what}, the ratio within each round, its median, the interval "
-                   "that covers it, and what that says.",
-                   ["phase", *pairs.HEADING[1:]], pairs.comparisons(rounds, of_phases, compares))
-    yield ("The rounds.", ["start", *pairs.MACHINES],
-           [[each["start"], *row]
-            for each, row in zip(data["rounds"], pairs.machines(data["rounds"]))])
-
-
-def labelled(start, rows):
-    return [[label(start, row[0]), *row[1:]] for row in rows]
+            yield from pairs.tables(f"From {start}, {what} of each phase", rounds, of_phases,
+                                    compares, label=of_start)
+    yield pairs.machines(data["rounds"], "start")
 
 
 def limits(data):

@@ -8,6 +8,7 @@ is as large as shared_buffers, and four times as large.
 A round takes three quarters of an hour for each of the two, so rounds add up
 over several runs: see --add."""
 
+import functools
 import os
 import time
 
@@ -127,17 +128,15 @@ SHOWN = [FIGURES[0], pairs.Figure("timed checkpoints", lambda run: run["timed"],
          pairs.Figure("max_wal_size at the end, MB", lambda run: run["final_mb"], 0)]
 
 
-def compared(data):
-    others = [name for name in pairs.names_of(data["rounds"]) if not name.startswith("plain")]
-    return ([(name, "plain") for name in others]
-            + [(name, "static") for name in others if name != "static"])
+def compared(rounds):
+    of_plain = pairs.against(rounds, "plain")
+    return of_plain + [(name, "static") for name, _ in of_plain if name != "static"]
 
 
-def label(data, name):
-    conditions = data["conditions"]
+def label(conditions, name):
     if name == "static":
         return f"static {conditions['large']}"
-    return f"{name}{', ' if name.startswith('plain') else ', from '}{conditions['start']}"
+    return f"{name}{', ' if name == 'plain' else ', from '}{conditions['start']}"
 
 
 def tables(data):
@@ -146,19 +145,12 @@ def tables(data):
         rounds = rounds_of(data, size)
         if not rounds:
             continue
-        yield (f"Data {size} shared_buffers ({conditions['shared_buffers']} MB, scale "
-               f"{rounds[0]['runs'][0]['scale']}), checkpoint_timeout = {conditions['timeout']} s, "
-               f"pgbench TPC-B, {conditions['clients']} clients, {conditions['seconds']} s. Median "
-               "(smallest to largest) of the runs.",
-               ["setting", "runs", *(figure.name for figure in SHOWN)],
-               [[label(data, row[0]), *row[1:]]
-                for row in pairs.medians(rounds, pairs.names_of(data["rounds"]), SHOWN)])
-        yield (f"Data {size} shared_buffers: the ratio within each round, its median, the interval "
-               "that covers it, and what that says.",
-               pairs.HEADING, pairs.comparisons(rounds, FIGURES, compared(data)))
-    yield ("The rounds.", ["data", *pairs.MACHINES],
-           [[each["data"], *row]
-            for each, row in zip(data["rounds"], pairs.machines(data["rounds"]))])
+        yield from pairs.tables(
+            f"Data {size} shared_buffers ({conditions['shared_buffers']} MB, scale "
+            f"{rounds[0]['runs'][0]['scale']}), checkpoint_timeout = {conditions['timeout']} s, "
+            f"pgbench TPC-B, {conditions['clients']} clients, {conditions['seconds']} s",
+            rounds, SHOWN, compared(rounds), FIGURES, functools.partial(label, conditions))
+    yield pairs.machines(data["rounds"], "data")
 
 
 def limits(data):

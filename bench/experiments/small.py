@@ -1,14 +1,14 @@
 """Small settings against the default ones: WAL and checkpoints.
 
-The same number of transactions at the server's defaults, at 32MB and 30 s, and
-with walsizer (and each --preload) from the latter.  walsizer leaves
-checkpoint_timeout alone, so it is compared with a large size at 30 s."""
+The same number of transactions at checkpoint distances that 32MB, 256MB and 4GB
+set with 30 s, at the server's defaults, and with walsizer (and each --preload)
+from 32MB and 30 s.  walsizer leaves checkpoint_timeout alone, so it is compared
+with a large size at 30 s."""
 
 from harness import fixed, limits as judge, pairs
 
-DEFAULTS = {"max_wal_size": "1GB", "checkpoint_timeout": "5min"}
-SMALL = {"max_wal_size": "32MB", "checkpoint_timeout": "30s"}
-LARGE = {"max_wal_size": "4GB", "checkpoint_timeout": "30s"}
+TIMEOUT = "30s"  # but for the defaults
+SIZES = {"large": "4GB", "small": "32MB", "medium": "256MB"}
 MOST = 1.15  # x the WAL of the large size
 
 
@@ -16,7 +16,7 @@ def measure(bench):
     conditions = {"scale": bench.pick(20, 50, 50),
                   "transactions": bench.pick(60000, 100000, 1000000)}
     data = bench.continue_data(conditions)
-    for _ in range(bench.repeated(1, 5, 5)):
+    for _ in range(bench.repeated(1, 5, 3)):
         data["rounds"].append(pairs.measure_round(
             bench, series(bench), 1 + len(data["rounds"]),
             lambda each: fixed.measure(bench, each.subject, each.settings, **conditions)))
@@ -24,10 +24,12 @@ def measure(bench):
 
 
 def series(bench):
-    return [pairs.Series("large", bench.plain, LARGE),
-            pairs.Series("small", bench.plain, SMALL),
-            *(pairs.Series(subject.name, subject, SMALL) for subject in bench.subjects),
-            pairs.Series("default", bench.plain, DEFAULTS)]
+    def of(name, subject, size, timeout=TIMEOUT):
+        return pairs.Series(name, subject, {"max_wal_size": size, "checkpoint_timeout": timeout})
+
+    return [*(of(name, bench.plain, size) for name, size in SIZES.items()),
+            *(of(subject.name, subject, SIZES["small"]) for subject in bench.subjects),
+            of("default", bench.plain, "1GB", "5min")]
 
 
 #
@@ -38,35 +40,34 @@ FIGURES = [
     pairs.Figure("forced checkpoints", lambda run: fixed.count(run, "forced"), 0),
     pairs.Figure("WAL, MB", lambda run: run["wal_mb"], 0),
     pairs.Figure("page images", lambda run: run["fpi"], 0),
+    pairs.Figure("page images, MB", lambda run: run["fpi_mb"], 0),  # from 19 on
     pairs.Figure("seconds", lambda run: run["seconds"], 1, pairs.RATE),
 ]
 SHOWN = [*FIGURES, pairs.Figure("timed checkpoints", lambda run: fixed.count(run, "timed"), 0),
          pairs.Figure("max_wal_size at the end, MB", lambda run: run["final_mb"], 0)]
 
 
+LABELS = {**{kind: f"{size}, {TIMEOUT}" for kind, size in SIZES.items()},
+          "default": "defaults: 1GB, 5min"}
+
+
 def label(name):
-    return {"default": "defaults: 1GB, 5min", "small": "32MB, 30s", "large": "4GB, 30s",
-            "large again": "4GB, 30s again"}.get(name, f"{name}, from 32MB, 30s")
+    return LABELS.get(name, f"{name}, from {LABELS['small']}")
 
 
 def tables(data):
     conditions, rounds = data["conditions"], data["rounds"]
-    yield (f"pgbench TPC-B, scale {conditions['scale']}, {conditions['transactions']} "
-           f"transactions, {fixed.CLIENTS} clients. Median (smallest to largest) of the runs.",
-           ["setting", "runs", *(figure.name for figure in SHOWN)],
-           [[label(row[0]), *row[1:]] for row in pairs.medians(rounds, pairs.names_of(rounds), SHOWN)])
-    compared = [(name, "large") for name in pairs.names_of(rounds) if not name.startswith("large")]
-    yield ("The ratio within each round to 4GB, 30s (large), its median, the interval that "
-           "covers it, and what that says.",
-           pairs.HEADING, pairs.comparisons(rounds, FIGURES, compared))
-    yield "The rounds.", pairs.MACHINES, pairs.machines(rounds)
+    yield from pairs.tables(
+        f"pgbench TPC-B, scale {conditions['scale']}, {conditions['transactions']} transactions, "
+        f"{fixed.CLIENTS} clients", rounds, SHOWN, pairs.against(rounds, "large"), FIGURES, label)
+    yield pairs.machines(rounds)
 
 
 def limits(data):
     if "walsizer" not in pairs.names_of(data["rounds"]):
         return []
     ratio = pairs.median_ratio(data["rounds"], FIGURES[1], "walsizer", "large")
-    return [judge.at_most("WAL / that of 4GB, 30s, median,", round(ratio, 3), MOST)]
+    return [judge.at_most(f"WAL / that of {label('large')}, median,", round(ratio, 3), MOST)]
 
 
 def draw(figure, theme, data):

@@ -127,15 +127,10 @@ def of(data, name):
 
 def tables(data):
     conditions, rounds = data["conditions"], data["rounds"]
-    yield (f"An INSERT ... SELECT of {conditions['rate']:.0f} MB of WAL a second, from "
-           f"{conditions['start']}, checkpoint_timeout = {conditions['timeout']} s. Median "
-           "(smallest to largest) of the runs.",
-           ["preloaded", "runs", *(figure.name for figure in SHOWN)],
-           pairs.medians(rounds, pairs.names_of(rounds), SHOWN))
-    compared = [(name, "plain") for name in pairs.names_of(rounds) if not name.startswith("plain")]
-    if compared:
-        yield ("The ratio within each round, its median, the interval that covers it, and what "
-               "that says.", pairs.HEADING, pairs.comparisons(rounds, [FORCED, HURRY], compared))
+    yield from pairs.tables(
+        f"An INSERT ... SELECT of {conditions['rate']:.0f} MB of WAL a second, from "
+        f"{conditions['start']}, checkpoint_timeout = {conditions['timeout']} s",
+        rounds, SHOWN, pairs.against(rounds, "plain"), [FORCED, HURRY])
     yield ("Each run.",
            ["round", "preloaded", "forced", "of which hurried after the last raise", "timed",
             "seconds of the starts", "seconds of writing", "last raise after, s", "max_wal_size",
@@ -150,7 +145,7 @@ def tables(data):
     # of the first three rounds it was noted only once, and stands below
     noted = [each for each in rounds if "machine" in each]
     if noted:
-        yield "The rounds.", pairs.MACHINES, pairs.machines(noted)
+        yield pairs.machines(noted)
 
 
 def seconds(values):

@@ -114,19 +114,11 @@ def describe(load, conditions):
 def tables(data):
     for load in LOADS:
         rounds = rounds_of(data, load)
-        if not rounds:
-            continue
-        what = describe(load, data["conditions"])
-        yield (f"{what}. Median (smallest to largest) of the runs.",
-               ["wal_writer_delay", "runs", *(figure.name for figure in SHOWN)],
-               pairs.medians(rounds, [USUAL, QUICK, USUAL + pairs.AGAIN], SHOWN))
-        compared = list(pairs.comparisons(rounds, FIGURES, [(QUICK, USUAL)]))
-        if compared:
-            yield (f"{what}: the ratio within each round, its median, the interval that covers "
-                   "it, and what that says.", pairs.HEADING, compared)
-    yield ("The rounds.", ["load", *pairs.MACHINES],
-           [[each["load"], *row]
-            for each, row in zip(data["rounds"], pairs.machines(data["rounds"]))])
+        if rounds:
+            yield from pairs.tables(
+                describe(load, data["conditions"]), rounds, SHOWN, [(QUICK, USUAL)],
+                [*FIGURES, *WRITER], lambda name: f"wal_writer_delay = {name}")
+    yield pairs.machines(data["rounds"], "load")
 
 
 def limits(_data):

@@ -13,7 +13,7 @@ import time
 from harness import plots, results, server as servers, storage
 
 # In this order in "all".
-NAMES = ["dip", "bulk", "distance", "small", "slow", "sweep", "cost", "watch", "fleet"]
+NAMES = ["dip", "bulk", "small", "slow", "sweep", "cost", "watch", "fleet"]
 
 # Not part of "all": of the dip one is enough, the server alone is measured, or the others
 # only judge walsizer.  One round of defaults takes longer than all others.

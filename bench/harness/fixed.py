@@ -7,9 +7,8 @@ from harness import model, tps, watch
 CLIENTS = 8
 
 
-def measure(bench, subject, settings, scale, transactions, rate=None):
-    """pgbench TPC-B, so many transactions, at a rate or as fast as it goes, on a server
-    of its own."""
+def measure(bench, subject, settings, scale, transactions):
+    """pgbench TPC-B, so many transactions as fast as it goes, on a server of its own."""
     with bench.server(subject, settings, scale) as server:
         # the tables in the cache, and the start's own writing over
         server.psql("SELECT count(*) FROM pgbench_accounts")
@@ -18,8 +17,7 @@ def measure(bench, subject, settings, scale, transactions, rate=None):
         before = wal_statistics(server)
         series.start()
         with tps.Pgbench(server, f"--client={CLIENTS}", "--jobs=2", "--protocol=prepared",
-                         f"--transactions={transactions // CLIENTS}",
-                         *([f"--rate={rate}"] if rate else [])) as pgbench:
+                         f"--transactions={transactions // CLIENTS}") as pgbench:
             rows = pgbench.wait()
         series.stop()
         after = wal_statistics(server)
@@ -52,27 +50,3 @@ def wal_statistics(server):
 
 def count(run, cause):
     return sum(c["cause"] == cause for c in run["checkpoints"])
-
-
-def gap(run):
-    """Seconds between two checkpoints; None with fewer than two."""
-    starts = [c["at"] for c in run["checkpoints"]]
-    return (starts[-1] - starts[0]) / (len(starts) - 1) if len(starts) > 1 else None
-
-
-def size(run):
-    return (f"{run['start_mb']} MB" if run["start_mb"] == run["final_mb"]
-            else f"{run['start_mb']} -> {run['final_mb']} MB")
-
-
-HEADING = ["run", "WAL, MB", "kB / transaction", "page images", "checkpoints: forced", "timed",
-           "seconds between", "max_wal_size", "tps"]
-
-
-def cells(run):
-    between = gap(run)
-    images = f"{run['fpi']}" + (f" ({run['fpi_mb']:.0f} MB)" if run["fpi_mb"] is not None else "")
-    return [run["run"], f"{run['wal_mb']:.0f}",
-            f"{1024 * run['wal_mb'] / run['transactions']:.1f}", images, count(run, "forced"), count(run, "timed"),
-            f"{between:.1f}" if between else "-", size(run),
-            f"{run['transactions'] / run['seconds']:.0f}"]

@@ -67,6 +67,11 @@ def names_of(rounds):
     return list(dict.fromkeys(found))
 
 
+def against(rounds, base):
+    """What comparisons() takes: each other series with that one."""
+    return [(name, base) for name in names_of(rounds) if name not in (base, base + AGAIN)]
+
+
 #
 # Statistics
 #
@@ -173,12 +178,14 @@ def times(value):
     return "-" if math.isinf(value) else f"{value:.3f}"
 
 
-def medians(rounds, names, figures):
-    """A row for each series: of each figure the median, smallest and largest."""
-    for name in names:
+def medians(rounds, figures, label=str):
+    """A row for each series: of each figure the median, smallest and largest.  label is
+    asked only for the names of series, not for that of the first one's second run."""
+    for name in names_of(rounds):
         runs = [run for each in rounds for run in each["runs"] if run["name"] == name]
-        if runs:
-            yield [name, len(runs), *(spread(figure, runs) for figure in figures)]
+        series = name.removesuffix(AGAIN)
+        yield [label(series) + name.removeprefix(series), len(runs),
+               *(spread(figure, runs) for figure in figures)]
 
 
 def spread(figure, runs):
@@ -190,15 +197,31 @@ def spread(figure, runs):
     return text if low == high else f"{text} ({low} to {high})"
 
 
-MACHINES = ["round", "begun", "seconds", "walsizer", "server", "machine",
-            "load average before", "after"]
+def tables(what, rounds, shown, compared=(), figures=None, label=str):
+    """The series with the figures of shown, and how these, or others, compare; see
+    comparisons().  A figure that no run has is left out."""
+    runs = [run for each in rounds for run in each["runs"]]
+    shown = [figure for figure in shown if any(figure.of(run) is not None for run in runs)]
+    yield (f"{what}. Median (smallest to largest) of the runs.",
+           ["setting", "runs", *(figure.name for figure in shown)], medians(rounds, shown, label))
+    rows = list(comparisons(rounds, figures or shown, compared)) if compared else []
+    if rows:
+        yield (f"{what}: the ratio within each round, its median, the interval that covers it, and "
+               "what that says.", HEADING, rows)
 
 
-def machines(rounds):
-    """A row for each round: when, of what, where, and how busy that was."""
-    for each in rounds:
-        machine = each["machine"]
-        yield [each["number"], each["begun"], each["seconds"], each["revision"],
-               each["server"].removeprefix("postgres (PostgreSQL) ").split()[0],
-               f"{machine['cpu']}, {machine['cores']} cores, {machine['memory']}",
-               f"{machine['load_average'][0]:.1f}", f"{each['load_average_after'][0]:.1f}"]
+def machines(rounds, part=None):
+    """The table of all rounds: when, of what, where, and how busy that was.  part: what
+    tells rounds apart that measure different parts of the experiment."""
+    parts = [part] if part else []
+    return ("The rounds.",
+            [*parts, "round", "begun", "seconds", "walsizer", "server", "machine",
+             "load average before", "after"],
+            [[*(each[one] for one in parts), each["number"], each["begun"], each["seconds"],
+              each["revision"], each["server"].removeprefix("postgres (PostgreSQL) ").split()[0],
+              describe(each["machine"]), f"{each['machine']['load_average'][0]:.1f}",
+              f"{each['load_average_after'][0]:.1f}"] for each in rounds])
+
+
+def describe(machine):
+    return f"{machine['cpu']}, {machine['cores']} cores, {machine['memory']}"

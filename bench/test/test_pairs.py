@@ -12,7 +12,8 @@ from harness import pairs
 
 def rounds_of(*of):
     """Rounds of runs that have one figure, x, from {name: x}, ..."""
-    return [{"runs": [{"name": name, "x": x} for name, x in each.items()]} for each in of]
+    return [{"number": number, "runs": [{"name": name, "x": x} for name, x in each.items()]}
+            for number, each in enumerate(of, 1)]
 
 
 X = pairs.Figure("x", lambda run: run["x"], 1)
@@ -123,8 +124,23 @@ class Tables(unittest.TestCase):
         self.assertEqual([row[3:] for row in rows], [["-", "-", "75 %", "more"]])
 
     def test_medians(self):
-        self.assertEqual(list(pairs.medians(self.ROUNDS, ["A", "C"], [X])),
-                         [["A", 3, "100.0 (90.0 to 110.0)"]])
+        self.assertEqual(list(pairs.medians(self.ROUNDS, [X], str.lower)),
+                         [["a", 3, "100.0 (90.0 to 110.0)"], ["b", 3, "80.0 (70.0 to 90.0)"],
+                          ["a again", 3, "101.0 (89.0 to 110.0)"]])
+
+    def test_against(self):
+        self.assertEqual(pairs.against(self.ROUNDS, "A"), [("B", "A")])
+
+    def test_tables(self):
+        never = pairs.Figure("never", lambda run: None, 1)
+        series, ratios = pairs.tables("What", self.ROUNDS, [never, X], [("B", "A")])
+        self.assertEqual(series[1], ["setting", "runs", "x"])
+        self.assertEqual([row[1] for row in ratios[2]], ["B / A", "A again / A (noise)"])
+
+    def test_nothing_to_compare(self):
+        never = pairs.Figure("never", lambda run: None, 1)
+        self.assertEqual(len(list(pairs.tables("What", self.ROUNDS, [X]))), 1)
+        self.assertEqual(len(list(pairs.tables("What", self.ROUNDS, [X], [("B", "A")], [never]))), 1)
 
 
 if __name__ == "__main__":
