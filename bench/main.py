@@ -49,8 +49,8 @@ def read_options():
     parser.add_argument("--full", dest="mode", action="store_const", const="full",
                         help="long, with more repetitions and sizes")
     parser.add_argument("--add", action="store_true",
-                        help="add rounds to the results that are there (bulk, defaults, "
-                             "small, statement, writer)")
+                        help="add rounds to the results that are there, of an experiment that is "
+                             "measured in rounds")
     parser.add_argument("--only", metavar="NAME,...",
                         help="not all loads, sizes of defaults, starts of bulk, loads of writer, or "
                              "experiments of all")

@@ -2,12 +2,14 @@
 
 pgbench TPC-B with data in memory, on a volume that writes no faster than cloud
 storage of the smaller kind: with a small max_wal_size, with a large one, and
-with walsizer (and each --preload), which starts from the small one."""
+with walsizer (and each --preload), which starts from the small one.
+
+Rounds add up over several runs: see --add."""
 
 import statistics
 import time
 
-from harness import limits as judge, model, storage, tps, watch
+from harness import fixed, limits as judge, model, pairs, storage, tps, watch
 
 SMALL, LARGE = "128MB", "4GB"
 CLIENTS = 16
@@ -22,39 +24,35 @@ LARGER = ("data 3 x shared_buffers", 50, "256MB")
 
 
 def measure(bench):
-    return measure_variant(bench, IN_MEMORY, bench.repeated(1, 2, 3))
+    yield from measure_variant(bench, IN_MEMORY)
 
 
-def measure_variant(bench, variant, repetitions):
-    timeout = bench.pick(30, 60, 120)
-    seconds = bench.seconds(40, 120, 300)
-    data = {"timeout": timeout, "seconds": seconds, "clients": CLIENTS,
-            "storage": bench.storage.measure(WRITES), "variants": []}
-    runs = []
-    for number in range(repetitions):
-        for kind, subject, size in series_of(bench):
-            bench.say(f"{variant[0]}, {kind}, run {number + 1}")
-            runs.append({"kind": kind, "start": size, "run": number + 1,
-                         **one(bench, subject, size, variant, timeout, seconds)})
-    data["variants"].append({"name": variant[0], "scale": variant[1],
-                             "shared_buffers": variant[2], "runs": runs})
-    return data
+def measure_variant(bench, variant):
+    name, scale, shared_buffers = variant
+    conditions = {"variant": name, "scale": scale, "shared_buffers": shared_buffers,
+                  "timeout": bench.pick(30, 60, 60), "seconds": bench.seconds(40, 120, 120),
+                  "clients": CLIENTS}
+    data = bench.continue_data(conditions)
+    measured = bench.storage.measure(WRITES)
+    for _ in range(bench.repeated(1, 1, 5)):
+        each = pairs.measure_round(bench, series(bench), 1 + len(data["rounds"]),
+                                   lambda each: one(bench, each, conditions))
+        data["rounds"].append({**each, "storage": measured})
+        yield data
 
 
-def series_of(bench):
-    """In turns, so that what the machine does meanwhile hits all alike."""
-    yield "small", bench.plain, SMALL
-    yield "large", bench.plain, LARGE
-    for subject in bench.subjects:
-        yield subject.name, subject, SMALL
+def series(bench):
+    return [pairs.Series("large", bench.plain, {"max_wal_size": LARGE}),
+            pairs.Series("small", bench.plain, {"max_wal_size": SMALL}),
+            *(pairs.Series(subject.name, subject, {"max_wal_size": SMALL})
+              for subject in bench.subjects)]
 
 
-def one(bench, subject, size, variant, timeout, seconds):
+def one(bench, each, conditions):
     """One server, once."""
-    _, scale, shared_buffers = variant
-    settings = {"max_wal_size": size, "checkpoint_timeout": f"{timeout}s",
-                "shared_buffers": shared_buffers}
-    with bench.server(subject, settings, scale, bench.storage.place) as server:
+    settings = {**each.settings, "checkpoint_timeout": f"{conditions['timeout']}s",
+                "shared_buffers": conditions["shared_buffers"]}
+    with bench.server(each.subject, settings, conditions["scale"], bench.storage.place) as server:
         started = time.time()
         # the tables in the cache, as on a server that has been running
         server.psql("SELECT count(*) FROM pgbench_accounts")
@@ -63,12 +61,12 @@ def one(bench, subject, size, variant, timeout, seconds):
             time.sleep(max(0, started + START - time.time()))
             series = watch.Series(server)
             series.start()
-            with tps.Pgbench(server, f"--client={CLIENTS}", "--jobs=2", f"--time={seconds}",
-                             "--protocol=prepared") as pgbench:
+            with tps.Pgbench(server, f"--client={CLIENTS}", "--jobs=2", "--protocol=prepared",
+                             f"--time={conditions['seconds']}") as pgbench:
                 rows = pgbench.wait()
             series.stop()
             history = (server.rows("walsizer_history ORDER BY id")
-                       if subject.library == "walsizer" else [])
+                       if each.subject.library == "walsizer" else [])
         finally:
             bench.storage.limit(0)
         began = rows[0][0] - 1
@@ -93,65 +91,56 @@ def before_and_after(run):
     forced = [c["at"] for c in run["checkpoints"] if c["cause"] == "forced"]
     any_ = forced or [c["at"] for c in run["checkpoints"]]
     if not any_:
-        return None
-    first = any_[0]
-    before = tps.mean([row for row in run["rows"] if row[0] <= first])
-    after = tps.worst([row for row in run["rows"] if row[0] > first])
-    return first, before, after
+        return None, None
+    return (tps.mean([row for row in run["rows"] if row[0] <= any_[0]]),
+            tps.worst([row for row in run["rows"] if row[0] > any_[0]]))
 
 
-def count(run, cause):
-    return sum(c["cause"] == cause for c in run["checkpoints"])
+FORCED = pairs.Figure("forced checkpoints", lambda run: fixed.count(run, "forced"), 0)
+MEAN_TPS = pairs.Figure("tps mean", lambda run: tps.mean(run["rows"]), 0, pairs.RATE)
+WORST_TPS = pairs.Figure("tps worst 5 s", lambda run: tps.worst(run["rows"]), 0, pairs.RATE)
+SHOWN = [
+    MEAN_TPS,
+    pairs.Figure("sd", lambda run: statistics.pstdev(row[1] for row in run["rows"]), 0),
+    WORST_TPS,
+    pairs.Figure("mean before the first checkpoint", lambda run: before_and_after(run)[0], 0),
+    pairs.Figure("worst 5 s after", lambda run: before_and_after(run)[1], 0),
+    FORCED,
+    pairs.Figure("timed", lambda run: fixed.count(run, "timed"), 0),
+    pairs.Figure("WAL, MB", lambda run: run["wal_mb"], 0),
+    pairs.Figure("max_wal_size at the end, MB", lambda run: run["final_mb"], 0),
+]
 
 
-HEADING = ["setting", "run", "tps mean", "sd", "worst 5 s", "first checkpoint",
-           "mean before", "worst 5 s after", "forced", "timed", "WAL, MB", "max_wal_size"]
+def label(name):
+    return {"small": SMALL, "large": LARGE}.get(name, f"{name}, from {SMALL}")
 
 
-def row_of(run):
-    cells = [label(run), run["run"], f"{tps.mean(run['rows']):.0f}",
-             f"{statistics.pstdev(row[1] for row in run['rows']):.0f}",
-             f"{tps.worst(run['rows']):.0f}"]
-    split = before_and_after(run)
-    if split and None not in split:
-        kind = "forced" if count(run, "forced") else "timed"
-        cells += [f"{split[0]:.0f} s, {kind}", f"{split[1]:.0f}",
-                  f"{split[2]:.0f} ({100 * split[2] / split[1]:.0f} %)"]
-    else:
-        cells += ["-", "-", "-"]
-    size = (f"{run['start_mb']} MB" if run["start_mb"] == run["final_mb"]
-            else f"{run['start_mb']} -> {run['final_mb']} MB")
-    return cells + [count(run, "forced"), count(run, "timed"), f"{run['wal_mb']:.0f}", size]
-
-
-def label(run):
-    return {"small": SMALL, "large": LARGE}.get(run["kind"], f"{run['kind']}, from {SMALL}")
+def compared(rounds):
+    """All with the large size, and those that raise with the small one, too."""
+    of_large = pairs.against(rounds, "large")
+    return of_large + [(name, "small") for name, _ in of_large if name != "small"]
 
 
 def tables(data):
-    for variant in data["variants"]:
-        yield (f"{variant['name'].capitalize()} (scale {variant['scale']}, shared_buffers = "
-               f"{variant['shared_buffers']}), {data['clients']} clients, checkpoint_timeout = "
-               f"{data['timeout']} s, {data['seconds']} s of load. "
-               + storage.describe(data["storage"]), HEADING,
-               [row_of(run) for run in variant["runs"]])
-
-
-def of_kind(variant, kind, figure):
-    return statistics.median(figure(run["rows"]) for run in variant["runs"]
-                             if run["kind"] == kind)
+    conditions, rounds = data["conditions"], data["rounds"]
+    yield from pairs.tables(
+        f"{conditions['variant'].capitalize()} (scale {conditions['scale']}, shared_buffers = "
+        f"{conditions['shared_buffers']}), {conditions['clients']} clients, checkpoint_timeout = "
+        f"{conditions['timeout']} s, {conditions['seconds']} s of load",
+        rounds, SHOWN, compared(rounds), [MEAN_TPS, WORST_TPS, FORCED], label)
+    caption, heading, rows = pairs.machines(rounds)
+    yield (caption, [*heading, "storage"],
+           [[*row, storage.describe(each["storage"])] for row, each in zip(rows, rounds)])
 
 
 def limits(data):
-    kept = []
-    for variant in data["variants"]:
-        if any(run["kind"] == "walsizer" for run in variant["runs"]):
-            for what, figure, least in (("mean tps", tps.mean, MEAN),
-                                        ("worst 5-second mean", tps.worst, WORST)):
-                ratio = of_kind(variant, "walsizer", figure) / of_kind(variant, "large", figure)
-                kept.append(judge.at_least(f"{variant['name']}: {what} / that of {LARGE}",
-                                           round(ratio, 3), least))
-    return kept
+    rounds = data["rounds"]
+    if not pairs.ratios(rounds, MEAN_TPS, "walsizer", "large"):
+        return []
+    return [judge.at_least(f"{data['conditions']['variant']}: {figure.name} / that of {LARGE}, median,",
+                           round(pairs.median_ratio(rounds, figure, "walsizer", "large"), 3), least)
+            for figure, least in ((MEAN_TPS, MEAN), (WORST_TPS, WORST))]
 
 
 #
@@ -159,24 +148,24 @@ def limits(data):
 #
 
 def draw(figure, theme, data):
-    """One panel for each setting: tps, max_wal_size, checkpoints."""
-    variant = data["variants"][0]
-    first = [run for run in variant["runs"] if run["run"] == 1]
-    first.sort(key=lambda run: (run["kind"] != "small", run["kind"] != "large"))
-    figure.set_size_inches(9, 1 + (1.9 if len(first) <= 3 else 1.5) * len(first))
-    panels = figure.subplots(len(first), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-    top = 1.15 * max(row[1] for run in first for row in run["rows"])
-    for panel, run in zip(panels, first):
-        draw_run(panel, theme, run, top, data["seconds"])
+    """One panel for each setting: tps, max_wal_size, checkpoints; the first round."""
+    conditions, first = data["conditions"], data["rounds"][0]
+    runs = [run for run in first["runs"] if not run["name"].endswith(pairs.AGAIN)]
+    runs.sort(key=lambda run: (run["name"] != "small", run["name"] != "large"))
+    figure.set_size_inches(9, 1 + (1.9 if len(runs) <= 3 else 1.5) * len(runs))
+    panels = figure.subplots(len(runs), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
+    top = 1.15 * max(row[1] for run in runs for row in run["rows"])
+    for panel, run in zip(panels, runs):
+        draw_run(panel, theme, run, top, conditions["seconds"])
     panels[-1].set_xlabel("seconds of load")
-    limited = (f"{data['storage']['asked']} writes/s" if data["storage"]["limited"]
+    limited = (f"{first['storage']['asked']} writes/s" if first["storage"]["limited"]
                else "storage not limited")
     figure.suptitle(f"Transactions per second and max_wal_size ({limited}, "
-                    f"checkpoint_timeout = {data['timeout']} s)", fontsize=11)
+                    f"checkpoint_timeout = {conditions['timeout']} s)", fontsize=11)
 
 
 def draw_run(panel, theme, run, top, seconds):
-    colour = theme.colour(run["kind"])
+    colour = theme.colour(run["name"])
     times, rates = zip(*[row[:2] for row in run["rows"]])
     panel.plot(times, rates, color=colour, linewidth=0.8, alpha=0.55)
     smooth = [(times[i + 2], statistics.fmean(rates[i:i + 5])) for i in range(len(rates) - 4)]
@@ -184,7 +173,7 @@ def draw_run(panel, theme, run, top, seconds):
     panel.set_ylim(0, top)
     panel.set_xlim(0, seconds)
     panel.set_ylabel("tps")
-    panel.set_title(f"{label(run)}: {tps.mean(run['rows']):.0f} tps", loc="left", color=colour,
+    panel.set_title(f"{label(run['name'])}: {tps.mean(run['rows']):.0f} tps", loc="left", color=colour,
                     fontweight="bold")
     for cause, marker in (("forced", "v"), ("timed", "o")):
         at = [c["at"] for c in run["checkpoints"] if c["cause"] == cause]

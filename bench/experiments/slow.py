@@ -6,7 +6,7 @@ walsizer (and each --preload) from the size that forces them."""
 
 import time
 
-from harness import server as servers, storage, tps, watch
+from harness import pairs, server as servers, storage, tps, watch
 
 SMALL, LARGE = "64MB", "4GB"
 CLIENTS = 16
@@ -19,31 +19,31 @@ START = 5      # seconds from the start of a server to that of the load
 
 
 def measure(bench):
-    targets = bench.pick([0, 0.9], [0, 0.3, 0.6, 0.9, 1], [0, 0.3, 0.6, 0.9, 1])
-    timeout = bench.pick(30, 30, 120)
-    data = {"timeout": timeout, "rate": RATE, "clients": CLIENTS, "thresholds": THRESHOLDS,
-            "storage": bench.storage.measure(WRITES), "runs": []}
-    for number in range(bench.repeated(1, 1, 3)):
-        series = [("forced", bench.plain, SMALL), ("timed", bench.plain, LARGE)]
-        # walsizer's checkpoints are timed ones: to see that need not be quick
-        if bench.mode != "quick":
-            series += [(subject.name, subject, SMALL) for subject in bench.subjects]
-        for name, subject, size in series:
-            bench.say(f"{name}, run {number + 1}")
-            # forced ones come so often that half a timeout is enough
-            turn = timeout // 2 if name == "forced" and bench.mode == "quick" else timeout
-            data["runs"].append({"name": name, "start": size, "run": number + 1, "turn": turn,
-                                 **one(bench, subject, size, targets, timeout, turn)})
-    return data
+    conditions = {"timeout": bench.pick(30, 30, 120), "rate": RATE, "clients": CLIENTS,
+                  "targets": bench.pick([0, 0.9], [0, 0.3, 0.6, 0.9, 1], [0, 0.3, 0.6, 0.9, 1])}
+    data = bench.continue_data(conditions)
+    measured = bench.storage.measure(WRITES)
+    for _ in range(bench.repeated(1, 1, 3)):
+        each = pairs.measure_round(
+            bench, series(bench), 1 + len(data["rounds"]),
+            lambda each: one(bench, each, conditions["targets"], conditions["timeout"]))
+        data["rounds"].append({**each, "storage": measured})
+        yield data
 
 
-def one(bench, subject, size, targets, timeout, turn):
+def series(bench):
+    return [pairs.Series("timed", bench.plain, {"max_wal_size": LARGE}),
+            pairs.Series("forced", bench.plain, {"max_wal_size": SMALL}),
+            *(pairs.Series(subject.name, subject, {"max_wal_size": SMALL})
+              for subject in bench.subjects)]
+
+
+def one(bench, each, targets, turn):
     """One server under one load.  In each turn, of one checkpoint_timeout, another
     target, from just before a timed checkpoint; the first turn, in which
     none begins, does not count."""
-    settings = {"max_wal_size": size, "checkpoint_timeout": f"{timeout}s",
-                "shared_buffers": "1GB"}
-    with bench.server(subject, settings, SCALE, bench.storage.place) as server:
+    settings = {**each.settings, "checkpoint_timeout": f"{turn}s", "shared_buffers": "1GB"}
+    with bench.server(each.subject, settings, SCALE, bench.storage.place) as server:
         started = time.time()
         server.psql("SELECT count(*) FROM pgbench_accounts")
         bench.storage.limit(WRITES)
@@ -82,21 +82,43 @@ def one(bench, subject, size, targets, timeout, turn):
             "settings": server.settings}
 
 
-def label(run):
+#
+# What comes of it
+#
+
+def phase_of(run, target):
+    return next(phase for phase in run["phases"] if phase["target"] == target)
+
+
+def figures(target):
+    """Those to compare, and all."""
+    def of(name, function, digits=0, needed=pairs.AMOUNT):
+        return pairs.Figure(name, lambda run: function(phase_of(run, target)), digits, needed)
+
+    slow = [of(f"> {least} ms", lambda phase, number=number: phase["slow"][number])
+            for number, least in enumerate(THRESHOLDS)]
+    return ([slow[0], slow[-1]],
+            [of("transactions", lambda phase: phase["transactions"]), *slow,
+             of("99 %, ms", lambda phase: phase["p99"], 0, pairs.RATE),
+             *(of(cause, lambda phase, cause=cause: phase[cause]) for cause in ("forced", "timed"))])
+
+
+def label(name):
     return {"forced": f"{SMALL}: forced", "timed": f"{LARGE}: timed"}.get(
-        run["name"], f"{run['name']}, from {SMALL}")
+        name, f"{name}, from {SMALL}")
 
 
 def tables(data):
-    yield (f"pgbench TPC-B at {data['rate']} transactions a second, {data['clients']} clients, "
-           f"scale {SCALE}, shared_buffers = 1GB, checkpoint_timeout = {data['timeout']} s. "
-           + storage.describe(data["storage"]),
-           ["checkpoints", "run", "target", "seconds", "transactions",
-            *[f"> {least} ms" for least in data["thresholds"]], "99 %, ms", "forced", "timed"],
-           [[label(run), run["run"], f"{phase['target']:g}", run["turn"],
-             phase["transactions"], *phase["slow"],
-             "-" if phase["p99"] is None else f"{phase['p99']:.0f}", phase["forced"],
-             phase["timed"]] for run in data["runs"] for phase in run["phases"]])
+    conditions, rounds = data["conditions"], data["rounds"]
+    yield (f"pgbench TPC-B at {conditions['rate']} transactions a second, {conditions['clients']} "
+           f"clients, scale {SCALE}, shared_buffers = 1GB, checkpoint_timeout = "
+           f"{conditions['timeout']} s.", ["storage"],
+           [[text] for text in dict.fromkeys(storage.describe(each["storage"]) for each in rounds)])
+    for target in conditions["targets"]:
+        compared, shown = figures(target)
+        yield from pairs.tables(f"checkpoint_completion_target = {target:g}", rounds, shown,
+                                pairs.against(rounds, "timed"), compared, label)
+    yield pairs.machines(rounds)
 
 
 def limits(_):
@@ -105,23 +127,34 @@ def limits(_):
 
 
 def draw(figure, theme, data):
-    """A line for each kind of checkpoint: share of transactions above 100 ms."""
+    """A line for each kind of checkpoint: share of transactions above 100 and 500 ms, the
+    median of the rounds."""
     axis = figure.subplots()
     figure.set_size_inches(9, 3.8)
-    for run in data["runs"]:
-        if run["run"] == 1:
-            kind = {"forced": "small", "timed": "large"}.get(run["name"], run["name"])
-            for number, style in ((0, "-"), (len(THRESHOLDS) - 1, ":")):
-                axis.plot([phase["target"] for phase in run["phases"]],
-                          [100 * phase["slow"][number] / max(1, phase["transactions"])
-                           for phase in run["phases"]], style, marker="o", markersize=5,
-                          color=theme.colour(kind),
-                          label=f"{label(run)}, above {THRESHOLDS[number]} ms")
+    rounds, targets = data["rounds"], data["conditions"]["targets"]
+    for name in pairs.names_of(rounds):
+        if name.endswith(pairs.AGAIN):
+            continue
+        kind = {"forced": "small", "timed": "large"}.get(name, name)
+        for number, style in ((0, "-"), (len(THRESHOLDS) - 1, ":")):
+            axis.plot(targets, [pairs.median(rounds, share(target, number), name)
+                                for target in targets], style, marker="o", markersize=5,
+                      color=theme.colour(kind),
+                      label=f"{label(name)}, above {THRESHOLDS[number]} ms")
     axis.set_xlabel("checkpoint_completion_target")
     axis.set_ylabel("transactions, %")
     axis.set_ylim(bottom=0)
-    axis.set_title(f"Slow transactions at {data['rate']} a second")
+    axis.set_title(f"Slow transactions at {data['conditions']['rate']} a second")
     axis.legend(fontsize=8)
+
+
+def share(target, number):
+    """Of the transactions of a phase, those above a threshold, in percent."""
+    def of(run):
+        phase = phase_of(run, target)
+        return 100 * phase["slow"][number] / max(1, phase["transactions"])
+
+    return pairs.Figure("%", of, 1)
 
 
 PLOTS = {"slow": draw}

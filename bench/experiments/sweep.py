@@ -1,25 +1,20 @@
 """Transactions per second over a sweep of max_wal_size, and the size that walsizer chooses
 
 The same load on servers that differ in max_wal_size only, and on one that walsizer
-sizes, beginning with the smallest."""
+(and each --preload) sizes, beginning with the smallest.
+
+Rounds add up over several runs: see --add."""
 
 import math
 import pathlib
 import shutil
 import statistics
-import time
 
-from harness import model, sysbench, tps, watch
+from harness import fixed, model, pairs, server as servers, sysbench, tps, watch
 
 TIMEOUT = 30  # checkpoint_timeout, s
 CLIENTS = 8
 TABLES = 4  # sysbench's
-
-
-def sizes(bench):
-    """MB."""
-    return bench.pick([64, 512, 4096], [64, 256, 512, 1024, 4096],
-                      [64, 128, 256, 512, 1024, 2048, 4096, 8192])
 
 
 #
@@ -43,7 +38,7 @@ class Sysbench:
     scale = "sysbench"  # the template's name
 
     def __init__(self, bench):
-        self.rows = bench.pick(50_000, 200_000, 500_000)
+        self.rows = bench.pick(50_000, 200_000, 200_000)
         self._make_template(bench)
 
     def _make_template(self, bench):
@@ -66,81 +61,93 @@ class Sysbench:
 # The measurement
 #
 
-class Seconds:
-    """Transactions of each second, and what they come to."""
-
-    def __init__(self, rates):
-        self.rates = rates
-        self.mean = round(statistics.fmean(rates), 1)
-        self.deviation = round(statistics.pstdev(rates), 1)
-        slow = sorted(rates)[:math.ceil(len(rates) / 100)]
-        self.lowest = round(statistics.fmean(slow), 1)  # 1 %, one at least
-
-
 def measure(bench):
-    data = {"timeout": TIMEOUT, "clients": CLIENTS, "seconds": bench.seconds(8, 45, 300),
-            "loads": {}}
-    for load in (Pgbench(bench), Sysbench(bench)):
-        runs = data["loads"][load.name] = []
-        for number in range(bench.repeated(1, 1, 1)):
-            # there and back: what the machine does meanwhile is not to look like size
-            for size in sizes(bench)[::-1 if number % 2 else 1]:
-                bench.say(f"{load.name} at {size} MB")
-                runs.append(run(bench, load, bench.plain, size, data["seconds"]))
-            for subject in bench.subjects:
-                bench.say(f"{load.name} with {subject.name}")
-                runs.append(run(bench, load, subject, sizes(bench)[0], data["seconds"]))
-    return data
+    conditions = {"timeout": TIMEOUT, "clients": CLIENTS, "seconds": bench.seconds(8, 60, 60),
+                  "sizes": bench.pick([4096, 64, 512], [4096, 64, 256, 1024],
+                                      [4096, 64, 256, 1024])}
+    data = bench.continue_data(conditions)
+    loads = [Pgbench(bench), Sysbench(bench)]
+    for _ in range(bench.repeated(1, 1, 5)):
+        for load in loads:
+            data["rounds"].append(pairs.measure_round(
+                bench, series(bench, conditions["sizes"]), 1 + len(rounds_of(data, load.name)),
+                lambda each, load=load: one(bench, each, load, conditions["seconds"]),
+                load=load.name))
+            yield data
 
 
-def run(bench, load, subject, size, seconds):
-    settings = {"checkpoint_timeout": f"{TIMEOUT}s", "max_wal_size": f"{size}MB"}
-    began = time.time()
-    with bench.server(subject, settings, load.scale) as server:
-        series = watch.Series(server)
-        series.start()
-        time.sleep(2)
+def rounds_of(data, load):
+    return [each for each in data["rounds"] if each["load"] == load]
+
+
+def series(bench, sizes):
+    """The largest size first, with which the others are compared."""
+    def of(name, subject, size):
+        return pairs.Series(name, subject, {"max_wal_size": f"{size}MB",
+                                            "checkpoint_timeout": f"{TIMEOUT}s"})
+
+    return [*(of(f"{size} MB", bench.plain, size) for size in sizes),
+            *(of(subject.name, subject, min(sizes)) for subject in bench.subjects)]
+
+
+def one(bench, each, load, seconds):
+    """One server, once."""
+    with bench.server(each.subject, each.settings, load.scale) as server:
+        servers.settle()
+        rows = watch.Series(server)
+        rows.start()
         rates = load.run(server, seconds)
-        series.stop()
-        checkpoints, changes = watch.read_log(server.log, began)
-    lsn = [row[1] for row in series.rows]
-    return {"preloaded": subject.name, "from": size, "to": changes[-1][1] if changes else size,
-            "raises": len(changes), "tps": Seconds(rates),
-            "wal_mb": (lsn[-1] - lsn[0]) // model.MB,
-            "forced": sum(c.cause == "forced" for c in checkpoints),
-            "timed": sum(c.cause == "timed" for c in checkpoints),
-            "sizes": [row[3] for row in series.rows]}
+        rows.stop()
+        checkpoints, changes = watch.read_log(server.log, rows.rows[0][0])
+    (_, first, _, start_mb), (_, last, _, final_mb) = rows.rows[0], rows.rows[-1]
+    return {"rates": rates, "wal_mb": (last - first) / model.MB, "start_mb": start_mb,
+            "final_mb": final_mb, "raises": len(changes),
+            "checkpoints": [vars(c) for c in checkpoints], "settings": server.settings}
 
 
 #
-# The report
+# What comes of it
 #
 
-HEADING = ["max_wal_size, MB", "tps", "standard deviation", "lowest 1 %", "of the best static",
-           "WAL, MB", "WAL per transaction, kB", "forced", "timed"]
+def lowest(rates):
+    """The mean of the lowest 1 % of the seconds, one at least."""
+    return statistics.fmean(sorted(rates)[:math.ceil(len(rates) / 100)])
 
 
-def label(one):
-    if one["preloaded"] == "plain":
-        return str(one["from"])
-    return f"{one['preloaded']}: {one['from']} -> {one['to']}"
+TPS = pairs.Figure("tps", lambda run: statistics.fmean(run["rates"]), 0, pairs.RATE)
+DEVIATION = pairs.Figure("standard deviation", lambda run: statistics.pstdev(run["rates"]), 0,
+                         pairs.RATE)
+LOWEST = pairs.Figure("lowest 1 %", lambda run: lowest(run["rates"]), 0, pairs.RATE)
+FINAL = pairs.Figure("max_wal_size at the end, MB", lambda run: run["final_mb"], 0)
+COMPARED = [TPS, LOWEST,
+            pairs.Figure("WAL per transaction, kB",
+                         lambda run: 1024 * run["wal_mb"] / sum(run["rates"]), 1),
+            pairs.Figure("forced checkpoints", lambda run: fixed.count(run, "forced"), 0)]
+SHOWN = [TPS, DEVIATION, *COMPARED[1:],
+         pairs.Figure("timed", lambda run: fixed.count(run, "timed"), 0), FINAL]
 
 
-def best_static(runs):
-    return max(one["tps"]["mean"] for one in runs if one["preloaded"] == "plain")
+def base(data):
+    return f"{data['conditions']['sizes'][0]} MB"
 
 
-def row(one, runs):
-    rates = one["tps"]
-    return [label(one), f"{rates['mean']:.0f}", f"{rates['deviation']:.0f}",
-            f"{rates['lowest']:.0f}", f"{rates['mean'] / best_static(runs):.2f}", one["wal_mb"],
-            f"{1024 * one['wal_mb'] / sum(rates['rates']):.1f}", one["forced"], one["timed"]]
+def is_static(data, name):
+    return name in [f"{size} MB" for size in data["conditions"]["sizes"]]
 
 
 def tables(data):
-    return [(f"{name}, {data['clients']} clients, {data['seconds']} s, checkpoint_timeout = "
-             f"{data['timeout']}s", HEADING, [row(one, runs) for one in runs])
-            for name, runs in data["loads"].items()]
+    conditions = data["conditions"]
+
+    def label(name):
+        return name if is_static(data, name) else f"{name}, from {min(conditions['sizes'])} MB"
+
+    for load in dict.fromkeys(each["load"] for each in data["rounds"]):
+        rounds = rounds_of(data, load)
+        yield from pairs.tables(
+            f"{load}, {conditions['clients']} clients, {conditions['seconds']} s, "
+            f"checkpoint_timeout = {conditions['timeout']} s", rounds, SHOWN,
+            pairs.against(rounds, base(data)), COMPARED, label)
+    yield pairs.machines(data["rounds"], "load")
 
 
 def limits(_data):
@@ -150,34 +157,36 @@ def limits(_data):
 
 
 def draw(figure, theme, data):
-    axes = figure.subplots(1, len(data["loads"]))
-    for place, (name, runs) in zip(axes, data["loads"].items()):
-        draw_load(place, theme, runs)
-        place.set_title(name)
+    loads = list(dict.fromkeys(each["load"] for each in data["rounds"]))
+    axes = figure.subplots(1, len(loads), squeeze=False)[0]
+    for place, load in zip(axes, loads):
+        draw_load(place, theme, data, rounds_of(data, load))
+        place.set_title(load)
         place.set_xscale("log", base=2)
         place.set_ylim(bottom=0)
         place.set_xlabel("max_wal_size, MB")
         place.xaxis.set_major_formatter("{x:.0f}")
-    axes[0].set_ylabel("transactions per second")
+    axes[0].set_ylabel("transactions per second, median of the rounds")
     axes[0].legend(loc="best")
 
 
-def draw_load(axes, theme, runs):
-    static = [one for one in runs if one["preloaded"] == "plain"]
-    colour = theme.colour("plain")
-    at = [one["from"] for one in static]
-    axes.errorbar(at, [one["tps"]["mean"] for one in static],
-                  [one["tps"]["deviation"] for one in static], fmt="o", color=colour,
-                  capsize=3, label="static size: mean, standard deviation")
-    axes.plot(at, [one["tps"]["lowest"] for one in static], "v", color=theme.colour("small"),
-              label="lowest 1 % of the seconds")
-    for one in runs:
-        if one["preloaded"] != "plain":
-            colour = theme.colour(one["preloaded"])
-            axes.errorbar([one["to"]], [one["tps"]["mean"]], [one["tps"]["deviation"]], fmt="*",
-                          markersize=13, color=colour, capsize=3,
-                          label=f"{one['preloaded']}, at the size it chose")
-            axes.plot([one["to"]], [one["tps"]["lowest"]], "v", color=colour)
+def draw_load(axes, theme, data, rounds):
+    def points(names):
+        return [[pairs.median(rounds, figure, name) for name in names]
+                for figure in (FINAL, TPS, DEVIATION, LOWEST)]
+
+    names = [name for name in pairs.names_of(rounds) if not name.endswith(pairs.AGAIN)]
+    static = [name for name in names if is_static(data, name)]
+    others = [([name], name, "*", f"{name}, at the size it chose")
+              for name in names if name not in static]
+    for which, kind, marker, label in [
+            (static, "plain", "o", "static size: mean, standard deviation"), *others]:
+        at, mean, deviation, low = points(which)
+        colour = theme.colour(kind)
+        axes.errorbar(at, mean, deviation, fmt=marker, color=colour, capsize=3, label=label,
+                      markersize=13 if marker == "*" else 6)
+        axes.plot(at, low, "v", color=theme.colour("small") if which is static else colour,
+                  label="lowest 1 % of the seconds" if which is static else None)
 
 
 PLOTS = {"sweep": draw}
