@@ -2,14 +2,16 @@
 
 Each load is a function below; what it must show stands beside it."""
 
+import json
 import os
 import pathlib
 import shutil
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
-from harness import measure, model, results, server as servers
+from harness import measure, model, pairs, results, server as servers
 from harness.limits import Limit, at_most, none
 
 PACED = 0.8  # of checkpoint_completion_target: paced by time, not hurried
@@ -303,14 +305,45 @@ def judge(load_, subject, measured):
     return load_.limits(measured) + [little_cpu(measured)]
 
 
-def row(load_, subject, m, limits):
+def row(name, preloaded, m, limits):
     verdict = "-" if not limits else "PASS" if all(x.kept for x in limits) else "FAIL"
-    return [load_.name, subject.name, m.forced_before, m.forced_within, m.forced_after, m.timed,
+    return [name, preloaded or "plain", m.forced_before, m.forced_within, m.forced_after, m.timed,
             m.raises, m.lowers, f"{m.start_mb} -> {m.final_mb} MB",
             f"{m.needed_mb} MB" if m.needed_mb else "-",
             f"{m.ratio:.2f}" if m.ratio else "-",
             f"{100 * m.paced:.0f} %" if m.paced is not None else "-",
             f"{100 * m.worker_cpu:.3f} %" if m.worker_cpu is not None else "-", verdict]
+
+
+def pages(contents):
+    """Markdown, from what is in the results' files: the table, the verdicts, and when, of
+    what and where each load was measured."""
+    runs = [(content, run, [Limit(**limit) for limit in run["limits"]])
+            for content in contents for run in content["runs"]]
+    yield "## loads: Loads that force checkpoints\n"
+    yield results.table(HEADING, [
+        row(content["load"], content["preloaded"], SimpleNamespace(**run["measured"]), limits)
+        for content, run, limits in runs]) + "\n"
+    yield from (f"    {content['load']:20} {limit}"
+                for content, _, limits in runs for limit in limits)
+    yield "\n" + results.table(
+        ["load", "begun", "walsizer", "server", "machine", "load average after", "command"],
+        [[content["load"], run["begun"], content["revision"], content["server"],
+          pairs.describe(content["machine"]), f"{run['load_average'][0]:.1f}",
+          f"`{content['command']}`"] for content, run, _ in runs]) + "\n"
+
+
+def in_order(contents):
+    """As the loads are listed, walsizer first."""
+    return sorted(contents, key=lambda content: (
+        list(LOADS).index(content["load"]), content["preloaded"] != "walsizer",
+        content["preloaded"] or ""))
+
+
+def show(contents, directory):
+    text = "\n".join(pages(in_order(contents)))
+    print(text, flush=True)
+    (pathlib.Path(directory) / "loads.md").write_text(text, encoding="utf-8")
 
 
 def chosen(options, parser):
@@ -327,48 +360,36 @@ def keep_log(name):
 
 
 def one(options, installation, load_, subject):
-    """All repetitions of one load with one subject."""
+    """All repetitions of one load with one subject: the content of its results file."""
     name = f"loads.{load_.name}.{subject.name}"
     content = {"experiment": "loads", "load": load_.name, "what": load_.function.__doc__,
                "preloaded": subject.library, "command": options.command,
                "revision": options.revision, "server": installation.version(),
                "machine": results.machine(), "repetitions": options.repeat,
                "time_factor": options.time_factor, "runs": []}
-    rows, verdicts = [], []
     for number in range(options.repeat):
         print(f"{load_.name} with {subject.name} ...", file=sys.stderr, flush=True)
         begun = results.now()
         measured = measure.measure(installation, load_, subject, options.gucs,
                                    options.time_factor)
         limits = judge(load_, subject, measured)
+        for limit in limits:
+            print(f"{load_.name:20} {limit}", file=sys.stderr, flush=True)
         content["runs"].append({"begun": begun, "ended": results.now(),
                                 "load_average": os.getloadavg(), "limits": limits,
                                 "measured": measured})
-        results.write(name, content)
+        path = results.write(name, content)
         if options.keep_logs:
             keep_log(f"{name}.{number + 1}" if options.repeat > 1 else name)
-        rows.append(row(load_, subject, measured, limits))
-        verdicts += [(load_.name, limit) for limit in limits]
-    return rows, verdicts
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def main(options, parser):
     loads = chosen(options, parser)
     print("building ...", file=sys.stderr, flush=True)
     installation = servers.Installation(".", options.pg_config).build("src")
-    rows, verdicts = [], []
-    for load_ in loads:
-        for subject in options.subjects:
-            more_rows, more_verdicts = one(options, installation, load_, subject)
-            rows += more_rows
-            verdicts += more_verdicts
-            print_verdicts(more_verdicts, sys.stderr)
-    print(results.table(HEADING, rows))
-    print()
-    print_verdicts(verdicts, sys.stdout)
-    return 0 if all(limit.kept for _, limit in verdicts) else 1
-
-
-def print_verdicts(verdicts, where):
-    for name, limit in verdicts:
-        print(f"{name:14} {limit}", file=where, flush=True)
+    contents = [one(options, installation, load_, subject)
+                for load_ in loads for subject in options.subjects]
+    show(contents, "results")
+    return 0 if all(limit["kept"] for content in contents for run in content["runs"]
+                    for limit in run["limits"]) else 1
