@@ -14,7 +14,7 @@ MOST = 1.15  # x the WAL of the large size
 
 def measure(bench):
     conditions = {"scale": bench.pick(20, 50, 50),
-                  "transactions": bench.pick(60000, 100000, 1000000)}
+                  "transactions": bench.pick(60000, 100000, 500000)}
     data = bench.continue_data(conditions)
     for _ in range(bench.repeated(1, 5, 3)):
         data["rounds"].append(pairs.measure_round(
