@@ -266,7 +266,7 @@ def draw(figure, theme, data):
 
 
 def bars(panel, theme, start, rounds, of_phases):
-    shown = [name for name in pairs.names_of(rounds) if not name.endswith(pairs.AGAIN)]
+    shown = pairs.series_of(rounds)
     width = 0.84 / len(shown)
     for number, name in enumerate(shown):
         places = [place + (number - (len(shown) - 1) / 2) * width for place in range(len(PHASES))]

@@ -134,9 +134,7 @@ def draw(figure, theme, data):
     axis = figure.subplots()
     figure.set_size_inches(9, 3.8)
     rounds, targets = data["rounds"], data["conditions"]["targets"]
-    for name in pairs.names_of(rounds):
-        if name.endswith(pairs.AGAIN):
-            continue
+    for name in pairs.series_of(rounds):
         kind = {"forced": "small", "timed": "large"}.get(name, name)
         for number, style in ((0, "-"), (len(THRESHOLDS) - 1, ":")):
             axis.plot(targets, [pairs.median(rounds, share(target, number), name)

@@ -165,7 +165,7 @@ def limits(data):
 def draw(figure, theme, data):
     """Each checkpoint's writing on a line of time; the first round."""
     axis = figure.subplots()
-    shown = [name for name in reversed(pairs.names_of(data["rounds"])) if not name.endswith(pairs.AGAIN)]
+    shown = pairs.series_of(data["rounds"])[::-1]
     figure.set_size_inches(9, 1.2 + 0.8 * len(shown))
     for place, name in enumerate(shown):
         run = of(data, name)[0]

@@ -175,7 +175,7 @@ def draw_load(axes, theme, data, rounds):
         return [[pairs.median(rounds, figure, name) for name in names]
                 for figure in (FINAL, TPS, DEVIATION, LOWEST)]
 
-    names = [name for name in pairs.names_of(rounds) if not name.endswith(pairs.AGAIN)]
+    names = pairs.series_of(rounds)
     static = [name for name in names if is_static(data, name)]
     others = [([name], name, "*", f"{name}, at the size it chose")
               for name in names if name not in static]

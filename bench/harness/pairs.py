@@ -67,9 +67,14 @@ def names_of(rounds):
     return list(dict.fromkeys(found))
 
 
+def series_of(rounds):
+    """The same without the second run of the base."""
+    return [name for name in names_of(rounds) if not name.endswith(AGAIN)]
+
+
 def against(rounds, base):
     """What comparisons() takes: each other series with that one."""
-    return [(name, base) for name in names_of(rounds) if name not in (base, base + AGAIN)]
+    return [(name, base) for name in series_of(rounds) if name != base]
 
 
 #
