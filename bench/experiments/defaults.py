@@ -114,6 +114,15 @@ def course(run, series_, checkpoints, changes):
 # What comes of it
 #
 
+def size_over_needed(run):
+    """max_wal_size at the end over the smallest that would have forced nothing; None if a
+    checkpoint was forced, because the WAL since it began would have been more."""
+    if run["forced"]:
+        return None
+    most = max(mb for _, mb, _ in run["saw"])
+    return run["final_mb"] / model.size_for(most * model.MB, SEGMENT, TARGET)
+
+
 FIGURES = [
     pairs.Figure("forced checkpoints", lambda run: run["forced"], 0),
     pairs.Figure("WAL per transaction, kB",
@@ -125,7 +134,8 @@ FIGURES = [
 SHOWN = [FIGURES[0], pairs.Figure("timed checkpoints", lambda run: run["timed"], 0),
          *FIGURES[1:], pairs.Figure("WAL, MB", lambda run: run["wal_mb"], 0),
          pairs.Figure("page images", lambda run: run["fpi"], 0),
-         pairs.Figure("max_wal_size at the end, MB", lambda run: run["final_mb"], 0)]
+         pairs.Figure("max_wal_size at the end, MB", lambda run: run["final_mb"], 0),
+         pairs.Figure("times the size needed", size_over_needed, 2)]
 
 
 def compared(rounds):
