@@ -14,15 +14,17 @@
  *
  * The value in effect at the beginning is to come back at the end.  Demand
  * with WAL of the planned load in its window is not remembered: the next such
- * load will be planned, too.  One timeout after the end no window has such WAL
- * any more; another timeout is left for the lowering.  Demand that lasts
- * longer was not planned, and is left to the other rules.
+ * load will be planned, too.  The first sample without the load begins a step
+ * of the window, so that one timeout later no window has such WAL any more, not
+ * even an interpolated part of it; another timeout is left for the lowering.
+ * Demand that lasts longer was not planned, and is left to the other rules.
  */
 void
 walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample)
 {
 	WalsizerBoost *boost = &state->boost;
 	int64_t		timeout = sample->settings.timeout_ms;
+	bool		was_planned = boost->size_mb > 0;
 
 	boost->size_mb = walsizer_max(0, walsizer_min(sample->boost_mb, WALSIZER_MOST_MB));
 	if (boost->size_mb > 0 && boost->return_mb == 0)
@@ -30,17 +32,22 @@ walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample)
 	if (boost->return_mb == 0)
 		return;
 
-	if (boost->size_mb > 0 || boost->planned_until == 0)
+	if (boost->size_mb > 0 || was_planned)
 		boost->planned_until = sample->now + timeout;
-	else if (sample->now > boost->planned_until + timeout ||
-			 sample->settings.max_wal_size_mb <= boost->return_mb)
+	if (boost->size_mb > 0)
+		return;
+	if (was_planned)
+		walsizer_add_mark(state, sample->now, state->window.lsn, sample->hour);
+	if (sample->now > boost->planned_until + timeout ||
+		sample->settings.max_wal_size_mb <= boost->return_mb)
 		boost->return_mb = 0;
 }
 
 /*
  * The size (MB) that a planned load asks for, or 0.  If the limits allow no
  * raise it is 0, too: walsizer_boost() has told the administrator.  A limit
- * that varies changes the size at most once per timeout.
+ * that varies changes the size at most once per timeout.  A raise that has not
+ * taken effect is tried again earlier: see must_wait() in policy/step.c.
  */
 int64_t
 walsizer_boost_rule(const WalsizerState *state, const WalsizerSample *sample,
@@ -49,7 +56,8 @@ walsizer_boost_rule(const WalsizerState *state, const WalsizerSample *sample,
 	int64_t		size = walsizer_whole_segments(state->boost.size_mb, &sample->settings);
 
 	if (state->boost.size_mb == 0 || !walsizer_worth_raising(figures, size) ||
-		(!sample->adjust && sample->now - state->pacing.changed_at < sample->settings.timeout_ms))
+		(!sample->adjust && state->pacing.tried_mb <= figures->in_effect_mb &&
+		 sample->now - state->pacing.changed_at < sample->settings.timeout_ms))
 		return 0;
 	return size;
 }

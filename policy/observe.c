@@ -349,7 +349,8 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->pace = (WalsizerPace) {0};
 	state->mix.at_redo = sample->wal;
 	state->changes = (WalsizerChanges) {0};
-	state->boost.planned_until = 0;
+	state->boost.planned_until = state->boost.return_mb != 0 ?
+		sample->now + sample->settings.timeout_ms : 0;
 	state->cycle = (WalsizerCycle) {.start = sample->now};
 	state->pacing = (WalsizerPacing) {
 		.changed_at = sample->now,
@@ -358,8 +359,8 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 		.raise_not_before = same_clock ? state->pacing.raise_not_before : 0,
 	};
 
-	/* The current interval began at a known position and time. */
-	if (!sample->standby &&
+	/* The current interval began at a known position and time, and was not planned. */
+	if (!sample->standby && state->boost.return_mb == 0 &&
 		state->checkpoints.timer_start < sample->now && sample->redo_lsn <= sample->write_lsn &&
 		sample->checkpoint_age < sample->settings.timeout_ms)
 		walsizer_add_mark(state, state->checkpoints.timer_start, sample->redo_lsn, sample->hour);

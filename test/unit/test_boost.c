@@ -53,9 +53,11 @@ it_ends_after_two_timeouts(void **unused)
 	observe(d, 0, 4096);
 	d->sample.settings.max_wal_size_mb = 4096;
 	observe(d, SECOND, 4096);
-	until = boost->planned_until;
-	observe(d, 300 * SECOND, 0);
+	observe(d, SECOND, 0);
+	until = d->sample.now + 300 * SECOND;
 	assert_int_equal(boost->size_mb, 0);
+	assert_int_equal(boost->planned_until, until);
+	observe(d, 300 * SECOND, 0);
 	assert_int_equal(boost->planned_until, until);
 	observe(d, 300 * SECOND, 0);
 	assert_int_equal(d->sample.now, until + 300 * SECOND);
@@ -94,12 +96,13 @@ it_ends_when_the_value_before_is_back(void **unused)
 static void
 its_end_follows_the_timeout(void **unused)
 {
-	Driver	   *d = driver_begun();
+	Driver	   *d = driver_new();
 	const WalsizerBoost *boost = &d->state.boost;
 
 	(void) unused;
 	d->state.boost.return_mb = 1024;
 	d->sample.settings.max_wal_size_mb = 4096;
+	driver_observe(d, 0, 0);
 	observe(d, 0, 0);
 	assert_int_equal(boost->planned_until, d->sample.now + 300 * SECOND);
 	driver_observe(d, SECOND, MB);
@@ -123,6 +126,81 @@ its_end_follows_the_timeout(void **unused)
 	d->sample.settings.timeout_ms = 300 * SECOND;
 	driver_observe(d, 0, 0);
 	assert_int_equal(boost->planned_until, d->sample.now);
+}
+
+/*
+ * A planned load of 200MB a second, with samples this far apart, that ends at
+ * any phase of the window's steps, of 30 s here.  Then the server is idle.
+ */
+static void
+run_planned(Driver *d, int64_t ms, int64_t samples)
+{
+	d->sample.boost_mb = 16384;
+	d->sample.adjust = true;
+	driver_step(d, ms, 0);
+	d->sample.adjust = false;
+	for (int64_t i = 0; i < samples; i++)
+	{
+		driver_step(d, ms, 200 * MB * ms / SECOND);
+		if (i % 20 == 0)
+			driver_checkpoint(d, false);
+	}
+	driver_checkpoint(d, false);
+	/* it was written, and then walsizer_boost_end() was called */
+	d->sample.boost_mb = 0;
+	driver_step(d, ms, 200 * MB * ms / SECOND);
+	driver_checkpoint(d, false);
+}
+
+/* Not even by the part of it that was written just before its end. */
+static void
+nothing_of_it_is_learned(void **unused)
+{
+	(void) unused;
+	for (int64_t seconds = 1; seconds <= 60; seconds += 59)
+	{
+		for (int64_t phase = 0; phase < 30; phase++)
+		{
+			Driver	   *d = driver_new();
+
+			d->sample.settings.timeout_ms = 3600 * SECOND;
+			d->config.max_mb = 16384;
+			driver_run(d, 7200, 0);
+			run_planned(d, seconds * SECOND, 90 + phase);
+			assert_int_equal(d->sample.settings.max_wal_size_mb, 16384);
+			for (int64_t i = 0; i < 7500; i += seconds)
+				driver_step(d, seconds * SECOND, 0);
+			assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
+			assert_int_equal(d->last.figures.learned, 0);
+			assert_int_equal(walsizer_recent_peak(&d->state), 0);
+		}
+	}
+}
+
+/* Nor if the server is restarted while it lasts, or just after it. */
+static void
+nor_after_a_restart(void **unused)
+{
+	(void) unused;
+	for (int lasts = 0; lasts <= 1; lasts++)
+	{
+		Driver	   *d = driver_new();
+
+		driver_write(d, 8192);
+		d->state.owner.original_mb = 1024;
+		d->state.owner.own_mb = 8192;
+		d->state.boost.return_mb = 1024;
+		d->sample.boost_mb = lasts ? 8192 : 0;
+		d->sample.checkpoint_age = 100 * SECOND;
+		driver_step(d, 0, 900 * MB);
+		driver_step(d, SECOND, 0);
+		d->sample.boost_mb = 0;
+		for (int i = 0; i < 620; i++)
+			driver_step(d, SECOND, 0);
+		assert_int_equal(d->last.figures.learned, 0);
+		assert_int_equal(walsizer_recent_peak(&d->state), 0);
+		assert_int_equal(d->state.cycle.demand, 0);
+	}
 }
 
 static void
@@ -159,6 +237,10 @@ a_planned_load_raises_once_in_a_timeout(void **unused)
 	d->state.pacing.changed_at = d->sample.now / 10;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 4096);
 	d->state.pacing.changed_at = d->sample.now - 300 * SECOND + 1;
+	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 0);
+	d->state.pacing.tried_mb = 1025;	/* it has not taken effect */
+	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 4096);
+	d->state.pacing.tried_mb = 1024;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 0);
 	d->sample.adjust = true;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 4096);
@@ -255,6 +337,8 @@ main(void)
 		cmocka_unit_test(it_ends_after_two_timeouts),
 		cmocka_unit_test(it_ends_when_the_value_before_is_back),
 		cmocka_unit_test(its_end_follows_the_timeout),
+		cmocka_unit_test(nothing_of_it_is_learned),
+		cmocka_unit_test(nor_after_a_restart),
 		cmocka_unit_test(impossible_sizes_are_cut_off),
 		cmocka_unit_test(a_planned_load_raises_once_in_a_timeout),
 		cmocka_unit_test(after_it_the_value_before_comes_back),

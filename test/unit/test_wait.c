@@ -33,6 +33,26 @@ a_raise_that_failed_waits(void **unused)
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
 }
 
+/* However long checkpoint_timeout is, and just after a change or a start. */
+static void
+a_planned_load_that_failed_waits_five_minutes(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->apply = false;
+	d->sample.settings.timeout_ms = 3600 * SECOND;
+	driver_step(d, 0, 0);
+	driver_step(d, SECOND, 0);
+	d->sample.boost_mb = 8192;
+	d->sample.adjust = true;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
+	d->sample.adjust = false;
+	assert_int_equal(driver_step(d, 299999, 0), WALSIZER_NONE);
+	assert_int_equal(driver_step(d, 1, 0), WALSIZER_RAISE);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOOST);
+}
+
 /* Not until the end of the next cycle, if that is later. */
 static void
 a_raise_that_failed_does_not_wait_for_a_cycle(void **unused)
@@ -319,6 +339,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_raise_that_failed_waits),
+		cmocka_unit_test(a_planned_load_that_failed_waits_five_minutes),
 		cmocka_unit_test(a_raise_that_failed_does_not_wait_for_a_cycle),
 		cmocka_unit_test(a_failure_counts_in_its_own_direction),
 		cmocka_unit_test(a_change_four_times_as_far_does_not_wait),
