@@ -220,8 +220,11 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 		state->checkpoints.redo_moved = redo_moved(state, sample);
 		state->checkpoints.timer_start = state->checkpoints.redo_moved;
 
-		/* Intervals that were cut short say nothing about whole ones. */
-		if (cause == WALSIZER_CAUSE_TIMED)
+		/*
+		 * Intervals that were cut short say nothing about whole ones, nor does a
+		 * planned load about others.
+		 */
+		if (cause == WALSIZER_CAUSE_TIMED && sample->now >= state->boost.planned_until)
 		{
 			state->pace.last[state->pace.next] = state->pace.running;
 			state->pace.next = (state->pace.next + 1) % WALSIZER_PACE_SLOTS;
@@ -265,8 +268,9 @@ until_timed(const WalsizerState *state, const WalsizerSample *sample)
  * The result is the smallest of the last intervals: what happens in each of
  * them is the nature of the load, what happens in one may be chance.
  *
- * On a standby there is none: its redo pointer is the primary's, and far behind
- * when a restartpoint moves it.
+ * There is none once an idle server has skipped a timed checkpoint, nor on a
+ * standby: its redo pointer is the primary's, and far behind when a restartpoint
+ * moves it.
  */
 static int64_t
 observe_pace(WalsizerState *state, const WalsizerSample *sample)
@@ -276,7 +280,7 @@ observe_pace(WalsizerState *state, const WalsizerSample *sample)
 	double		writing = sample->settings.completion_target * timeout;
 	int64_t		pace = WALSIZER_MOST_BYTES;
 
-	if (sample->standby)
+	if (sample->standby || elapsed > 2.0 * timeout)
 		return 0;
 	if (elapsed > 0.1 * writing && elapsed <= writing)
 		state->pace.running =

@@ -61,6 +61,62 @@ page_images_alone_change_nothing(void **unused)
 	assert_int_equal(d->raises, 0);
 }
 
+/* Two timeouts without a load, in which the server skips its checkpoints. */
+static void
+idle(Driver *d)
+{
+	for (int i = 0; i < 602; i++)
+		driver_step(d, SECOND, 0);
+}
+
+/* No rule raises for what is over. */
+static void
+an_idle_server_has_no_pace(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		images;
+
+	(void) unused;
+	run_intervals(d, 1, true);
+	images = d->sample.settings.max_wal_size_mb;
+	d->config.max_mb = images * 2 / 3;
+	idle(d);
+	assert_true(d->sample.settings.max_wal_size_mb < images);
+	assert_int_equal(d->last.figures.pace, 0);
+	d->config.max_mb = 64 * 1024;
+	d->raises = 0;
+	idle(d);
+	assert_int_equal(d->raises, 0);
+}
+
+/* Nor does the pace of a planned load count after it. */
+static void
+a_planned_load_has_no_pace(void **unused)
+{
+	Driver	   *d = driver_new();
+	int64_t		before;
+
+	(void) unused;
+	run_intervals(d, 1, false);
+	before = d->sample.settings.max_wal_size_mb;
+	assert_true(before > 1024);
+	d->sample.boost_mb = 16384;
+	d->sample.adjust = true;
+	driver_step(d, SECOND, 0);
+	d->sample.adjust = false;
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 16384);
+	for (int i = 0; i < 5; i++)
+	{
+		driver_run(d, 30, 100 * MB);
+		driver_run(d, 270, MB);
+	}
+	d->sample.boost_mb = 0;
+	d->raises = 0;
+	idle(d);
+	assert_int_equal(d->raises, 0);
+	assert_int_equal(d->sample.settings.max_wal_size_mb, before);
+}
+
 static void
 smooth_checkpoints_are_nothing_to_warn_of(void **unused)
 {
@@ -188,6 +244,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(page_images_enlarge_our_raise),
 		cmocka_unit_test(page_images_alone_change_nothing),
+		cmocka_unit_test(an_idle_server_has_no_pace),
+		cmocka_unit_test(a_planned_load_has_no_pace),
 		cmocka_unit_test(smooth_checkpoints_are_nothing_to_warn_of),
 		cmocka_unit_test(pace_raises_what_is_ours_and_worth_it),
 		cmocka_unit_test(pace_asks_for_a_limited_size),

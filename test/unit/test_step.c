@@ -92,6 +92,7 @@ a_forced_checkpoint_comes_before_pace(void **unused)
 static void
 hurry(Driver *d)
 {
+	d->state.checkpoints.redo_moved = d->sample.now;
 	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
 		d->state.pace.last[i] = 9000 * MB;
 	d->state.learned.peaks[d->sample.hour % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {
