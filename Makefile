@@ -19,6 +19,7 @@ OBJS = \
 	server/config.o \
 	server/record.o \
 	server/recovery.o \
+	server/reload.o \
 	server/request.o \
 	server/restore.o \
 	server/sample.o \

@@ -14,6 +14,7 @@
 
 #include "access/xlog.h"
 #include "datatype/timestamp.h"
+#include "port/atomics.h"
 #include "storage/condition_variable.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
@@ -104,8 +105,8 @@ typedef struct WalsizerAutoConf
 #define WALSIZER_BOOST_MOST_DAYS	31	/* longest planned load */
 
 /*
- * Shared memory.  "lock" protects all of it except "answered", and is never
- * held over I/O.  Only the worker writes, so it reads without the lock; but
+ * Shared memory.  "lock" protects all of it except "answered" and
+ * "server_reloads", and is never held over I/O.  Only the worker writes, so it reads without the lock; but
  * sessions write requests, and the startup process writes recoveries before
  * there is a worker.  Others copy out under the shared lock.  What no other
  * process looks at, the worker also writes without the lock: loaded, reloads,
@@ -135,6 +136,7 @@ typedef struct WalsizerShared
 	bool		configured_valid;	/* is the present one valid? */
 	TimestampTz files_reloaded; /* the reload when it was read */
 	int64		reloads;		/* that took effect */
+	pg_atomic_uint32 server_reloads;	/* as counted by the postmaster */
 
 	/* the planned load */
 	int64		boost_mb;		/* 0: none */
@@ -232,6 +234,10 @@ extern WalsizerAnswer walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost
 /* server/recovery.c */
 extern void walsizer_recovery_install_hook(void);
 extern bool walsizer_recovery_ended(void);
+
+/* server/reload.c */
+extern void walsizer_reload_install_hook(void);
+extern bool walsizer_reload_missed(void);
 
 /* server/restore.c */
 extern void walsizer_restore_install_hook(void);

@@ -1,5 +1,6 @@
 
-# A reload every 100 ms shortens no window and puts no raise off.
+# A reload every 100 ms shortens no window and puts no raise off, and the worker
+# misses none, not even while it starts.
 #
 # Failure of other tuners that this file covers: 4, any SIGHUP cuts the
 # measuring interval short.
@@ -99,5 +100,18 @@ cmp_ok($raise->{new_mb}, '>=', classic_size_mb($raise, 1), 'to the size for it')
 cmp_ok($raise->{new_mb}, '<=', classic_size_mb({ %$raise, demand => 1.1 * $raise->{demand} }, 1),
 	'and not for much more');
 $node->stop;
+
+# A background worker ignores SIGHUP until its own code runs: with post_auth_delay
+# for seconds, otherwise for a moment.
+my $slow = make_node('slow', conf => "walsizer.predict = off\ncheckpoint_timeout = 1h\n");
+$slow->stop;
+$slow->append_conf('postgresql.conf', "post_auth_delay = 5\n");
+$slow->start;
+$slow->append_conf('postgresql.conf', "post_auth_delay = 0\nwalsizer.enable = off\n");
+$slow->reload;
+wait_for_worker($slow);
+need_a_raise($slow);
+is(adjust($slow), 'none: walsizer.enable is off', 'a reload while the worker starts takes effect');
+$slow->stop;
 
 done_testing();
