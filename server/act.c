@@ -118,7 +118,7 @@ try_change(const WalsizerDecision *decision, WalsizerApplied *applied)
 		applied->outcome = WALSIZER_DRY_RUN;
 	else if (decision->action == WALSIZER_RAISE && !state->disk.known)
 	{
-		applied->outcome = WALSIZER_REFUSED;
+		applied->outcome = WALSIZER_FAILED;
 		applied->in_effect_mb = max_wal_size_mb;
 		strlcpy(applied->message, "the free space for \"pg_wal\" could not be determined",
 				sizeof(applied->message));

@@ -351,13 +351,18 @@ start();
 wait_for_worker($node);
 $pid = pid($node);
 need_a_raise($node);
-like(adjust($node), qr/^raise .*: refused: the free space for "pg_wal" could not be determined$/,
+like(adjust($node), qr/^raise .*: failed: the free space for "pg_wal" could not be determined$/,
 	'volume, never read: nothing is raised') for 1 .. 2;
 is(setting_mb($node), 4, 'volume, never read: the value stays');
 is(status($node)->{disk_limit}, undef, 'volume, never read: its limit is not known');
 cmp_ok(disarm(), '>', 1, 'volume, never read: it was tried');
 is(log_count($node, qr/LOG:  could not determine the free space for "pg_wal": Input\/output error$/, $offset),
 	1, 'volume, never read: which is logged once');
+is(status($node)->{state}, 'blocked', 'volume, never read: the state says so');
+$node->safe_psql('postgres', 'SELECT walsizer_forget()');
+wait_for($node, "state = 'active'");
+pass('volume, never read: until nothing has to be raised');
+need_a_raise($node);
 like(adjust($node), qr/^raise .*: applied$/, 'volume, never read: raised as soon as it can be');
 revert($node);
 restart();

@@ -334,6 +334,7 @@ watch_trace_next(TraceReader *reader, Observation *seen)
 	if (reader->has_primary && reader->seen.primary != WATCH_UNKNOWN)
 		reader->seen.primary += reader->primary * (segment / WATCH_UNITS_PER_SEGMENT);
 	if (reader->seen.position < 0 || reader->seen.position > MOST_UNITS * WALSIZER_MB ||
+		reader->seen.primary > MOST_UNITS * WALSIZER_MB ||
 		reader->seen.settings.timeout_ms <= 0 || reader->seen.settings.max_wal_size_mb <= 0 ||
 		segment < WALSIZER_MB || reader->seen.tick > MOST_SECONDS)
 		damaged(reader, "not a possible sample");
