@@ -406,7 +406,8 @@ typedef struct WalsizerCycle
 	int64_t		start;
 	bool		over;			/* the next window begins another */
 	int64_t		demand;			/* largest in it, planned loads excluded */
-	int64_t		forced;			/* most forced checkpoints in one window */
+	int64_t		forced;			/* most forced checkpoints in one window,
+								 * since the last change */
 } WalsizerCycle;
 
 /* What must not be repeated, or must wait. */
