@@ -114,7 +114,11 @@ walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
 	return walsizer_roomy_size(config, &sample->settings, demand);
 }
 
-/* The largest size (MB) that pacing by time may cost, given that demand. */
+/*
+ * The largest size (MB) that pacing by time may cost, given that demand.  For a
+ * raise it is that of the load whose pace was measured: the largest known may
+ * be of another load, or come from checkpoints that were forced.
+ */
 static int64_t
 most_for_pace(const WalsizerSettings *settings, int64_t wal_bytes)
 {
@@ -209,7 +213,7 @@ walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const Walsize
 	demand = all_demand(state, figures);
 	figures->wanted_mb = walsizer_max(walsizer_roomy_size(config, settings, demand),
 									  walsizer_min(walsizer_size_for(paced, settings),
-												   most_for_pace(settings, demand)));
+												   most_for_pace(settings, figures->demand)));
 	figures->enough_mb = enough_for_now(config, settings, figures);
 	walsizer_judge_mix(config, state, sample);
 	walsizer_find_limit(config, state, sample, figures);

@@ -40,8 +40,7 @@ page_images_enlarge_our_raise(void **unused)
 	run_intervals(d, 1, true);
 	images = d->sample.settings.max_wal_size_mb;
 	assert_true(images > even);
-	assert_in_range(images, walsizer_size_for(800 * MB, &d->sample.settings) * 3 / 2,
-					walsizer_size_for(800 * MB, &d->sample.settings) * 33 / 20);
+	assert_int_equal(images, walsizer_size_for(800 * MB, &d->sample.settings) * 3 / 2 / 16 * 16);
 
 	/* and it stays, with them and without */
 	run_intervals(d, 2, true);
@@ -203,6 +202,24 @@ pace_asks_for_a_limited_size(void **unused)
 	assert_int_equal(wanted(INT64_C(1) << 60, INT64_C(1) << 60), INT32_MAX / 16 * 16);
 }
 
+/* That of the load whose pace it is, not the largest known. */
+static void
+pace_counts_for_the_load_of_now(void **unused)
+{
+	Driver	   *d = driver_new();
+	const WalsizerSettings *settings = &d->sample.settings;
+	WalsizerFigures figures = {.in_effect_mb = 1024, .demand = 800 * MB, .pace = 9000 * MB};
+
+	(void) unused;
+	walsizer_remember(&d->state, d->sample.hour - 1, 900 * MB, 1);
+	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
+	assert_int_equal(figures.wanted_mb, walsizer_size_for(800 * MB, settings) * 3 / 2 / 16 * 16);
+	assert_true(figures.wanted_mb > walsizer_size_for(1080 * MB, settings));
+	figures.demand = 0;
+	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
+	assert_int_equal(figures.wanted_mb, walsizer_size_for(1080 * MB, settings));
+}
+
 /* Demand is the largest known: now, in the window, and remembered. */
 static void
 all_known_demand_is_wanted(void **unused)
@@ -249,6 +266,7 @@ main(void)
 		cmocka_unit_test(smooth_checkpoints_are_nothing_to_warn_of),
 		cmocka_unit_test(pace_raises_what_is_ours_and_worth_it),
 		cmocka_unit_test(pace_asks_for_a_limited_size),
+		cmocka_unit_test(pace_counts_for_the_load_of_now),
 		cmocka_unit_test(all_known_demand_is_wanted),
 	};
 

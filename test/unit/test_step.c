@@ -88,17 +88,15 @@ a_forced_checkpoint_comes_before_pace(void **unused)
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
 }
 
-/* The last checkpoints were hurried, by a load that is known. */
+/* The last checkpoints were hurried, by a load of 800MB in the window. */
 static void
 hurry(Driver *d)
 {
 	d->state.checkpoints.redo_moved = d->sample.now;
 	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
 		d->state.pace.last[i] = 9000 * MB;
-	d->state.learned.peaks[d->sample.hour % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {
-		.hour = d->sample.hour, .demand = 800 * MB, .timeout_ms = 1,
-	};
-	d->state.learned.hour = 0;
+	for (int i = 0; i < WALSIZER_WINDOW_SLOTS; i++)
+		d->state.window.marks[i].lsn -= 800 * MB;
 }
 
 /* Pace is no hurry: it is looked at where a cycle ends, and not on a standby. */
