@@ -69,12 +69,27 @@ detail_of(const WalsizerEvent *event, const WalsizerFigures *figures)
 					 reason, demand, rate, (long long) event->forced);
 }
 
+/* An administrator has set the value that was in effect. */
+static bool
+is_taken_over(const WalsizerEvent *event)
+{
+	return event->action == WALSIZER_EXTERNAL && event->old_mb == event->new_mb;
+}
+
+static int
+taken_over_message(const WalsizerEvent *event)
+{
+	return errmsg("an administrator took over \"max_wal_size\" of %lld MB",
+				  (long long) event->new_mb);
+}
+
 static void
 log_change(const WalsizerEvent *event, const WalsizerFigures *figures)
 {
 	if (event->outcome == WALSIZER_APPLIED)
 		ereport(LOG,
-				(errmsg("walsizer changed \"max_wal_size\" from %lld MB to %lld MB",
+				(is_taken_over(event) ? taken_over_message(event) :
+				 errmsg("walsizer changed \"max_wal_size\" from %lld MB to %lld MB",
 						(long long) event->old_mb, (long long) event->new_mb),
 				 detail_of(event, figures)));
 	else if (event->outcome == WALSIZER_DRY_RUN)
@@ -236,9 +251,7 @@ walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample 
 	event.outcome = WALSIZER_NO_OUTCOME;
 	record(&event);
 	ereport(LOG,
-			(event.old_mb == event.new_mb ?
-			 errmsg("an administrator took over \"max_wal_size\" of %lld MB",
-					(long long) event.new_mb) :
+			(is_taken_over(&event) ? taken_over_message(&event) :
 			 errmsg("an administrator changed \"max_wal_size\" from %lld MB to %lld MB",
 					(long long) event.old_mb, (long long) event.new_mb),
 			 errdetail("walsizer takes this as the original value, and leaves it alone for one \"checkpoint_timeout\", but for five minutes at most.")));

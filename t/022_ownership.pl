@@ -96,6 +96,17 @@ $node->reload;
 is_edited('edited down', $raised, 3);
 is_left_alone('edited down');
 
+# To the value that is in effect.
+$raised = raise('edited to the same');
+$node->append_conf('postgresql.conf', "max_wal_size = ${raised}MB");
+$node->reload;
+is_edited('edited to the same', $raised, $raised);
+is(log_count($node, qr/LOG:  an administrator took over "max_wal_size" of $raised MB/, $offset), 1,
+	'edited to the same: logged as what it is');
+$node->append_conf('postgresql.conf', 'max_wal_size = 3MB');
+$node->reload;
+wait_for($node, 'max_wal_size = 3 * 1048576');
+
 # In a file that is included.
 $raised = raise('included');
 mkdir $node->data_dir . '/conf.d' or die $!;
