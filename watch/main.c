@@ -163,7 +163,7 @@ watch_live(const Options *options, Watcher *watcher)
 	return !live.failed;
 }
 
-/* Watch a trace.  False if it is damaged. */
+/* Watch a trace; exit if it is damaged.  False if that was not done to the end. */
 static bool
 watch_replay(const Options *options, Watcher *watcher)
 {
@@ -171,10 +171,10 @@ watch_replay(const Options *options, Watcher *watcher)
 	int64_t		start;
 	TraceReader *reader = watch_trace_open(options->replay, &interval, &start);
 	Observation seen;
-	int			more = 0;
+	bool		more = false;
 
 	watch_begin(watcher, options, interval, start);
-	while (!watch_interrupted() && (more = watch_trace_next(reader, &seen)) > 0)
+	while (!watch_interrupted() && (more = watch_trace_next(reader, &seen)))
 	{
 		const WatchChange *change = watch_observe(watcher, &seen);
 
@@ -185,7 +185,7 @@ watch_replay(const Options *options, Watcher *watcher)
 	if (options->prometheus != NULL &&
 		!watch_write_prometheus(watcher, options->prometheus, false))
 		return false;
-	return more == 0;
+	return !more;
 }
 
 int

@@ -313,18 +313,15 @@ find_sample(TraceReader *reader)
 	return true;
 }
 
-/*
- * The next observation.  1: there is one, 0: that was all.  Ends the program
- * if the trace is damaged.
- */
-int
+/* The next observation, if there is one.  Ends the program if the trace is damaged. */
+bool
 watch_trace_next(TraceReader *reader, Observation *seen)
 {
 	int64_t		segment;
 
 	reader->seen.begins = false;
 	if (!find_sample(reader))
-		return 0;
+		return false;
 	if (!reader->begun)
 		damaged(reader, "it has not begun");
 	reader->repeated--;
@@ -339,7 +336,7 @@ watch_trace_next(TraceReader *reader, Observation *seen)
 		segment < WALSIZER_MB || reader->seen.tick > MOST_SECONDS)
 		damaged(reader, "not a possible sample");
 	*seen = reader->seen;
-	return 1;
+	return true;
 }
 
 void

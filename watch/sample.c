@@ -83,10 +83,8 @@ part_of_version(Part part, int version)
 				return "SELECT wal_fpi, NULL::bigint FROM pg_stat_wal WHERE $2";
 			return NULL;
 		case PART_RECEIVER:
-			if (version >= 130000)
-				return "SELECT pid, (extract(epoch FROM last_msg_receipt_time) * 1000000)::bigint,"
-					" (latest_end_lsn - '0/0')::bigint FROM pg_stat_wal_receiver";
-			return NULL;
+			return "SELECT pid, (extract(epoch FROM last_msg_receipt_time) * 1000000)::bigint,"
+				" (latest_end_lsn - '0/0')::bigint FROM pg_stat_wal_receiver";
 		default:
 			return NULL;
 	}

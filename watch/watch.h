@@ -231,7 +231,7 @@ extern bool watch_trace_close(TraceWriter *writer);
 typedef struct TraceReader TraceReader;
 
 extern TraceReader *watch_trace_open(const char *path, int64_t *interval_ms, int64_t *start);
-extern int	watch_trace_next(TraceReader *reader, Observation *seen);
+extern bool watch_trace_next(TraceReader *reader, Observation *seen);
 extern void watch_trace_free(TraceReader *reader);
 
 extern uint64_t watch_checksum(uint64_t sum, const char *text, size_t length);
