@@ -196,21 +196,6 @@ walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * Forced checkpoints in the window, since max_wal_size last changed.  Those
- * before were the reason for the change.
- */
-static int64_t
-forced_since_change(const WalsizerState *state, const WalsizerFigures *figures)
-{
-	const WalsizerChanges *changes = &state->changes;
-
-	if (changes->number == 0)	/* none within a timeout */
-		return figures->forced;
-	return walsizer_min(figures->forced, walsizer_forced_total(state) -
-						changes->list[changes->number - 1].forced);
-}
-
-/*
  * The largest demand since the cycle began.  A burst across the end of a cycle
  * is seen as a whole by the next one.
  */
@@ -222,7 +207,7 @@ observe_cycle(WalsizerState *state, const WalsizerSample *sample, const Walsizer
 	state->cycle.over = false;
 	if (sample->now >= state->boost.planned_until)
 		state->cycle.demand = walsizer_max(state->cycle.demand, figures->demand);
-	state->cycle.forced = walsizer_max(state->cycle.forced, forced_since_change(state, figures));
+	state->cycle.forced = walsizer_max(state->cycle.forced, figures->forced);
 }
 
 /*

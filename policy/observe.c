@@ -313,7 +313,6 @@ walsizer_record_change(WalsizerState *state, int64_t now, int64_t in_effect_mb)
 	change->ms = now;
 	change->size_mb = in_effect_mb;
 	change->forced = walsizer_forced_total(state);
-	state->cycle.forced = 0;	/* these were the reason for it */
 }
 
 /* Report the oldest change if a whole timeout has passed since. */

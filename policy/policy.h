@@ -406,8 +406,7 @@ typedef struct WalsizerCycle
 	int64_t		start;
 	bool		over;			/* the next window begins another */
 	int64_t		demand;			/* largest in it, planned loads excluded */
-	int64_t		forced;			/* most forced checkpoints in one window,
-								 * since the last change */
+	int64_t		forced;			/* most forced checkpoints in one window */
 } WalsizerCycle;
 
 /* What must not be repeated, or must wait. */

@@ -361,36 +361,6 @@ two_in_a_window_count_whenever_that_was(void **unused)
 	}
 }
 
-/*
- * Two checkpoints are forced, and cause a raise at the end of the cycle.  Then the
- * load grows for a while: a window with both has more WAL than the new size is
- * for, but forces nothing.
- */
-static void
-what_caused_a_raise_causes_no_other(void **unused)
-{
-	Driver	   *d = driver_new();
-	int64_t		raised;
-
-	(void) unused;
-	d->config.predict = false;
-	driver_step(d, 0, 0);
-	driver_run(d, 302, 4 * MB);
-	assert_int_equal(d->raises, 1);
-	raised = d->sample.settings.max_wal_size_mb;
-	driver_run(d, 100, 6 * MB);
-	assert_true(d->last.figures.demand > d->last.figures.trigger_point);
-	assert_int_equal(d->last.figures.forced, 2);
-	driver_run(d, 300, 2 * MB);
-	assert_int_equal(d->last.figures.forced, 0);
-	assert_int_equal(d->raises, 1);
-	assert_int_equal(d->sample.settings.max_wal_size_mb, raised);
-
-	/* but what is forced since then does */
-	driver_run(d, 600, 8 * MB);
-	assert_true(d->raises > 1);
-}
-
 int
 main(void)
 {
@@ -413,7 +383,6 @@ main(void)
 		cmocka_unit_test(as_many_must_be_forced_as_the_threshold_says),
 		cmocka_unit_test(the_largest_window_of_the_cycle_counts),
 		cmocka_unit_test(two_in_a_window_count_whenever_that_was),
-		cmocka_unit_test(what_caused_a_raise_causes_no_other),
 	};
 
 	return cmocka_run_group_tests_name("policy, rules", tests, NULL, NULL);
