@@ -345,6 +345,7 @@ foreach my $fault ([ 'statvfs', EIO ], [ 'opendir', EACCES ], [ 'readdir', EIO ]
 
 # If it was never known, nothing is raised until it is.
 $node->stop;
+$node->append_conf('postgresql.conf', 'checkpoint_timeout = 30s');
 $offset = log_offset($node);
 arm(ANY_PROCESS, { call => 'statvfs', error => EIO, path => 'pg_wal' });
 start();
@@ -363,8 +364,10 @@ $node->safe_psql('postgres', 'SELECT walsizer_forget()');
 wait_for($node, "state = 'active'");
 pass('volume, never read: until nothing has to be raised');
 need_a_raise($node);
-like(adjust($node), qr/^raise .*: applied$/, 'volume, never read: raised as soon as it can be');
+adjust($node);                 # unless the end of a cycle came before
+cmp_ok(setting_mb($node), '>', 4, 'volume, never read: raised as soon as it can be');
 revert($node);
+$node->append_conf('postgresql.conf', 'checkpoint_timeout = 1h');
 restart();
 
 # ---- the worker ends, and is started again
