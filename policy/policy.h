@@ -225,6 +225,7 @@ typedef struct WalsizerFigures
 	int64_t		trigger_point;	/* WAL at which a checkpoint is forced */
 	int64_t		pace;			/* trigger point at which time paces
 								 * checkpoints; 0: not known */
+	int64_t		paced_mb;		/* size for that, as far as it is worth it */
 	int64_t		projected;		/* WAL expected up to the timed checkpoint */
 	int64_t		enough_mb;		/* with which a checkpoint about to be forced
 								 * would be timed; 0: none is */

@@ -147,18 +147,18 @@ most_for_pace(const WalsizerSettings *settings, int64_t wal_bytes)
 /*
  * No checkpoint is forced any more, but full-page images make timed
  * checkpoints run too fast.  Raise only what is our own already, because a
- * value that was never too small needs no change, and only within the limits,
- * without a warning.
+ * value that was never too small needs no change, only as far as pace asks, and
+ * only within the limits, without a warning.
  */
 int64_t
 walsizer_pace_rule(const WalsizerState *state, const WalsizerFigures *figures)
 {
 	if (!walsizer_is_own_raise(state, figures->in_effect_mb) ||
 		figures->pace <= figures->trigger_point ||
-		(double) figures->wanted_mb < PACED_WORTH * (double) figures->in_effect_mb ||
-		!walsizer_worth_raising(figures, figures->wanted_mb))
+		(double) figures->paced_mb < PACED_WORTH * (double) figures->in_effect_mb ||
+		!walsizer_worth_raising(figures, figures->paced_mb))
 		return 0;
-	return figures->wanted_mb;
+	return figures->paced_mb;
 }
 
 /* The largest demand known: now, in the window, and remembered. */
@@ -228,9 +228,10 @@ walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const Walsize
 
 	figures->learned = walsizer_learned_now(state, sample, config->lookback_hours);
 	demand = all_demand(state, figures);
+	figures->paced_mb = walsizer_min(walsizer_size_for(paced, settings),
+									 most_for_pace(settings, figures->demand));
 	figures->wanted_mb = walsizer_max(walsizer_roomy_size(config, settings, demand),
-									  walsizer_min(walsizer_size_for(paced, settings),
-												   most_for_pace(settings, figures->demand)));
+									  figures->paced_mb);
 	figures->enough_mb = enough_for_now(config, settings, figures);
 	walsizer_judge_mix(config, state, sample);
 	walsizer_find_limit(config, state, sample, figures);

@@ -145,7 +145,7 @@ hurried(WalsizerFigures *figures)
 	d->state.owner.original_mb = 1024;
 	d->state.owner.own_mb = 1600;
 	*figures = (WalsizerFigures) {
-		.in_effect_mb = 1600, .wanted_mb = 1696, .limit_mb = 4000,
+		.in_effect_mb = 1600, .wanted_mb = 3000, .paced_mb = 1696, .limit_mb = 4000,
 		.trigger_point = 832 * MB, .pace = 832 * MB + 1,
 	};
 	return d;
@@ -163,7 +163,7 @@ pace_raises_what_is_ours_and_worth_it(void **unused)
 	assert_int_equal(walsizer_pace_rule(&d->state, &figures), 0);
 
 	d = hurried(&figures);
-	figures.wanted_mb--;		/* less than 6 % more */
+	figures.paced_mb--;			/* less than 6 % more */
 	assert_int_equal(walsizer_pace_rule(&d->state, &figures), 0);
 
 	d = hurried(&figures);
