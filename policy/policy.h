@@ -91,7 +91,7 @@ typedef enum WalsizerOutcome
 	WALSIZER_OVERRIDDEN,		/* another source outranks our value */
 	WALSIZER_REFUSED,			/* written; the reload was refused or is
 								 * late */
-	WALSIZER_FAILED,			/* writing failed */
+	WALSIZER_FAILED,			/* writing failed, or the disk is not known */
 } WalsizerOutcome;
 #define WALSIZER_LAST_OUTCOME		WALSIZER_FAILED
 

@@ -106,11 +106,11 @@ typedef struct WalsizerAutoConf
 
 /*
  * Shared memory.  "lock" protects all of it except "answered" and
- * "server_reloads", and is never held over I/O.  Only the worker writes, so it reads without the lock; but
- * sessions write requests, and the startup process writes recoveries before
- * there is a worker.  Others copy out under the shared lock.  What no other
- * process looks at, the worker also writes without the lock: loaded, reloads,
- * dry_run_mb, reported_limit_mb and reported_standby.
+ * "server_reloads", and is never held over I/O.  Only the worker writes, so it
+ * reads without the lock; but sessions write requests, and the startup process
+ * writes recoveries before there is a worker.  Others copy out under the shared
+ * lock.  What no other process looks at, the worker also writes without the
+ * lock: loaded, reloads, dry_run_mb, reported_limit_mb and reported_standby.
  */
 typedef struct WalsizerShared
 {
