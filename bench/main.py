@@ -52,8 +52,8 @@ def read_options():
                         help="add rounds to the results that are there, of an experiment that is "
                              "measured in rounds")
     parser.add_argument("--only", metavar="NAME,...",
-                        help="not all loads, sizes of defaults, starts of bulk, loads of writer, or "
-                             "experiments of all")
+                        help="not all loads, sizes of defaults, starts of bulk, loads of sweep or "
+                             "writer, or experiments of all")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="repetitions")
     parser.add_argument("--without", nargs=0, action=AddSubject,
                         help="measure the plain server too")

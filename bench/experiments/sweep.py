@@ -57,6 +57,9 @@ class Sysbench:
         return sysbench.run(server, TABLES, self.rows, CLIENTS, seconds)
 
 
+LOADS = {"pgbench": Pgbench, "sysbench": Sysbench}
+
+
 #
 # The measurement
 #
@@ -66,7 +69,7 @@ def measure(bench):
                   "sizes": bench.pick([4096, 64, 512], [4096, 64, 256, 1024],
                                       [4096, 64, 256, 1024])}
     data = bench.continue_data(conditions)
-    loads = [Pgbench(bench), Sysbench(bench)]
+    loads = [LOADS[name](bench) for name in bench.chosen(list(LOADS), LOADS)]
     for _ in range(bench.repeated(1, 1, 5)):
         for load in loads:
             data["rounds"].append(pairs.measure_round(
