@@ -55,13 +55,9 @@ def measure(bench):
     for _ in range(bench.repeated(1, 1, 5)):
         for start in chosen:
             data["rounds"].append(pairs.measure_round(
-                bench, series(bench, start), 1 + len(rounds_of(data, start)),
+                bench, data, series(bench, start),
                 lambda each: one(bench, each, scale, files), start=start))
             yield data
-
-
-def rounds_of(data, start):
-    return [each for each in data["rounds"] if each["start"] == start]
 
 
 def series(bench, start):
@@ -218,7 +214,7 @@ def label(start, name):
 def tables(data):
     conditions = data["conditions"]
     for start in SHARE:
-        rounds = rounds_of(data, start)
+        rounds = pairs.rounds_of(data, start=start)
         if not rounds:
             continue
         of_start = functools.partial(label, start)
@@ -236,7 +232,7 @@ def tables(data):
 def limits(data):
     kept = []
     for start, most in SHARE.items():
-        rounds = rounds_of(data, start)
+        rounds = pairs.rounds_of(data, start=start)
         # a share of nothing shows nothing
         if (pairs.ratios(rounds, FORCED[0], "walsizer", "plain")
                 and pairs.median(rounds, FORCED[0], "plain") > 0):
@@ -252,11 +248,11 @@ def limits(data):
 
 def draw(figure, theme, data):
     """A row for each start: forced checkpoints and seconds of each phase, medians."""
-    starts = [start for start in SHARE if rounds_of(data, start)]
+    starts = [start for start in SHARE if pairs.rounds_of(data, start=start)]
     figure.set_size_inches(11, 0.8 + 3 * len(starts))
     panels = figure.subplots(len(starts), 2, squeeze=False)
     for start, row in zip(starts, panels):
-        rounds = rounds_of(data, start)
+        rounds = pairs.rounds_of(data, start=start)
         for panel, what, of_phases in zip(row, ("forced checkpoints", "seconds"),
                                           (FORCED, SECONDS)):
             bars(panel, theme, start, rounds, of_phases[1:])

@@ -38,9 +38,8 @@ def measure(bench):
     data = bench.continue_data(conditions)
     for _ in range(bench.repeated(1, 1, 5)):
         for size in sizes(bench):
-            number = 1 + len(rounds_of(data, size))
             data["rounds"].append(pairs.measure_round(
-                bench, series(bench, conditions), number,
+                bench, data, series(bench, conditions),
                 lambda each, size=size: one(bench, each, conditions, DATA[size]),
                 data=size))
             yield data
@@ -48,10 +47,6 @@ def measure(bench):
 
 def sizes(bench):
     return bench.chosen(bench.pick(["1x"], list(DATA), list(DATA)), DATA)
-
-
-def rounds_of(data, size):
-    return [each for each in data["rounds"] if each["data"] == size]
 
 
 def series(bench, conditions):
@@ -152,7 +147,7 @@ def label(conditions, name):
 def tables(data):
     conditions = data["conditions"]
     for size in DATA:
-        rounds = rounds_of(data, size)
+        rounds = pairs.rounds_of(data, data=size)
         if not rounds:
             continue
         yield from pairs.tables(
@@ -166,7 +161,7 @@ def tables(data):
 def limits(data):
     kept = []
     for size in DATA:
-        rounds = rounds_of(data, size)
+        rounds = pairs.rounds_of(data, data=size)
         if not pairs.ratios(rounds, FIGURES[0], "walsizer", "static"):
             continue
         kept += [judge.at_most(f"data {size}: forced checkpoints with walsizer, median,",

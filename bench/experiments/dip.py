@@ -35,7 +35,7 @@ def measure_variant(bench, variant):
     data = bench.continue_data(conditions)
     measured = bench.storage.measure(WRITES)
     for _ in range(bench.repeated(1, 1, 5)):
-        each = pairs.measure_round(bench, series(bench), 1 + len(data["rounds"]),
+        each = pairs.measure_round(bench, data, series(bench),
                                    lambda each: one(bench, each, conditions))
         data["rounds"].append({**each, "storage": measured})
         yield data

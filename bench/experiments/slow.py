@@ -25,7 +25,7 @@ def measure(bench):
     measured = bench.storage.measure(WRITES)
     for _ in range(bench.repeated(1, 1, 3)):
         each = pairs.measure_round(
-            bench, series(bench), 1 + len(data["rounds"]),
+            bench, data, series(bench),
             lambda each: one(bench, each, conditions["targets"], conditions["timeout"]))
         data["rounds"].append({**each, "storage": measured})
         yield data

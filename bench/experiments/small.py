@@ -18,7 +18,7 @@ def measure(bench):
     data = bench.continue_data(conditions)
     for _ in range(bench.repeated(1, 5, 3)):
         data["rounds"].append(pairs.measure_round(
-            bench, series(bench), 1 + len(data["rounds"]),
+            bench, data, series(bench),
             lambda each: fixed.measure(bench, each.subject, each.settings, **conditions)))
         yield data
 

@@ -34,8 +34,7 @@ def measure(bench):
     series = [pairs.Series(subject.name, subject, {}) for subject in [bench.plain, *bench.subjects]]
     for _ in range(bench.repeated(1, 3, 5)):
         data["rounds"].append(pairs.measure_round(
-            bench, series, 1 + len(data["rounds"]),
-            lambda each: one(bench, each.subject, conditions["seconds"])))
+            bench, data, series, lambda each: one(bench, each.subject, conditions["seconds"])))
         yield data
 
 

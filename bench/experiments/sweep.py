@@ -73,14 +73,10 @@ def measure(bench):
     for _ in range(bench.repeated(1, 1, 5)):
         for load in loads:
             data["rounds"].append(pairs.measure_round(
-                bench, series(bench, conditions["sizes"]), 1 + len(rounds_of(data, load.name)),
+                bench, data, series(bench, conditions["sizes"]),
                 lambda each, load=load: one(bench, each, load, conditions["seconds"]),
                 load=load.name))
             yield data
-
-
-def rounds_of(data, load):
-    return [each for each in data["rounds"] if each["load"] == load]
 
 
 def series(bench, sizes):
@@ -145,7 +141,7 @@ def tables(data):
         return name if is_static(data, name) else f"{name}, from {min(conditions['sizes'])} MB"
 
     for load in dict.fromkeys(each["load"] for each in data["rounds"]):
-        rounds = rounds_of(data, load)
+        rounds = pairs.rounds_of(data, load=load)
         yield from pairs.tables(
             f"{load}, {conditions['clients']} clients, {conditions['seconds']} s, "
             f"checkpoint_timeout = {conditions['timeout']} s", rounds, SHOWN,
@@ -163,7 +159,7 @@ def draw(figure, theme, data):
     loads = list(dict.fromkeys(each["load"] for each in data["rounds"]))
     axes = figure.subplots(1, len(loads), squeeze=False)[0]
     for place, load in zip(axes, loads):
-        draw_load(place, theme, data, rounds_of(data, load))
+        draw_load(place, theme, data, pairs.rounds_of(data, load=load))
         place.set_title(load)
         place.set_xscale("log", base=2)
         place.set_ylim(bottom=0)

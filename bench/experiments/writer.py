@@ -34,13 +34,9 @@ def measure(bench):
     for _ in range(bench.repeated(1, 1, 5)):
         for load in bench.chosen(list(LOADS), LOADS):
             data["rounds"].append(pairs.measure_round(
-                bench, series(bench, load), 1 + len(rounds_of(data, load)),
+                bench, data, series(bench, load),
                 lambda each, load=load: one(bench, each, load, conditions), load=load))
             yield data
-
-
-def rounds_of(data, load):
-    return [each for each in data["rounds"] if each["load"] == load]
 
 
 def series(bench, load):
@@ -113,7 +109,7 @@ def describe(load, conditions):
 
 def tables(data):
     for load in LOADS:
-        rounds = rounds_of(data, load)
+        rounds = pairs.rounds_of(data, load=load)
         if rounds:
             yield from pairs.tables(
                 describe(load, data["conditions"]), rounds, SHOWN, [(QUICK, USUAL)],

@@ -47,15 +47,21 @@ def in_turn(series, number):
     return turn if number % 2 else turn[::-1]
 
 
-def measure_round(bench, series, number, one, **described):
+def rounds_of(data, /, **part):
+    """The rounds so far that measured that part of the experiment, such as load="8"."""
+    return [each for each in data["rounds"] if part.items() <= each.items()]
+
+
+def measure_round(bench, data, series, one, /, **part):
     """What one(series) says of each, and what the round was measured on."""
-    about = {**described, "number": number, "begun": results.now(),
+    number = 1 + len(rounds_of(data, **part))
+    about = {**part, "number": number, "begun": results.now(),
              "command": bench.options.command, "revision": bench.options.revision,
              "machine": results.machine(), "server": bench.installation.version()}
     began = time.monotonic()
     runs = []
     for each in in_turn(series, number):
-        bench.say(" ".join([*map(str, described.values()), f"round {number}, {each.name}"]))
+        bench.say(" ".join([*part.values(), f"round {number}, {each.name}"]))
         runs.append({"name": each.name, **one(each)})
     return {**about, "seconds": round(time.monotonic() - began),
             "load_average_after": os.getloadavg(), "runs": runs}

@@ -33,6 +33,22 @@ class Turns(unittest.TestCase):
         self.assertEqual(first[1:], last[1:])
 
 
+class Parts(unittest.TestCase):
+    DATA = {"rounds": [{"load": "8", "number": 1}, {"load": "64", "number": 1},
+                       {"load": "8", "number": 2}]}
+
+    def test_rounds_of_a_part(self):
+        self.assertEqual(pairs.rounds_of(self.DATA, load="8"), self.DATA["rounds"][::2])
+        self.assertEqual(pairs.rounds_of(self.DATA, load="16"), [])
+
+    def test_all_rounds_without_parts(self):
+        self.assertEqual(pairs.rounds_of(self.DATA), self.DATA["rounds"])
+
+    def test_parts_may_be_called_data(self):
+        rounds = [{"data": "1x"}, {"data": "4x"}]
+        self.assertEqual(pairs.rounds_of({"rounds": rounds}, data="4x"), rounds[1:])
+
+
 class Intervals(unittest.TestCase):
     def test_known_coverage(self):
         """Of the tables of the binomial distribution."""
