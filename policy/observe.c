@@ -14,10 +14,8 @@
 #include "policy/internal.h"
 
 #define MOST_COUNT			(INT64_C(1) << 61) /* more could overflow sums */
-#define TIMER_SLACK			2000	/* ms: both ends count whole seconds */
 #define QUIET_INTERVALS		3	/* see observe_old_value() */
 #define HOUR_MS				(INT64_C(3600) * 1000)
-#define NOTHING_WRITTEN		65536	/* bytes: an idle server logs less */
 
 static bool
 settings_valid(const WalsizerSettings *settings)
@@ -127,7 +125,7 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 													   &sample->settings);
 	int64_t		before = walsizer_trigger_point(state->last.settings.max_wal_size_mb,
 												&state->last.settings);
-	int64_t		slack = TIMER_SLACK + sample->now - state->last.ms;
+	int64_t		slack = WALSIZER_TIMER_SLACK + sample->now - state->last.ms;
 	bool		due = sample->now - state->checkpoints.timer_start + slack >=
 		sample->settings.timeout_ms;
 
@@ -234,7 +232,8 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 		observe_old_value(state, sample, cause);
 		walsizer_observe_mix(state, sample, cause);
 	}
-	else if (timed > 0 && walsizer_distance(sample->redo_lsn, sample->write_lsn) < NOTHING_WRITTEN)
+	else if (timed > 0 && walsizer_distance(sample->redo_lsn, sample->write_lsn) <
+			 WALSIZER_NOTHING_WRITTEN)
 		state->checkpoints.timer_start = sample->now;
 }
 
@@ -249,7 +248,7 @@ until_timed(const WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		timeout = sample->settings.timeout_ms;
 	int64_t		elapsed = sample->now - state->checkpoints.timer_start;
-	int64_t		slack = TIMER_SLACK + sample->now - state->last.ms;
+	int64_t		slack = WALSIZER_TIMER_SLACK + sample->now - state->last.ms;
 
 	if (elapsed < timeout)
 		return timeout - elapsed;

@@ -106,6 +106,8 @@ typedef enum WalsizerCause
 #define WALSIZER_CAUSES				4
 
 #define WALSIZER_NO_TRIGGER_POINT	INT64_MAX	/* no WAL reaches it */
+#define WALSIZER_TIMER_SLACK		2000	/* ms: both ends count whole seconds */
+#define WALSIZER_NOTHING_WRITTEN	65536	/* bytes: an idle server logs less */
 
 /* The server's settings that decide when a checkpoint starts. */
 typedef struct WalsizerSettings

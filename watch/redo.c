@@ -19,9 +19,6 @@
  */
 #include "watch/watch.h"
 
-#define TIMER_SLACK			2000	/* ms: the timer counts whole seconds */
-#define NOTHING_WRITTEN		65536	/* bytes: then a timed checkpoint is skipped */
-
 /* Where WAL forces the next checkpoint. */
 static int64_t
 trigger_position(const RedoTracker *tracker, const Observation *seen)
@@ -98,12 +95,12 @@ static bool
 starts(const RedoTracker *tracker, const Observation *seen, int64_t now)
 {
 	bool		filled = seen->position >= trigger_position(tracker, seen);
-	bool		due = now - tracker->timer_start + TIMER_SLACK >= seen->settings.timeout_ms;
+	bool		due = now - tracker->timer_start + WALSIZER_TIMER_SLACK >= seen->settings.timeout_ms;
 	bool		counted = seen->requested != tracker->requested || seen->timed != tracker->timed;
 
 	if (seen->busy == WATCH_UNKNOWN)
 		return filled || (timer_ended(tracker, seen, now) &&
-						  seen->position - tracker->redo >= NOTHING_WRITTEN);
+						  seen->position - tracker->redo >= WALSIZER_NOTHING_WRITTEN);
 	return seen->busy == 1 &&
 		(filled || due || (tracker->idle_seen && (counted || tracker->busy)));
 }
