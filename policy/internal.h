@@ -131,8 +131,8 @@ extern bool walsizer_disk_is_worth_raising(const WalsizerFigures *figures);
 extern bool walsizer_worth_raising(const WalsizerFigures *figures, int64_t size);
 extern int64_t walsizer_least_size(const WalsizerState *state,
 								   const WalsizerSettings *settings, int64_t mb);
-extern bool walsizer_can_lower_to(const WalsizerSample *sample,
-								  const WalsizerFigures *figures, int64_t size);
+extern int64_t walsizer_lowered_size(const WalsizerState *state, const WalsizerSample *sample,
+									 const WalsizerFigures *figures, int64_t size);
 extern int64_t walsizer_limit_to_follow(const WalsizerConfig *config,
 										const WalsizerState *state,
 										const WalsizerSample *sample,

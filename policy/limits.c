@@ -249,12 +249,25 @@ walsizer_least_size(const WalsizerState *state, const WalsizerSettings *settings
  * standby it always is: a forced restartpoint is harmless, and replay of a
  * steady load is never near the redo pointer of the last one.
  */
-bool
-walsizer_can_lower_to(const WalsizerSample *sample, const WalsizerFigures *figures,
-					  int64_t size)
+static bool
+can_lower_to(const WalsizerSample *sample, const WalsizerFigures *figures, int64_t size)
 {
 	return sample->standby || (double) figures->used <=
 		LOWER_USED * (double) walsizer_trigger_point(size, &sample->settings);
+}
+
+/*
+ * The size (MB) to set where a rule lowers to this one: less if a limit allows
+ * less, 0 as long as that would force a checkpoint.
+ */
+int64_t
+walsizer_lowered_size(const WalsizerState *state, const WalsizerSample *sample,
+					  const WalsizerFigures *figures, int64_t size)
+{
+	int64_t		allowed = walsizer_least_size(state, &sample->settings, figures->limit_mb);
+
+	size = walsizer_min(size, allowed);
+	return can_lower_to(sample, figures, size) ? size : 0;
 }
 
 /*
@@ -275,7 +288,7 @@ must_follow(const WalsizerSample *sample, const WalsizerFigures *figures,
 	if (kind == WALSIZER_LIMIT_RECOVERY && (double) allowed > FOLLOW_RECOVERY_BELOW * in_effect)
 		return false;
 	return allowed < figures->in_effect_mb &&
-		walsizer_can_lower_to(sample, figures, allowed);
+		can_lower_to(sample, figures, allowed);
 }
 
 /*

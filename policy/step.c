@@ -156,7 +156,6 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 	bool		cycle = decision->cycle || sample->adjust;
 	/* a raise that failed is tried again before the next cycle ends */
 	bool		due = cycle || state->pacing.tried_mb > figures->in_effect_mb;
-	int64_t		allowed = walsizer_least_size(state, &sample->settings, figures->limit_mb);
 	int64_t		size;
 
 	if ((size = walsizer_boost_rule(state, sample, figures)) != 0)
@@ -172,9 +171,9 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 	else if (due && (size = walsizer_pace_rule(state, figures)) != 0)
 		decide_raise(state, sample, decision, WALSIZER_BECAUSE_HURRIED, size);
 	else if ((size = walsizer_boost_over_rule(config, state, sample, figures)) != 0)
-		decide_lower(decision, WALSIZER_BECAUSE_BOOST_OVER, walsizer_min(size, allowed));
+		decide_lower(decision, WALSIZER_BECAUSE_BOOST_OVER, size);
 	else if ((size = walsizer_lower_rule(config, state, sample, figures, cycle)) != 0)
-		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, walsizer_min(size, allowed));
+		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, size);
 
 	if (must_wait(state, sample, decision))
 		decide_to_wait(decision);

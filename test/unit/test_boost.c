@@ -128,6 +128,29 @@ its_end_follows_the_timeout(void **unused)
 	assert_int_equal(boost->planned_until, d->sample.now);
 }
 
+/* A mark separates its WAL from what follows.  One a sample would fill the ring. */
+static void
+one_mark_is_made_at_its_end(void **unused)
+{
+	Driver	   *d = driver_new();
+	const WalsizerWindow *window = &d->state.window;
+
+	(void) unused;
+	d->state.window.lsn = 77;
+	observe(d, 0, 4096);
+	d->sample.settings.max_wal_size_mb = 4096;
+	observe(d, SECOND, 4096);
+	assert_int_equal(window->number, 0);
+	observe(d, SECOND, 0);
+	assert_int_equal(window->number, 1);
+	assert_int_equal(window->marks[0].ms, d->sample.now);
+	assert_int_equal(window->marks[0].lsn, 77);
+	assert_int_equal(window->marks[0].hour, d->sample.hour);
+	observe(d, SECOND, 0);
+	assert_int_equal(window->number, 1);
+	assert_int_equal(d->state.boost.return_mb, 1024);
+}
+
 /*
  * A planned load of 200MB a second, with samples this far apart, that ends at
  * any phase of the window's steps, of 30 s here.  Then the server is idle.
@@ -186,13 +209,14 @@ nor_after_a_restart(void **unused)
 	{
 		Driver	   *d = driver_new();
 
-		driver_write(d, 8192);
 		d->state.owner.original_mb = 1024;
 		d->state.owner.own_mb = 8192;
+		driver_write(d, 8192);
 		d->state.boost.return_mb = 1024;
 		d->sample.boost_mb = lasts ? 8192 : 0;
 		d->sample.checkpoint_age = 100 * SECOND;
 		driver_step(d, 0, 900 * MB);
+		assert_int_equal(d->last.figures.demand, 0);
 		driver_step(d, SECOND, 0);
 		d->sample.boost_mb = 0;
 		for (int i = 0; i < 620; i++)
@@ -218,7 +242,10 @@ impossible_sizes_are_cut_off(void **unused)
 	observe(d, 0, 1);
 	assert_int_equal(d->state.boost.size_mb, 1);
 	assert_int_equal(d->state.boost.return_mb, 1024);
+	assert_int_equal(d->state.boost.planned_until, d->sample.now + 300 * SECOND);
 	observe(d, SECOND, 1);
+	assert_int_equal(d->state.boost.planned_until, d->sample.now + 300 * SECOND);
+	observe(d, SECOND, 0);
 	assert_int_equal(d->state.boost.planned_until, d->sample.now + 300 * SECOND);
 }
 
@@ -265,7 +292,7 @@ over(WalsizerFigures *figures)
 	d->state.owner.own_mb = 4096;
 	d->state.boost.return_mb = 1200;
 	d->state.boost.planned_until = d->sample.now;
-	*figures = (WalsizerFigures) {.in_effect_mb = 4096, .wanted_mb = 2000};
+	*figures = (WalsizerFigures) {.in_effect_mb = 4096, .wanted_mb = 2000, .limit_mb = 16384};
 	return d;
 }
 
@@ -302,6 +329,16 @@ after_it_the_value_before_comes_back(void **unused)
 	figures.used++;				/* it would force a checkpoint */
 	assert_int_equal(lowered(d, &figures), 0);
 
+	/* a limit lowers further, and then there must be room for that */
+	figures.limit_mb = 2048;
+	figures.used = walsizer_trigger_point(2048, &d->sample.settings) / 2;
+	assert_int_equal(lowered(d, &figures), 2048);
+	figures.used++;
+	assert_int_equal(lowered(d, &figures), 0);
+	figures.used = 0;
+	figures.limit_mb = 16;		/* but not below the original value */
+	assert_int_equal(lowered(d, &figures), 1024);
+
 	d = over(&figures);
 	d->state.boost.planned_until = 1;
 	assert_int_equal(lowered(d, &figures), 1200);
@@ -337,6 +374,7 @@ main(void)
 		cmocka_unit_test(it_ends_after_two_timeouts),
 		cmocka_unit_test(it_ends_when_the_value_before_is_back),
 		cmocka_unit_test(its_end_follows_the_timeout),
+		cmocka_unit_test(one_mark_is_made_at_its_end),
 		cmocka_unit_test(nothing_of_it_is_learned),
 		cmocka_unit_test(nor_after_a_restart),
 		cmocka_unit_test(impossible_sizes_are_cut_off),

@@ -274,6 +274,41 @@ pace_is_the_smallest_of_three_intervals(void **unused)
 	assert_int_equal(interval(d, 60 * MB, 300), 300 * MB);
 }
 
+/* Three intervals of 60MB in their first minute, which is 300MB in a timeout. */
+static Driver *
+paced(void)
+{
+	Driver	   *d = driver_begun();
+
+	interval(d, 60 * MB, 300);
+	interval(d, 60 * MB, 300);
+	assert_int_equal(interval(d, 60 * MB, 300), 300 * MB);
+	return d;
+}
+
+static void
+an_interval_of_a_planned_load_has_no_pace(void **unused)
+{
+	Driver	   *d = paced();
+
+	(void) unused;
+	d->state.boost.planned_until = d->sample.now + 300 * SECOND + 1;
+	assert_int_equal(interval(d, 20 * MB, 300), 300 * MB);
+	d->state.boost.planned_until = d->sample.now + 300 * SECOND;
+	assert_int_equal(interval(d, 20 * MB, 300), 100 * MB);
+}
+
+/* Then an idle server has skipped a checkpoint. */
+static void
+pace_ends_after_two_timeouts(void **unused)
+{
+	Driver	   *d = paced();
+
+	(void) unused;
+	assert_int_equal(driver_observe(d, 600 * SECOND, 0).pace, 300 * MB);
+	assert_int_equal(driver_observe(d, 1, 0).pace, 0);
+}
+
 int
 main(void)
 {
@@ -288,6 +323,8 @@ main(void)
 		cmocka_unit_test(time_until_the_timed_checkpoint),
 		cmocka_unit_test(pace_is_that_of_the_writing),
 		cmocka_unit_test(pace_is_the_smallest_of_three_intervals),
+		cmocka_unit_test(an_interval_of_a_planned_load_has_no_pace),
+		cmocka_unit_test(pace_ends_after_two_timeouts),
 	};
 
 	return cmocka_run_group_tests_name("policy, causes", tests, NULL, NULL);

@@ -143,7 +143,7 @@ lowerable(WalsizerFigures *figures)
 	d->state.owner.own_mb = 4000;
 	d->state.pacing.changed_at = d->sample.now - 600 * SECOND;
 	d->state.pacing.keep_until = d->sample.now;
-	*figures = (WalsizerFigures) {.in_effect_mb = 4000, .wanted_mb = 3200};
+	*figures = (WalsizerFigures) {.in_effect_mb = 4000, .wanted_mb = 3200, .limit_mb = 16384};
 	return d;
 }
 
@@ -240,6 +240,24 @@ a_lowering_has_a_floor(void **unused)
 	assert_int_equal(lowered(d, &figures, true), 2500);
 }
 
+/* A limit lowers further; the room must suffice for what it leaves. */
+static void
+a_lowering_stays_within_the_limits(void **unused)
+{
+	WalsizerFigures figures;
+	Driver	   *d = lowerable(&figures);
+
+	(void) unused;
+	figures.limit_mb = 2048;
+	figures.used = walsizer_trigger_point(2048, &d->sample.settings) / 2;
+	assert_int_equal(lowered(d, &figures, true), 2048);
+	figures.used++;
+	assert_int_equal(lowered(d, &figures, true), 0);
+	figures.used = 0;
+	figures.limit_mb = 16;
+	assert_int_equal(lowered(d, &figures, true), 1024);
+}
+
 int
 main(void)
 {
@@ -255,6 +273,7 @@ main(void)
 		cmocka_unit_test(what_pace_may_cost_is_not_lowered),
 		cmocka_unit_test(a_lowering_that_is_due_waits_for_room),
 		cmocka_unit_test(a_lowering_has_a_floor),
+		cmocka_unit_test(a_lowering_stays_within_the_limits),
 	};
 
 	return cmocka_run_group_tests_name("policy, lowering", tests, NULL, NULL);

@@ -212,6 +212,12 @@ what_is_enough_for_now(void **unused)
 	figures.projected++;
 	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
 	assert_true(figures.enough_mb > 0);
+
+	/* and one that needs less asks for nothing, however near the trigger point is */
+	figures.in_effect_mb = 1024;
+	figures.projected = 400 * MB;
+	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
+	assert_int_equal(figures.enough_mb, 0);
 }
 
 /* However slow the load is: 85 % of the trigger point are as near. */

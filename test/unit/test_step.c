@@ -78,6 +78,7 @@ a_forced_checkpoint_comes_before_pace(void **unused)
 	Driver	   *d = driver_quiet_raise(4000);
 
 	(void) unused;
+	d->state.checkpoints.redo_moved = d->sample.now;
 	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
 		d->state.pace.last[i] = 9000 * MB;
 	driver_step(d, SECOND, 2000 * MB);
