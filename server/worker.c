@@ -126,7 +126,7 @@ reset_stats(void)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/* Set the planned load (0: none), in the state file, too. */
+/* Set the planned load (0: none).  The caller writes the state file. */
 static void
 set_boost(int64 mb, int64 ms)
 {
@@ -135,28 +135,29 @@ set_boost(int64 mb, int64 ms)
 	walsizer_shared->boost_end = walsizer_monotonic_ms() + ms;
 	walsizer_shared->boost_until = GetCurrentTimestamp() + ms * 1000;
 	LWLockRelease(walsizer_shared->lock);
-	walsizer_state_save();
 }
 
 static void
 end_boost(void)
 {
-	if (walsizer_shared->boost_mb != 0)
-		set_boost(0, 0);
+	if (walsizer_shared->boost_mb == 0)
+		return;
+	set_boost(0, 0);
+	walsizer_state_save();
 }
 
 /*
- * The size for the planned load under way, MB; 0: none.  It lasts as long as
- * was asked for, even if the system clock is set; boost_until follows that.
+ * End the planned load when it is over.  It lasts as long as was asked for, even
+ * if the system clock is set; boost_until follows that.
  */
-static int64
-boost_now(void)
+static void
+follow_boost(void)
 {
 	int64		left = walsizer_shared->boost_end - walsizer_monotonic_ms();
 	TimestampTz until = GetCurrentTimestamp() + left * 1000;
 
 	if (walsizer_shared->boost_mb == 0)
-		return 0;
+		return;
 	if (left <= 0)
 		end_boost();
 	else if (Max(until, walsizer_shared->boost_until) -
@@ -166,7 +167,6 @@ boost_now(void)
 		walsizer_shared->boost_until = until;
 		LWLockRelease(walsizer_shared->lock);
 	}
-	return walsizer_shared->boost_mb;
 }
 
 /* Decide, and publish sample and decision.  Reads the disk without a lock. */
@@ -226,7 +226,8 @@ observe(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample *sa
 	clockwork->first = false;
 	sample->adjust = request != NULL &&
 		(request->what == WALSIZER_ASK_ADJUST || request->what == WALSIZER_ASK_BOOST);
-	sample->boost_mb = boost_now();
+	follow_boost();
+	sample->boost_mb = walsizer_shared->boost_mb;
 }
 
 /* Record and apply a decision.  "old_mb" is what we took for in effect. */
@@ -320,8 +321,14 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 	observe(clockwork, request, &sample);
 	answer->old_mb = sample.settings.max_wal_size_mb;
 	*decision = decide(&sample);
-	if (returning && walsizer_shared->state.owner.returning_mb == 0)
-		walsizer_state_save();	/* else the next start would see it return again */
+
+	/*
+	 * Before anything changes: else the next start would see a value return
+	 * again, or take the size for a planned load for the value before it.
+	 */
+	if (boost_asked || (returning && walsizer_shared->state.owner.returning_mb == 0))
+		walsizer_state_save();
+
 	if (decision->followed)
 		walsizer_event_followed(decision->followed_mb, decision->followed_newer,
 								decision->followed_forced);

@@ -240,6 +240,40 @@ for (my $step = 1;; $step++)
 cmp_ok($killed, '>=', 6, "there were several steps ($killed)");
 back_to_original('raise');
 
+# ---- killed at each step of the raise for a planned load
+
+# The value that comes back after the planned load, as the state file has it.
+sub return_mb
+{
+	my $line = (grep { /^state / } split /\n/, slurp_file($node->data_dir . '/pg_stat/walsizer.state'))[0];
+
+	return (split / /, $line)[12];
+}
+
+$killed = 0;
+for (my $step = 1;; $step++)
+{
+	my $what = "planned load, killed at step $step";
+	my $pid = pid($node);
+	my $boost = "walsizer_boost('100MB', '1 hour')";
+
+	arm($pid, $step, 'kill');
+	ask("SELECT action FROM $boost", \my $answer)->finish;
+	my @steps = steps();
+	last if @steps < $step;
+	$killed++;
+	wait_for_restart($pid);
+	like(act($node, $boost), qr/^(raise to 100 MB: applied|none)/, "$what ($steps[-1]): is under way");
+	is(setting_mb($node), 100, "$what: raised");
+	act($node, 'walsizer_boost_end()');
+	is(return_mb(), 4, "$what: the value before it is to come back");
+	no_one_is_suspected($what);
+	back_to_original($what);
+}
+cmp_ok($killed, '>=', 6, "there were several steps ($killed)");
+act($node, 'walsizer_boost_end()');
+back_to_original('planned load');
+
 # ---- killed at each step of a revert
 
 my ($write_original, $write_edit);
