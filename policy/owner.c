@@ -100,8 +100,6 @@ walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
 	const WalsizerOwner *owner = &state->owner;
 	int64_t		in_effect_mb = sample->settings.max_wal_size_mb;
 
-	if (in_effect_mb == state->pacing.tried_mb)
-		state->pacing.tried_mb = 0;
 	if (sample->note.original_mb > 0 && sample->note.written_mb == in_effect_mb)
 		recognize(state, sample);
 	else if (owner->original_mb == 0)

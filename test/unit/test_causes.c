@@ -125,6 +125,21 @@ only_full_intervals_are_quiet(void **unused)
 	assert_int_equal(d->state.checkpoints.old_trigger_point, WALSIZER_NO_TRIGGER_POINT);
 }
 
+/* An hour and three timeouts after its last sign. */
+static void
+an_old_value_is_forgotten(void **unused)
+{
+	Driver	   *d = driver_begun();
+
+	(void) unused;
+	d->sample.settings.max_wal_size_mb = 2048;
+	driver_observe(d, SECOND, 0);
+	driver_observe(d, (3600 + 3 * 300) * SECOND, 0);
+	assert_int_equal(d->state.checkpoints.old_trigger_point, TRIGGER_POINT);
+	driver_observe(d, 1, 0);
+	assert_int_equal(d->state.checkpoints.old_trigger_point, WALSIZER_NO_TRIGGER_POINT);
+}
+
 /* A checkpoint began when its redo pointer was written. */
 static void
 the_moment_of_a_checkpoint_is_interpolated(void **unused)
@@ -318,6 +333,7 @@ main(void)
 		cmocka_unit_test(a_timed_checkpoint_may_come_a_little_early),
 		cmocka_unit_test(the_old_value_explains_what_it_forces),
 		cmocka_unit_test(only_full_intervals_are_quiet),
+		cmocka_unit_test(an_old_value_is_forgotten),
 		cmocka_unit_test(the_moment_of_a_checkpoint_is_interpolated),
 		cmocka_unit_test(only_an_idle_server_skips_checkpoints),
 		cmocka_unit_test(time_until_the_timed_checkpoint),

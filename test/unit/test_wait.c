@@ -315,6 +315,20 @@ while_an_edit_waits_the_disk_is_saved(void **unused)
 	assert_int_equal(driver_step(d, 1, 0), WALSIZER_LOWER);
 }
 
+/* Nothing is lowered, not even for the disk, while walsizer.enable is off. */
+static void
+a_hidden_edit_lowers_nothing(void **unused)
+{
+	Driver	   *d = edited();
+
+	(void) unused;
+	d->config.enable = false;
+	d->sample.has_disk = true;
+	d->sample.disk_free = 100 * MB;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_EDIT_HIDDEN);
+}
+
 static void
 an_administrators_value_is_left_alone_until_then(void **unused)
 {
@@ -350,6 +364,7 @@ main(void)
 		cmocka_unit_test(an_edit_that_could_not_be_followed_waits),
 		cmocka_unit_test(while_an_edit_waits_no_rule_applies),
 		cmocka_unit_test(while_an_edit_waits_the_disk_is_saved),
+		cmocka_unit_test(a_hidden_edit_lowers_nothing),
 		cmocka_unit_test(an_administrators_value_is_left_alone_until_then),
 	};
 
