@@ -41,7 +41,7 @@ a_promotion_does_not_end_a_wait(void **unused)
 	d->state.pacing.leave_alone_until = until;
 	d->state.pacing.raise_not_before = until + 1;
 	d->sample.standby = false;
-	driver_step(d, 0, 0);
+	driver_step(d, SECOND, 0);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_RECENTLY_CHANGED);
 	assert_int_equal(d->state.pacing.leave_alone_until, until);
 	assert_true(d->state.pacing.raise_not_before > until);
