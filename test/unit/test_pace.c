@@ -161,6 +161,8 @@ pace_raises_what_is_ours_and_worth_it(void **unused)
 	assert_int_equal(walsizer_pace_rule(&d->state, &figures), 1696);
 	figures.pace--;				/* time paces them already */
 	assert_int_equal(walsizer_pace_rule(&d->state, &figures), 0);
+	figures.pace--;
+	assert_int_equal(walsizer_pace_rule(&d->state, &figures), 0);
 
 	d = hurried(&figures);
 	figures.paced_mb--;			/* less than 6 % more */

@@ -112,6 +112,9 @@ what_was_measured_is_expected_again(void **unused)
 	assert_in_range(time_of(d, 1000), 6000 + 2200 + 500 - 1, 6000 + 2200 + 500 + 1);
 	d->config.recoveries[0].bytes_read = 1000 * MB;
 	assert_in_range(time_of(d, 1000), 6000 + 500 - 1, 6000 + 500 + 1);
+	/* at most half of the time is that of reading */
+	d->config.recoveries[0].bytes_read = 2000 * MB;
+	assert_in_range(time_of(d, 1000), 6000 / 2 + 2200 + 500 - 1, 6000 / 2 + 2200 + 500 + 1);
 	d->config.recoveries[0].bytes_read = 100 * 1000 * MB;
 	assert_in_range(time_of(d, 1000), 6000 / 2 + 2200 + 500 - 1, 6000 / 2 + 2200 + 500 + 1);
 }

@@ -102,7 +102,7 @@ a_failure_counts_in_its_own_direction(void **unused)
 
 	d = driver_quiet_raise(4000);
 	d->state.pacing.tried_at = d->sample.now;
-	d->state.pacing.tried_mb = 5000;	/* a raise that failed */
+	d->state.pacing.tried_mb = 4096;	/* a raise that failed */
 	driver_end_cycle(d);
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
 	assert_int_equal(d->last.target_mb, 1024);
