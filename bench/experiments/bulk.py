@@ -54,9 +54,8 @@ def measure(bench):
     files = prepare(bench, scale)
     for _ in range(bench.repeated(1, 1, 5)):
         for start in chosen:
-            data["rounds"].append(pairs.measure_round(
-                bench, data, series(bench, start),
-                lambda each: one(bench, each, scale, files), start=start))
+            pairs.measure_round(bench, data, series(bench, start),
+                                lambda each: one(bench, each, scale, files), start=start)
             yield data
 
 

@@ -38,10 +38,9 @@ def measure(bench):
     data = bench.continue_data(conditions)
     for _ in range(bench.repeated(1, 1, 5)):
         for size in sizes(bench):
-            data["rounds"].append(pairs.measure_round(
+            pairs.measure_round(
                 bench, data, series(bench, conditions),
-                lambda each, size=size: one(bench, each, conditions, DATA[size]),
-                data=size))
+                lambda each, size=size: one(bench, each, conditions, DATA[size]), data=size)
             yield data
 
 

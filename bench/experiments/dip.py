@@ -37,7 +37,7 @@ def measure_variant(bench, variant):
     for _ in range(bench.repeated(1, 1, 5)):
         each = pairs.measure_round(bench, data, series(bench),
                                    lambda each: one(bench, each, conditions))
-        data["rounds"].append({**each, "storage": measured})
+        each["storage"] = measured
         yield data
 
 

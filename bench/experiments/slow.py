@@ -27,7 +27,7 @@ def measure(bench):
         each = pairs.measure_round(
             bench, data, series(bench),
             lambda each: one(bench, each, conditions["targets"], conditions["timeout"]))
-        data["rounds"].append({**each, "storage": measured})
+        each["storage"] = measured
         yield data
 
 

@@ -17,9 +17,9 @@ def measure(bench):
                   "transactions": bench.pick(60000, 100000, 500000)}
     data = bench.continue_data(conditions)
     for _ in range(bench.repeated(1, 5, 3)):
-        data["rounds"].append(pairs.measure_round(
+        pairs.measure_round(
             bench, data, series(bench),
-            lambda each: fixed.measure(bench, each.subject, each.settings, **conditions)))
+            lambda each: fixed.measure(bench, each.subject, each.settings, **conditions))
         yield data
 
 

@@ -33,8 +33,8 @@ def measure(bench):
     data = bench.continue_data(conditions)
     series = [pairs.Series(subject.name, subject, {}) for subject in [bench.plain, *bench.subjects]]
     for _ in range(bench.repeated(1, 3, 5)):
-        data["rounds"].append(pairs.measure_round(
-            bench, data, series, lambda each: one(bench, each.subject, conditions["seconds"])))
+        pairs.measure_round(
+            bench, data, series, lambda each: one(bench, each.subject, conditions["seconds"]))
         yield data
 
 

@@ -72,10 +72,10 @@ def measure(bench):
     loads = [LOADS[name](bench) for name in bench.chosen(list(LOADS), LOADS)]
     for _ in range(bench.repeated(1, 1, 5)):
         for load in loads:
-            data["rounds"].append(pairs.measure_round(
+            pairs.measure_round(
                 bench, data, series(bench, conditions["sizes"]),
                 lambda each, load=load: one(bench, each, load, conditions["seconds"]),
-                load=load.name))
+                load=load.name)
             yield data
 
 

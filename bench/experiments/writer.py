@@ -33,9 +33,9 @@ def measure(bench):
     data = bench.continue_data(conditions)
     for _ in range(bench.repeated(1, 1, 5)):
         for load in bench.chosen(list(LOADS), LOADS):
-            data["rounds"].append(pairs.measure_round(
+            pairs.measure_round(
                 bench, data, series(bench, load),
-                lambda each, load=load: one(bench, each, load, conditions), load=load))
+                lambda each, load=load: one(bench, each, load, conditions), load=load)
             yield data
 
 

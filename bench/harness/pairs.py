@@ -53,7 +53,8 @@ def rounds_of(data, /, **part):
 
 
 def measure_round(bench, data, series, one, /, **part):
-    """What one(series) says of each, and what the round was measured on."""
+    """Add a round to those so far: what one(series) says of each, and what it was
+    measured on.  Returns it."""
     number = 1 + len(rounds_of(data, **part))
     about = {**part, "number": number, "begun": results.now(),
              "command": bench.options.command, "revision": bench.options.revision,
@@ -63,8 +64,9 @@ def measure_round(bench, data, series, one, /, **part):
     for each in in_turn(series, number):
         bench.say(" ".join([*part.values(), f"round {number}, {each.name}"]))
         runs.append({"name": each.name, **one(each)})
-    return {**about, "seconds": round(time.monotonic() - began),
-            "load_average_after": os.getloadavg(), "runs": runs}
+    data["rounds"].append({**about, "seconds": round(time.monotonic() - began),
+                           "load_average_after": os.getloadavg(), "runs": runs})
+    return data["rounds"][-1]
 
 
 def names_of(rounds):
