@@ -19,7 +19,6 @@ OBJS = \
 	server/config.o \
 	server/record.o \
 	server/recovery.o \
-	server/reload.o \
 	server/request.o \
 	server/restore.o \
 	server/sample.o \

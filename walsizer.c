@@ -112,6 +112,5 @@ _PG_init(void)
 		return;
 	walsizer_restore_install_hook();
 	walsizer_recovery_install_hook();
-	walsizer_reload_install_hook();
 	walsizer_register_worker();
 }

@@ -45,7 +45,6 @@ start_shared_memory(void)
 		memset(walsizer_shared, 0, sizeof(WalsizerShared));
 		walsizer_shared->lock = &(GetNamedLWLockTranche("walsizer"))->lock;
 		ConditionVariableInit(&walsizer_shared->answered);
-		pg_atomic_init_u32(&walsizer_shared->server_reloads, 0);
 	}
 	LWLockRelease(AddinShmemInitLock);
 }

@@ -14,7 +14,6 @@
 
 #include "access/xlog.h"
 #include "datatype/timestamp.h"
-#include "port/atomics.h"
 #include "storage/condition_variable.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
@@ -105,11 +104,10 @@ typedef struct WalsizerAutoConf
 #define WALSIZER_BOOST_MOST_DAYS	31	/* longest planned load */
 
 /*
- * Shared memory.  "lock" protects all of it except "answered" and
- * "server_reloads", and is never held over I/O.  Only the worker writes, so it
- * reads without the lock; but sessions write requests, and the startup process
- * writes recoveries before there is a worker.  Others copy out under the shared
- * lock.  What no other process looks at, the worker also writes without the
+ * Shared memory.  "lock" protects all of it except "answered", and is never held
+ * over I/O.  Only the worker writes, so it reads without the lock; but sessions
+ * write requests, and the startup process writes recoveries before there is a
+ * worker.  Others copy out under the shared lock.  What no other process looks at, the worker also writes without the
  * lock: loaded, reloads, dry_run_mb, reported_limit_mb and reported_standby.
  */
 typedef struct WalsizerShared
@@ -136,7 +134,6 @@ typedef struct WalsizerShared
 	bool		configured_valid;	/* is the present one valid? */
 	TimestampTz files_reloaded; /* the reload when it was read */
 	int64		reloads;		/* that took effect */
-	pg_atomic_uint32 server_reloads;	/* as counted by the postmaster */
 
 	/* the planned load */
 	int64		boost_mb;		/* 0: none */
@@ -234,10 +231,6 @@ extern WalsizerAnswer walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost
 /* server/recovery.c */
 extern void walsizer_recovery_install_hook(void);
 extern bool walsizer_recovery_ended(void);
-
-/* server/reload.c */
-extern void walsizer_reload_install_hook(void);
-extern bool walsizer_reload_missed(void);
 
 /* server/restore.c */
 extern void walsizer_restore_install_hook(void);

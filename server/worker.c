@@ -500,9 +500,6 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass",
 										 ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(pass_context);
-	/* a reload while this process was starting; the signal was ignored */
-	if (walsizer_reload_missed())
-		ConfigReloadPending = true;
 	clockwork.first = true;
 	clockwork.next_tick = walsizer_monotonic_ms();
 	clockwork.next_save = clockwork.next_tick + (measured ? 0 : SAVE_MS);

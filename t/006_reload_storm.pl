@@ -101,17 +101,4 @@ cmp_ok($raise->{new_mb}, '<=', classic_size_mb({ %$raise, demand => 1.1 * $raise
 	'and not for much more');
 $node->stop;
 
-# A background worker ignores SIGHUP until its own code runs: with post_auth_delay
-# for seconds, otherwise for a moment.
-my $slow = make_node('slow', conf => "walsizer.predict = off\ncheckpoint_timeout = 1h\n");
-$slow->stop;
-$slow->append_conf('postgresql.conf', "post_auth_delay = 5\n");
-$slow->start;
-$slow->append_conf('postgresql.conf', "post_auth_delay = 0\nwalsizer.enable = off\n");
-$slow->reload;
-wait_for_worker($slow);
-need_a_raise($slow);
-is(adjust($slow), 'none: walsizer.enable is off', 'a reload while the worker starts takes effect');
-$slow->stop;
-
 done_testing();
