@@ -20,10 +20,10 @@ OBJS = \
 	server/record.o \
 	server/recovery.o \
 	server/request.o \
-	server/restore.o \
 	server/sample.o \
 	server/settings.o \
 	server/shmem.o \
+	server/startcheck.o \
 	server/statefile.o \
 	server/worker.o \
 	sqlapi/functions.o \

@@ -110,7 +110,7 @@ _PG_init(void)
 	/* The servers that pg_upgrade starts have no load to size for. */
 	if (IsBinaryUpgrade)
 		return;
-	walsizer_restore_install_hook();
+	walsizer_startcheck_install_hook();
 	walsizer_recovery_install_hook();
 	walsizer_register_worker();
 }

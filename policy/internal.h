@@ -115,7 +115,7 @@ extern void walsizer_follow_up(WalsizerState *state, const WalsizerSample *sampl
 
 /* policy/owner.c */
 extern bool walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample);
-extern bool walsizer_observe_edit(WalsizerState *state, const WalsizerSample *sample);
+extern bool walsizer_observe_edit(const WalsizerState *state, const WalsizerSample *sample);
 extern bool walsizer_is_own_raise(const WalsizerState *state, int64_t in_effect_mb);
 
 /* policy/limits.c */

@@ -5,8 +5,8 @@
  *
  *		walsizer 1
  *		system <system identifier>
- *		state <whose value it is> <what the files say> <planned load>
- *			<last interval> <number of the newest event ever>
+ *		state <whose value it is> <planned load> <last interval>
+ *			<number of the newest event ever>
  *		recovery <WAL> <time> <read> <pages used> <written> <time>	(newest first)
  *		peak <hour> <demand> <timeout>						(any number)
  *		event <number> <at> ... <forced after> <message>	(any number)
@@ -143,12 +143,6 @@ read_state(Reader *reader, WalsizerMemory *memory)
 	return take_number(reader, 0, INT32_MAX, &memory->owner.original_mb) &&
 		take_flag(reader, &memory->owner.original_by_alter_system) &&
 		take_number(reader, 0, INT32_MAX, &memory->owner.own_mb) &&
-		take_number(reader, 0, INT32_MAX, &memory->owner.configured_mb) &&
-		take_number(reader, 0, INT32_MAX, &memory->owner.returning_mb) &&
-		take_time(reader, &memory->server_started) &&
-		take_time(reader, &memory->files_reloaded) &&
-		take_number(reader, 0, INT32_MAX, &memory->files_configured_mb) &&
-		take_flag(reader, &memory->files_valid) &&
 		take_number(reader, 0, INT32_MAX, &memory->boost_mb) &&
 		take_time(reader, &memory->boost_until) &&
 		take_number(reader, 0, INT32_MAX, &memory->boost_return_mb) &&
@@ -377,12 +371,8 @@ walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
 
 	append(&writer, "walsizer %d\nsystem %" PRIu64 "\n",
 		   WALSIZER_MEMORY_VERSION, memory->system_identifier);
-	append(&writer, "state %" PRId64 " %d %" PRId64 " %" PRId64 " %" PRId64,
-		   owner->original_mb, owner->original_by_alter_system, owner->own_mb,
-		   owner->configured_mb, owner->returning_mb);
-	append(&writer, " %" PRId64 " %" PRId64 " %" PRId64 " %d",
-		   memory->server_started, memory->files_reloaded, memory->files_configured_mb,
-		   memory->files_valid);
+	append(&writer, "state %" PRId64 " %d %" PRId64,
+		   owner->original_mb, owner->original_by_alter_system, owner->own_mb);
 	append(&writer, " %" PRId64 " %" PRId64 " %" PRId64,
 		   memory->boost_mb, memory->boost_until, memory->boost_return_mb);
 	append(&writer, " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n",
@@ -413,13 +403,51 @@ walsizer_memory_format(const WalsizerMemory *memory, char *text, size_t size)
 	return writer.full ? 0 : writer.length;
 }
 
-/* Write a note as text, into WALSIZER_NOTE_SIZE bytes. */
+/* What stands between the value in effect and the one before, by kind. */
+static const char *const note_words[] = {
+	[WALSIZER_NOTE_WRITTEN] = " instead of ",
+	[WALSIZER_NOTE_RESTORED] = " restored, was ",
+	[WALSIZER_NOTE_NO_ROOM] = " restored for lack of room, was ",
+};
+
+/* Write a note as text, into WALSIZER_NOTE_SIZE bytes; no note is empty. */
 void
 walsizer_note_format(const WalsizerNote *note, char *text)
 {
-	snprintf(text, WALSIZER_NOTE_SIZE, "%" PRId64 "MB instead of %" PRId64 "MB%s",
-			 note->written_mb, note->original_mb,
-			 note->original_by_alter_system ? " by ALTER SYSTEM" : "");
+	bool		written = note->kind == WALSIZER_NOTE_WRITTEN;
+
+	text[0] = '\0';
+	if (note->kind != WALSIZER_NO_NOTE)
+		snprintf(text, WALSIZER_NOTE_SIZE, "%" PRId64 "MB%s%" PRId64 "MB%s",
+				 written ? note->written_mb : note->original_mb, note_words[note->kind],
+				 written ? note->original_mb : note->written_mb,
+				 note->original_by_alter_system ? " by ALTER SYSTEM" : "");
+}
+
+/* Read a note of this kind; no note if the text is none. */
+static WalsizerNote
+parse_note(const char *text, WalsizerNoteKind kind)
+{
+	const char *words = strstr(text, note_words[kind]);
+	WalsizerNote note = {.kind = kind};
+	const WalsizerNote none = {0};
+	char		again[WALSIZER_NOTE_SIZE];
+
+	if (words == NULL || sscanf(text, "%10" SCNd64, &note.original_mb) != 1 ||
+		sscanf(words + strlen(note_words[kind]), "%10" SCNd64, &note.written_mb) != 1 ||
+		note.original_mb <= 0 || note.original_mb > INT32_MAX ||
+		note.written_mb <= 0 || note.written_mb > INT32_MAX)
+		return none;
+	if (kind == WALSIZER_NOTE_WRITTEN)
+	{
+		int64_t		first = note.original_mb;
+
+		note.original_mb = note.written_mb;
+		note.written_mb = first;
+	}
+	note.original_by_alter_system = strstr(text, " by ") != NULL;
+	walsizer_note_format(&note, again);
+	return strcmp(text, again) == 0 ? note : none;
 }
 
 /* Read a note.  A text that walsizer would not have written gives none. */
@@ -427,15 +455,9 @@ WalsizerNote
 walsizer_note_parse(const char *text)
 {
 	WalsizerNote note = {0};
-	const WalsizerNote none = {0};
-	char		again[WALSIZER_NOTE_SIZE];
 
-	if (sscanf(text, "%10" SCNd64 "MB instead of %10" SCNd64,
-			   &note.written_mb, &note.original_mb) != 2 ||
-		note.written_mb <= 0 || note.written_mb > INT32_MAX ||
-		note.original_mb <= 0 || note.original_mb > INT32_MAX)
-		return none;
-	note.original_by_alter_system = strstr(text, " by ") != NULL;
-	walsizer_note_format(&note, again);
-	return strcmp(text, again) == 0 ? note : none;
+	for (int kind = WALSIZER_NOTE_WRITTEN;
+		 kind <= WALSIZER_NOTE_NO_ROOM && note.kind == WALSIZER_NO_NOTE; kind++)
+		note = parse_note(text, (WalsizerNoteKind) kind);
+	return note;
 }

@@ -54,12 +54,6 @@ typedef struct WalsizerMemory
 	uint64_t	system_identifier;
 	WalsizerOwner owner;
 
-	/* what the files said after that reload; see WalsizerShared */
-	int64_t		server_started; /* a TimestampTz, like the next */
-	int64_t		files_reloaded;
-	int64_t		files_configured_mb;
-	bool		files_valid;
-
 	int64_t		boost_mb;		/* 0: no planned load */
 	int64_t		boost_until;	/* a TimestampTz */
 	int64_t		boost_return_mb;
@@ -84,7 +78,7 @@ extern bool walsizer_memory_parse(const char *text, size_t length, WalsizerMemor
 extern size_t walsizer_memory_format(const WalsizerMemory *memory,
 									 char *text, size_t size);
 
-#define WALSIZER_NOTE_SIZE			96	/* with terminating zero */
+#define WALSIZER_NOTE_SIZE			112	/* with terminating zero */
 
 extern void walsizer_note_format(const WalsizerNote *note, char *text);
 extern WalsizerNote walsizer_note_parse(const char *text);

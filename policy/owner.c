@@ -17,7 +17,6 @@ disown(WalsizerState *state, int64_t in_effect_mb)
 {
 	state->owner.original_mb = in_effect_mb;
 	state->owner.own_mb = 0;
-	state->owner.returning_mb = 0;
 	state->pacing.tried_mb = 0;
 	state->boost.return_mb = 0;
 }
@@ -36,7 +35,6 @@ adopt(WalsizerState *state, const WalsizerSample *sample)
 {
 	disown(state, sample->settings.max_wal_size_mb);
 	state->owner.original_by_alter_system = sample->alter_system;
-	state->owner.configured_mb = sample->configured_mb;
 }
 
 /*
@@ -56,7 +54,6 @@ walsizer_took_effect(WalsizerState *state, int64_t now, int64_t in_effect_mb)
 	state->pacing.changed_at = now;
 	walsizer_record_change(state, now, in_effect_mb);
 	state->owner.own_mb = in_effect_mb;
-	state->owner.returning_mb = 0;
 }
 
 /* We have restored the original value (MB). */
@@ -69,46 +66,53 @@ walsizer_original_is_back(WalsizerState *state, int64_t in_effect_mb)
 }
 
 /*
- * The note says that the value in effect is ours, and what it replaced.  It
- * was written together with the value, so it is right where memory may not be:
- * in a backup or after pg_rewind, which copy the two files at different times,
- * or after a crash between writing the value and remembering it.
- *
- * Without memory, files that say now something else than the note have been
- * edited since, unless they did not set the original value.
+ * Does the note say that we restored the value in effect, and did we not know?
+ * A worker or a server may have ended in between.
  */
-static void
-recognize(WalsizerState *state, const WalsizerSample *sample)
+static bool
+is_restored(const WalsizerState *state, const WalsizerSample *sample)
 {
-	if (state->owner.original_mb == 0)
-		state->owner.configured_mb = sample->note.original_by_alter_system ?
-			sample->configured_mb : sample->note.original_mb;
-	state->owner.original_mb = sample->note.original_mb;
-	state->owner.original_by_alter_system = sample->note.original_by_alter_system;
-	walsizer_took_effect(state, sample->now, sample->settings.max_wal_size_mb);
+	const WalsizerNote *note = &sample->note;
+
+	return (note->kind == WALSIZER_NOTE_RESTORED || note->kind == WALSIZER_NOTE_NO_ROOM) &&
+		note->original_mb == sample->settings.max_wal_size_mb &&
+		(state->owner.own_mb != 0 || state->owner.original_mb == 0);
 }
 
 /*
  * Compare the value in effect with what we know.  If an administrator changed
- * it, adopt it, leave it alone for a while and return true.  An administrator
- * may also set the very value that we wrote, to keep it: then no note is about
- * it.
+ * it, adopt it, leave it alone for a while and return true.
+ *
+ * The note is right where memory may not be: in a backup or after pg_rewind,
+ * which copy the two files at different times, or after a crash between writing
+ * the value and remembering it.  An administrator may also set the very value
+ * that we wrote, to keep it: then no note is about it.
  */
 bool
 walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
 {
-	const WalsizerOwner *owner = &state->owner;
+	WalsizerOwner *owner = &state->owner;
+	const WalsizerNote *note = &sample->note;
 	int64_t		in_effect_mb = sample->settings.max_wal_size_mb;
 
-	if (sample->note.original_mb > 0 && sample->note.written_mb == in_effect_mb)
-		recognize(state, sample);
+	if (note->kind == WALSIZER_NOTE_WRITTEN && note->written_mb == in_effect_mb)
+	{
+		owner->original_mb = note->original_mb;
+		owner->original_by_alter_system = note->original_by_alter_system;
+		walsizer_took_effect(state, sample->now, in_effect_mb);
+	}
+	else if (is_restored(state, sample))
+	{
+		adopt(state, sample);
+		/* what the start of the server restored may be raised at once */
+		if (note->kind == WALSIZER_NOTE_RESTORED)
+			leave_alone(state, sample->now, sample->settings.timeout_ms);
+	}
 	else if (owner->original_mb == 0)
 		adopt(state, sample);
-	else if (in_effect_mb == owner->returning_mb)
-		walsizer_original_is_back(state, in_effect_mb);
 	else if (in_effect_mb == owner->original_mb && owner->own_mb == 0)
 		/* it may have moved from one file to another */
-		state->owner.original_by_alter_system = sample->alter_system;
+		owner->original_by_alter_system = sample->alter_system;
 	else
 	{
 		adopt(state, sample);
@@ -126,16 +130,12 @@ walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
  * as well.
  */
 bool
-walsizer_observe_edit(WalsizerState *state, const WalsizerSample *sample)
+walsizer_observe_edit(const WalsizerState *state, const WalsizerSample *sample)
 {
-	WalsizerOwner *owner = &state->owner;
+	const WalsizerOwner *owner = &state->owner;
 
-	if (sample->configured_mb == 0 || sample->configured_mb == owner->configured_mb)
-		return false;
-	if (owner->configured_mb != 0 && owner->own_mb != 0 && !owner->original_by_alter_system)
-		return true;
-	owner->configured_mb = sample->configured_mb;
-	return false;
+	return owner->own_mb != 0 && !owner->original_by_alter_system &&
+		sample->configured_mb != 0 && sample->configured_mb != owner->original_mb;
 }
 
 /* Is the value in effect ours, and more than the original one? */

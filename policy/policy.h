@@ -124,17 +124,28 @@ typedef struct WalsizerOwner
 	int64_t		original_mb;	/* in effect before our first change */
 	bool		original_by_alter_system;	/* in postgresql.auto.conf */
 	int64_t		own_mb;			/* the value we wrote and saw in effect */
-	int64_t		configured_mb;	/* value of the other files, except for an edit
-								 * not followed yet; 0: not known */
-	int64_t		returning_mb;	/* in effect once our line is removed */
 } WalsizerOwner;
 
-/* Note beside our value in postgresql.auto.conf, written together with it. */
+/* What we did to max_wal_size in postgresql.auto.conf. */
+typedef enum WalsizerNoteKind
+{
+	WALSIZER_NO_NOTE = 0,
+	WALSIZER_NOTE_WRITTEN,		/* our value replaced the original one */
+	WALSIZER_NOTE_RESTORED,		/* the original value is back */
+	WALSIZER_NOTE_NO_ROOM,		/* the same, at the start of a server whose
+								 * disk had no room for ours */
+} WalsizerNoteKind;
+
+/*
+ * The note in postgresql.auto.conf, written together with the line that it is
+ * about.  It is the only proof of ownership: memory may be lost or outdated.
+ */
 typedef struct WalsizerNote
 {
-	int64_t		written_mb;		/* 0: there is no note */
-	int64_t		original_mb;	/* what it replaced */
-	bool		original_by_alter_system;
+	WalsizerNoteKind kind;
+	int64_t		written_mb;		/* our value, now or before */
+	int64_t		original_mb;
+	bool		original_by_alter_system;	/* it is, or was, a line there */
 } WalsizerNote;
 
 #define WALSIZER_RECOVERIES		4	/* that are remembered */
@@ -194,7 +205,7 @@ typedef struct WalsizerSample
 	int64_t		buffers;		/* pages in shared_buffers */
 	bool		standby;
 	bool		alter_system;	/* the value is in postgresql.auto.conf */
-	WalsizerNote note;			/* if it is about the value in effect */
+	WalsizerNote note;			/* as last reloaded, if the file bears it out */
 	int64_t		configured_mb;	/* value of the other files; 0: not known */
 	int64_t		boost_mb;		/* of a planned load in progress; 0: none */
 	bool		adjust;			/* apply all rules now, on request */

@@ -53,8 +53,8 @@ walsizer_await_reload(int64 wait)
  * Make the server reread its configuration, and wait until this process has
  * done so.  Returns false if that takes longer than RELOAD_WAIT_MS.
  */
-static bool
-reload(void)
+bool
+walsizer_reload(void)
 {
 	if (ConfigReloadPending)
 		walsizer_reread_configuration();
@@ -65,22 +65,20 @@ reload(void)
 }
 
 /*
- * Set max_wal_size to mb (at least two segments) for the whole server, with a
- * note that says that it is ours.  Without a note (NULL) the value is the
- * administrator's; 0 MB removes the line.  Waits up to RELOAD_WAIT_MS, with
- * interrupts.  Reports failures in *applied and raises no error for them.
+ * Write this note with its line, and bring it into effect for the whole server.
+ * Waits up to RELOAD_WAIT_MS for the reload, with interrupts.  Reports failures
+ * in *applied and raises no error for them.
  */
 static void
-apply(int64 mb, const WalsizerNote *note, WalsizerApplied *applied)
+apply(const WalsizerNote *note, WalsizerApplied *applied)
 {
 	int64		reloads = walsizer_shared->reloads;
-	const char *message = walsizer_obstacle_now(&applied->outcome);
+	const char *message;
 
-	if (message == NULL)
-		applied->outcome = walsizer_write_auto_conf(mb, note, &message);
+	applied->outcome = walsizer_write_note(note, &message);
 	if (applied->outcome == WALSIZER_APPLIED)
 	{
-		if (!reload())
+		if (!walsizer_reload())
 		{
 			/* the value takes effect when the server handles the signal */
 			applied->outcome = WALSIZER_REFUSED;
@@ -91,7 +89,7 @@ apply(int64 mb, const WalsizerNote *note, WalsizerApplied *applied)
 			applied->outcome = WALSIZER_REFUSED;
 			message = "an error in the configuration files keeps the reload from taking effect";
 		}
-		else if (mb > 0 && max_wal_size_mb != mb)
+		else if (walsizer_auto_conf_in_effect().note.kind != note->kind)
 		{
 			applied->outcome = WALSIZER_OVERRIDDEN;
 			message = "an administrator changed \"max_wal_size\" at the same moment";
@@ -111,7 +109,7 @@ static void
 try_change(const WalsizerDecision *decision, WalsizerApplied *applied)
 {
 	const WalsizerState *state = &walsizer_shared->state;
-	WalsizerNote note = {decision->target_mb, state->owner.original_mb,
+	WalsizerNote note = {WALSIZER_NOTE_WRITTEN, decision->target_mb, state->owner.original_mb,
 		state->owner.original_by_alter_system};
 
 	if (walsizer_dry_run)
@@ -124,7 +122,7 @@ try_change(const WalsizerDecision *decision, WalsizerApplied *applied)
 				sizeof(applied->message));
 	}
 	else
-		apply(decision->target_mb, &note, applied);
+		apply(&note, applied);
 }
 
 /* Show the views the value now in effect.  The caller holds the lock. */
@@ -161,45 +159,11 @@ walsizer_change_setting(const WalsizerDecision *decision, const WalsizerSample *
 	walsizer_record_attempt(&event, applied, &decision->figures);
 }
 
-/* Remember what takes effect without our line (0: nothing), also on disk. */
-static void
-remember_return(int64 mb)
-{
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->state.owner.returning_mb = mb;
-	LWLockRelease(walsizer_shared->lock);
-	walsizer_state_save();
-}
-
 /*
- * Remove our line, or replace it by walsizer_original_line().  The state file
- * tells what will be in effect before that is done.  If this process or the
- * server dies in between, the next worker knows that it was us who removed it,
- * and finishes.  If the state file cannot be written, which is logged, the
- * line is removed nevertheless.
- */
-static void
-try_return(int64 target, WalsizerApplied *applied)
-{
-	int64		line = walsizer_original_line();
-
-	if (line != WALSIZER_NO_LINE)
-		target = line;
-	else if (walsizer_shared->configured_mb > 0)
-		target = walsizer_shared->configured_mb;
-	remember_return(target);
-	apply(line, NULL, applied);
-	/* what is in the file takes effect with a later reload, even if it failed to be durable */
-	if (applied->outcome != WALSIZER_APPLIED && applied->outcome != WALSIZER_REFUSED &&
-		!(applied->outcome == WALSIZER_FAILED && walsizer_own_line_is_gone()))
-		remember_return(0);
-}
-
-/*
- * Restore the administrator's value: for walsizer_revert(), to make way for an
- * edit, or to finish what an earlier worker began.  Does nothing, without an
- * outcome, if there is no value of ours.  A dry run makes way for no edit.
- * Waits and locks as walsizer_change_setting() does.
+ * Restore the administrator's value: for walsizer_revert(), or to make way for an
+ * edit.  Does nothing, without an outcome, if there is no value of ours, not even
+ * one that awaits a reload.  A dry run makes way for no edit.  Waits and locks as
+ * walsizer_change_setting() does.
  */
 void
 walsizer_restore_original(const WalsizerDecision *decision, const WalsizerSample *sample,
@@ -208,18 +172,27 @@ walsizer_restore_original(const WalsizerDecision *decision, const WalsizerSample
 	WalsizerState *state = &walsizer_shared->state;
 	int64		in_effect_mb = walsizer_shared->sample.settings.max_wal_size_mb;
 	WalsizerEvent event = walsizer_make_event(decision, sample, in_effect_mb);
+	WalsizerNote ours = {WALSIZER_NOTE_WRITTEN, state->owner.own_mb, state->owner.original_mb,
+		state->owner.original_by_alter_system};
 
 	if (decision->reason == WALSIZER_BECAUSE_EDITED)
 		event.action = WALSIZER_EXTERNAL;
 	memset(applied, 0, sizeof(*applied));
 	applied->in_effect_mb = in_effect_mb;
-	if (state->owner.own_mb == 0 && !walsizer_own_line_waits())
+	if (state->owner.own_mb == 0)
+		ours = walsizer_note_waiting();
+	if (ours.kind != WALSIZER_NOTE_WRITTEN)
 		return;
 
 	if (walsizer_dry_run && decision->reason == WALSIZER_BECAUSE_EDITED)
 		applied->outcome = WALSIZER_DRY_RUN;
 	else
-		try_return(decision->target_mb, applied);
+	{
+		WalsizerNote note = walsizer_restoring(&ours, walsizer_shared->configured_mb,
+											   WALSIZER_NOTE_RESTORED);
+
+		apply(&note, applied);
+	}
 
 	if (applied->outcome == WALSIZER_APPLIED)
 	{

@@ -4,13 +4,13 @@
  *	  The only reader of configuration files, and writer of
  *	  postgresql.auto.conf.
  *
- * A value of ours is written together with a note on the next line, which says
- * what we wrote and what it replaced.  ALTER SYSTEM sets one setting at a time
- * and takes its lock for each, so a crash, or an administrator's ALTER SYSTEM
- * in between, could separate value and note.  Here one durable write replaces
- * both under that lock, at the cost of one ALTER SYSTEM.  ALTER SYSTEM appends
- * what it sets at the end of the file.  So a value after the note is an
- * administrator's, even if it equals ours.
+ * What we do to the line of max_wal_size is written together with a note behind
+ * it, which says what we wrote and what it replaced, or what we restored.  ALTER
+ * SYSTEM sets one setting at a time and takes its lock for each, so a crash, or
+ * an administrator's ALTER SYSTEM in between, could separate the two.  Here one
+ * durable write replaces both under that lock, at the cost of one ALTER SYSTEM.
+ * ALTER SYSTEM appends what it sets at the end of the file.  So a value after
+ * the note is an administrator's, even if it equals ours.
  *
  * The price: no ALTER SYSTEM is executed, so hooks on utility commands and on
  * access to objects see nothing of it.  The server log does.
@@ -43,6 +43,10 @@
 #define SIZE				"max_wal_size"
 #define NOTE				"walsizer.last_written"
 
+/* The reload whose note has been removed from the file since. */
+static TimestampTz note_dropped = 0;
+
+
 /* The record of a setting whose value comes from ALTER SYSTEM, else NULL. */
 static const struct config_generic *
 from_auto_conf(const char *setting_name)
@@ -58,6 +62,26 @@ from_auto_conf(const char *setting_name)
 }
 
 /*
+ * The line (MB, or WALSIZER_NO_LINE) that walsizer writes with this note.  For
+ * the original value it needs one if that is, or was, an administrator's there.
+ */
+static int64
+line_of(const WalsizerNote *note)
+{
+	if (note->kind == WALSIZER_NOTE_WRITTEN)
+		return note->written_mb;
+	return note->original_by_alter_system ? note->original_mb : WALSIZER_NO_LINE;
+}
+
+/* A note that does not fit the line before it tells nothing. */
+static void
+check_note(WalsizerAutoConf *conf)
+{
+	if (conf->size_mb != line_of(&conf->note))
+		memset(&conf->note, 0, sizeof(conf->note));
+}
+
+/*
  * What postgresql.auto.conf said when this process last read its
  * configuration, as far as it is in effect.  Reads no file.
  */
@@ -68,13 +92,11 @@ walsizer_auto_conf_in_effect(void)
 	const struct config_generic *note = from_auto_conf(NOTE);
 	WalsizerAutoConf conf = {0};
 
-	if (size == NULL)
-		return conf;
-	conf.size_mb = max_wal_size_mb;
-	if (note != NULL && note->sourceline > size->sourceline)
+	if (size != NULL)
+		conf.size_mb = max_wal_size_mb;
+	if (note != NULL && (size == NULL || note->sourceline > size->sourceline))
 		conf.note = walsizer_note_parse(walsizer_last_written);
-	if (conf.note.written_mb != conf.size_mb)
-		memset(&conf.note, 0, sizeof(conf.note));
+	check_note(&conf);
 	return conf;
 }
 
@@ -124,8 +146,7 @@ read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
 		else if (pg_strcasecmp(item->name, NOTE) == 0)
 			conf->note = walsizer_note_parse(item->value);
 	}
-	if (conf->note.written_mb != conf->size_mb)
-		memset(&conf->note, 0, sizeof(conf->note));
+	check_note(conf);
 	if (items != NULL && parsed)
 		*items = head;
 	else
@@ -134,63 +155,34 @@ read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
 }
 
 /*
- * The value (MB) that takes effect if postgresql.auto.conf sets none, or
- * WALSIZER_BAD_LINE; 0 if the files cannot be read.  *valid: can the server
- * start with it (ReadControlFile in xlog.c)?  Needs no shared memory.
+ * The value (MB) that takes effect if postgresql.auto.conf sets none; 0 if that
+ * is not known, or if the server would not start with it (ReadControlFile in
+ * xlog.c).  Then our line must stay, or the original value take its place.
  */
 int64
-walsizer_configured_value(bool *valid)
+walsizer_configured_mb(void)
 {
 	WalsizerAutoConf conf;
 
-	*valid = false;
 	if (!read_file(ConfigFileName, &conf, NULL))
 		return 0;
 	if (conf.size_mb == WALSIZER_NO_LINE)
-		conf.size_mb = DEFAULT_MAX_WAL_SEGS * (DEFAULT_XLOG_SEG_SIZE / WALSIZER_MB);
-	*valid = conf.size_mb >= walsizer_least_mb();
-	return conf.size_mb;
+		return DEFAULT_MAX_WAL_SEGS * (DEFAULT_XLOG_SEG_SIZE / WALSIZER_MB);
+	return conf.size_mb >= walsizer_least_mb() ? conf.size_mb : 0;
 }
 
 /*
- * The same when the server last read its files, as far as that can be seen.
- * After the crash of a process they may have been edited since: the server does
- * not read them again.
- */
-static int64
-configured_as_read(bool *valid)
-{
-	const struct config_generic *setting = walsizer_find_setting(SIZE);
-
-	if (setting == NULL || setting->source > PGC_S_FILE || from_auto_conf(SIZE) != NULL)
-		return walsizer_configured_value(valid);
-	*valid = max_wal_size_mb >= walsizer_least_mb();
-	return max_wal_size_mb;
-}
-
-/*
- * Learn what postgresql.conf and the files it includes set underneath our
- * line, which would keep an administrator's edit from taking effect.
- *
- * Call it after a reload that took effect and at the start of a server, but
- * not for a worker that replaces another: an edit counts once it is reloaded.
- *
- * A value with which the server would not start does not replace the last
- * valid one: our line continues to hide it.  Takes the lock briefly.
+ * For the worker, at its start and after each reload: learn what the files set
+ * underneath our line, which would keep an administrator's edit from taking
+ * effect.  Takes the lock briefly.
  */
 void
 walsizer_read_files(void)
 {
-	bool		valid;
-	int64		configured = configured_as_read(&valid);
+	int64		configured_mb = walsizer_configured_mb();
 
-	if (configured == 0)
-		return;
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->files_reloaded = PgReloadTime;
-	walsizer_shared->configured_valid = valid;
-	if (valid)
-		walsizer_shared->configured_mb = configured;
+	walsizer_shared->configured_mb = configured_mb;
 	LWLockRelease(walsizer_shared->lock);
 }
 
@@ -221,36 +213,33 @@ read_auto_conf(WalsizerAutoConf *conf, ConfigVariable **items)
 }
 
 /*
- * The line (MB, or WALSIZER_NO_LINE) that replaces ours when the original value
- * comes back: the administrator's, if ours replaced one, or one that hides a
- * value with which the server would not start, of at least two segments.
+ * The note for restoring the original value instead of ours (MB): the
+ * administrator's line, if ours replaced one, else what the other files set.  If
+ * the server would not start with that (0 MB), a line that hides it.
  */
-int64
-walsizer_original_line(void)
+WalsizerNote
+walsizer_restoring(const WalsizerNote *ours, int64 configured_mb, WalsizerNoteKind kind)
 {
-	const WalsizerOwner *owner = &walsizer_shared->state.owner;
+	WalsizerNote note = *ours;
 
-	if (owner->original_by_alter_system || !walsizer_shared->configured_valid)
-		return Max(owner->original_mb, walsizer_least_mb());
-	return WALSIZER_NO_LINE;
+	note.kind = kind;
+	note.original_by_alter_system = ours->original_by_alter_system || configured_mb == 0;
+	note.original_mb = note.original_by_alter_system ?
+		Max(ours->original_mb, walsizer_least_mb()) : configured_mb;
+	return note;
 }
 
 /*
- * Did an administrator change the file to this without a reload?  Not if the
- * value is ours and awaits a good reload, or if this is how we return to the
- * original value.  A line without a note in place of ours is a change, even to
- * the same value.
+ * Did an administrator change the file to this without a reload?  A line without
+ * a note in place of ours is a change, even to the same value.
  */
 static bool
 is_pending(const WalsizerAutoConf *conf)
 {
 	WalsizerAutoConf now = walsizer_auto_conf_in_effect();
 
-	if (conf->note.written_mb != 0 ||
-		(conf->size_mb == now.size_mb && now.note.written_mb == 0))
-		return false;
-	return walsizer_shared->state.owner.returning_mb == 0 ||
-		conf->size_mb != walsizer_original_line();
+	return conf->note.kind == WALSIZER_NO_NOTE &&
+		(conf->size_mb != now.size_mb || now.note.kind == WALSIZER_NOTE_WRITTEN);
 }
 
 /*
@@ -299,23 +288,22 @@ walsizer_obstacle_now(WalsizerOutcome *outcome)
 	return WALSIZER_PENDING;
 }
 
-/* Is the value in the file no longer ours?  True if there is none. */
-bool
-walsizer_own_line_is_gone(void)
+/*
+ * The note in the file, if a reload has yet to bring it into effect; no note if
+ * there is none, or if the file cannot be read.  One that kept its line when the
+ * start of the server restored the original value does not wait.
+ */
+WalsizerNote
+walsizer_note_waiting(void)
 {
+	WalsizerNote now = walsizer_auto_conf_in_effect().note;
 	WalsizerAutoConf conf;
 
-	return read_auto_conf(&conf, NULL) && conf.note.written_mb == 0;
-}
-
-/* Does the file contain a value of ours that is not in effect yet? */
-bool
-walsizer_own_line_waits(void)
-{
-	WalsizerAutoConf conf;
-
-	return read_auto_conf(&conf, NULL) && conf.note.written_mb != 0 &&
-		conf.size_mb != walsizer_auto_conf_in_effect().size_mb;
+	if (!read_auto_conf(&conf, NULL) ||
+		(conf.note.written_mb == now.written_mb &&
+		 (conf.note.kind == now.kind || now.kind == WALSIZER_NOTE_NO_ROOM)))
+		memset(&conf.note, 0, sizeof(conf.note));
+	return conf.note;
 }
 
 /*
@@ -339,10 +327,11 @@ append_line(StringInfo text, const char *name, const char *value)
 	appendStringInfoString(text, "'\n");
 }
 
-/* The text of the file with these settings, and our two lines at its end. */
+/* The text of the file with these settings, our note, and its line (MB). */
 static char *
-new_text(const ConfigVariable *items, int64 mb, const WalsizerNote *note)
+new_text(const ConfigVariable *items, int64 line_mb, const WalsizerNote *note)
 {
+	char		value[WALSIZER_NOTE_SIZE];
 	StringInfoData text;
 
 	initStringInfo(&text);
@@ -353,54 +342,114 @@ new_text(const ConfigVariable *items, int64 mb, const WalsizerNote *note)
 		if (pg_strcasecmp(item->name, SIZE) != 0 && pg_strcasecmp(item->name, NOTE) != 0)
 			append_line(&text, item->name, item->value);
 	}
-	if (mb > 0)
-		append_line(&text, SIZE, psprintf(INT64_FORMAT "MB", mb));
-	if (note != NULL)
-	{
-		char		value[WALSIZER_NOTE_SIZE];
-
-		walsizer_note_format(note, value);
+	if (line_mb != WALSIZER_NO_LINE)
+		append_line(&text, SIZE, psprintf(INT64_FORMAT "MB", line_mb));
+	walsizer_note_format(note, value);
+	if (value[0] != '\0')
 		append_line(&text, NOTE, value);
-	}
 	return text.data;
 }
 
-/*
- * Write max_wal_size (MB; 0: remove the line) and its note (NULL: remove it)
- * to postgresql.auto.conf in one durable step.  Returns "applied";
- * "overridden" if an administrator's change awaits a reload there, which is
- * left as it is; or "failed".  *message says why.  Holds AutoFileLock as ALTER
- * SYSTEM does, except in the postmaster, where no other process runs yet.
- */
-WalsizerOutcome
-walsizer_write_auto_conf(int64 mb, const WalsizerNote *note, const char **message)
+/* See below.  The caller holds the lock, or is the postmaster. */
+static WalsizerOutcome
+write_note(const WalsizerNote *note, const char **message)
 {
-	WalsizerOutcome outcome = WALSIZER_FAILED;
+	WalsizerOutcome outcome;
+	WalsizerNote noted = *note;
 	WalsizerAutoConf conf;
 	ConfigVariable *items;
+	char	   *text;
+
+	if ((*message = walsizer_obstacle(&outcome)) != NULL)
+		return outcome;
+	if (!read_auto_conf(&conf, &items))
+	{
+		*message = "could not parse contents of file \"" PG_AUTOCONF_FILENAME "\"";
+		return WALSIZER_FAILED;
+	}
+	if (is_pending(&conf))
+	{
+		*message = WALSIZER_PENDING;
+		return WALSIZER_OVERRIDDEN;
+	}
+	if (note->kind == WALSIZER_NOTE_WRITTEN && conf.note.kind != WALSIZER_NO_NOTE)
+	{
+		/* a note that no reload has brought yet knows more than this process */
+		noted.original_mb = conf.note.original_mb;
+		noted.original_by_alter_system = conf.note.original_by_alter_system;
+	}
+	text = new_text(items, line_of(&noted), &noted);
+	*message = walsizer_replace_file(PG_AUTOCONF_FILENAME, text, strlen(text));
+	FreeConfigVariables(items);
+	return *message == NULL ? WALSIZER_APPLIED : WALSIZER_FAILED;
+}
+
+/*
+ * Write a note and the line of max_wal_size that it is about to
+ * postgresql.auto.conf in one durable step.  Returns "applied"; "forbidden" or
+ * "overridden" if something prevents a change, such as an administrator's that
+ * awaits a reload there, which is left as it is; or "failed".  *message says why.
+ *
+ * Holds AutoFileLock, except in the postmaster, where no other process runs yet.
+ */
+WalsizerOutcome
+walsizer_write_note(const WalsizerNote *note, const char **message)
+{
+	WalsizerOutcome outcome;
 
 	if (IsUnderPostmaster)
 		LWLockAcquire(AutoFileLock, LW_EXCLUSIVE);
-	if (!read_auto_conf(&conf, &items))
-		*message = "could not parse contents of file \"" PG_AUTOCONF_FILENAME "\"";
-	else
-	{
-		if (IsUnderPostmaster && is_pending(&conf))
-		{
-			outcome = WALSIZER_OVERRIDDEN;
-			*message = WALSIZER_PENDING;
-		}
-		else
-		{
-			char	   *text = new_text(items, mb, note);
-
-			*message = walsizer_replace_file(PG_AUTOCONF_FILENAME, text, strlen(text));
-			if (*message == NULL)
-				outcome = WALSIZER_APPLIED;
-		}
-		FreeConfigVariables(items);
-	}
+	outcome = write_note(note, message);
 	if (IsUnderPostmaster)
 		LWLockRelease(AutoFileLock);
 	return outcome;
+}
+
+/*
+ * Does the note of the last reload no longer tell anything?  The original value
+ * has come back, or an administrator has reset ours.  The latter is left alone
+ * unless walsizer may act.
+ */
+bool
+walsizer_note_is_left(void)
+{
+	WalsizerNote note = walsizer_auto_conf_in_effect().note;
+
+	return walsizer_last_written[0] != '\0' && note_dropped != PgReloadTime &&
+		walsizer_shared->state.owner.own_mb == 0 && note.kind != WALSIZER_NOTE_WRITTEN &&
+		(note.kind != WALSIZER_NO_NOTE || (walsizer_enable && !walsizer_dry_run));
+}
+
+/*
+ * Remove it from the file.  The line stays as it is, so there is nothing to
+ * reload.  A note that awaits a reload stays, too.  False if it must be tried
+ * again.  Does not wait for the lock.
+ *
+ * Not in the step that restored the original value, but later, and when the state
+ * file knows: only the note tells a worker that replaces this one whose doing it
+ * was, until the postmaster has read the file.
+ */
+bool
+walsizer_drop_note(void)
+{
+	const WalsizerNote none = {0};
+	WalsizerOutcome outcome;
+	WalsizerAutoConf conf;
+	ConfigVariable *items;
+	bool		done = false;
+
+	if (walsizer_obstacle(&outcome) != NULL || !LWLockConditionalAcquire(AutoFileLock, LW_EXCLUSIVE))
+		return false;
+	if (read_auto_conf(&conf, &items))
+	{
+		char	   *text = new_text(items, conf.size_mb, &none);
+
+		done = conf.note.kind == WALSIZER_NOTE_WRITTEN || conf.size_mb == WALSIZER_BAD_LINE ||
+			walsizer_replace_file(PG_AUTOCONF_FILENAME, text, strlen(text)) == NULL;
+		FreeConfigVariables(items);
+	}
+	LWLockRelease(AutoFileLock);
+	if (done)
+		note_dropped = PgReloadTime;
+	return done;
 }

@@ -207,38 +207,53 @@ trouble_is_over(const WalsizerDecision *decision)
 	}
 }
 
+/* See below. */
+static void
+record_late(const WalsizerDecision *decision, const WalsizerSample *sample, int64 old_mb)
+{
+	int64		in_effect_mb = sample->settings.max_wal_size_mb;
+	WalsizerEvent event = walsizer_make_event(decision, sample, old_mb);
+	const char *message = "took effect with a later reload or a restart";
+
+	event.action = in_effect_mb > old_mb ? WALSIZER_RAISE : WALSIZER_LOWER;
+	event.reason = WALSIZER_BECAUSE_LATE;
+	event.outcome = WALSIZER_APPLIED;
+	event.new_mb = event.wanted_mb = in_effect_mb;
+	if (sample->note.kind == WALSIZER_NOTE_RESTORED)
+		event.action = WALSIZER_REVERT;
+	else if (sample->note.kind == WALSIZER_NOTE_NO_ROOM)
+	{
+		event.at = PgStartTime;
+		event.reason = WALSIZER_BECAUSE_LIMIT_FELL;
+		event.limited_by = WALSIZER_LIMIT_DISK;
+		event.wanted_mb = old_mb;
+		message = "at the start of the server";
+	}
+	strlcpy(event.message, message, sizeof(event.message));
+	record(&event);
+	log_change(&event, &decision->figures);
+}
+
 /*
- * Clear the trouble if it is over.  A value that was refused, or whose worker
- * ended before it took effect, does so with a later reload or a restart: that is
- * recorded as our change.  old_mb was in effect before.  Locks as above.
+ * Clear the trouble if it is over.  What we wrote may take effect with a later
+ * reload or a restart, because the reload was refused or the worker ended before
+ * it; or the server restored the original value at its start.  That is recorded
+ * as our change.  old_mb was in effect before.  Locks as above.
  */
 void
 walsizer_end_trouble(const WalsizerDecision *decision, const WalsizerSample *sample,
 					 int64 old_mb)
 {
 	const WalsizerApplied none = {0};
-	int64		in_effect_mb = sample->settings.max_wal_size_mb;
-	bool		ours = walsizer_shared->trouble.outcome == WALSIZER_REFUSED ||
-		in_effect_mb == walsizer_shared->state.owner.own_mb;
-	bool		late = ours && decision->action != WALSIZER_EXTERNAL &&
-		old_mb != 0 && in_effect_mb != old_mb;
+	bool		late = decision->action != WALSIZER_EXTERNAL &&
+		old_mb != 0 && sample->settings.max_wal_size_mb != old_mb;
 
 	if (!late && !trouble_is_over(decision))
 		return;
 
 	set_trouble(&none);
 	if (late)
-	{
-		WalsizerEvent event = walsizer_make_event(decision, sample, old_mb);
-
-		event.action = in_effect_mb > old_mb ? WALSIZER_RAISE : WALSIZER_LOWER;
-		event.reason = WALSIZER_BECAUSE_LATE;
-		event.outcome = WALSIZER_APPLIED;
-		event.new_mb = event.wanted_mb = in_effect_mb;
-		strlcpy(event.message, "took effect with a later reload or a restart", sizeof(event.message));
-		record(&event);
-		log_change(&event, &decision->figures);
-	}
+		record_late(decision, sample, old_mb);
 }
 
 /* An administrator changed the setting, now or earlier.  As above. */

@@ -3,12 +3,10 @@
  * server/statefile.c
  *	  The file in which walsizer's memory outlives the server.
  *
- * Written after each change and crash recovery, before our line leaves
- * postgresql.auto.conf, for a planned load and walsizer_forget(), each hour
- * and at the end; while a value of ours is in effect, also at the start and
- * after each reload.  Unlike statistics it is kept while the server runs: it
- * must survive a crash.  Trouble with it is logged and costs memory at worst,
- * never the worker.
+ * Written after each change and crash recovery, for a planned load and
+ * walsizer_forget(), each hour and at the end.  Unlike statistics it is kept
+ * while the server runs: it must survive a crash.  Trouble with it is logged and
+ * costs memory at worst, never the worker.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -48,10 +46,6 @@ copy_memory(void)
 	*state = walsizer_shared->state;
 	memory->boost_mb = walsizer_shared->boost_mb;
 	memory->boost_until = walsizer_shared->boost_until;
-	memory->server_started = PgStartTime;
-	memory->files_reloaded = walsizer_shared->files_reloaded;
-	memory->files_configured_mb = walsizer_shared->configured_mb;
-	memory->files_valid = walsizer_shared->configured_valid;
 	for (int i = 0; i < WALSIZER_RECOVERIES && walsizer_shared->recoveries[i].replay_ms > 0; i++)
 		memory->recoveries[memory->num_recoveries++] = walsizer_shared->recoveries[i];
 	memory->last_event = walsizer_shared->last_event;
@@ -94,12 +88,6 @@ put_memory(const WalsizerMemory *memory)
 	walsizer_shared->boost_mb = memory->boost_mb;
 	walsizer_shared->boost_until = memory->boost_until;
 	walsizer_shared->boost_end = walsizer_monotonic_ms() + boost_left(memory);
-	if (memory->server_started == PgStartTime)
-	{
-		walsizer_shared->files_reloaded = memory->files_reloaded;
-		walsizer_shared->configured_mb = memory->files_configured_mb;
-		walsizer_shared->configured_valid = memory->files_valid;
-	}
 	/* behind the one of this start */
 	for (int from = 0, to = walsizer_shared->recoveries[0].replay_ms > 0 ? 1 : 0;
 		 from < memory->num_recoveries && to < WALSIZER_RECOVERIES; from++, to++)
@@ -152,9 +140,9 @@ walsizer_replace_file(const char *file, const char *text, size_t length)
 
 /*
  * Write the state file.  Logs a failure, once until it works again; the next
- * write tries anew.  Takes the lock briefly.
+ * write tries anew.  False if it failed.  Takes the lock briefly.
  */
-void
+bool
 walsizer_state_save(void)
 {
 	static bool failing = false;
@@ -173,6 +161,7 @@ walsizer_state_save(void)
 	failing = trouble != NULL;
 	pfree(text);
 	pfree(memory);
+	return !failing;
 }
 
 /*
@@ -185,7 +174,7 @@ walsizer_check_for_interrupts(void)
 {
 	if (ShutdownRequestPending)
 	{
-		walsizer_state_save();
+		(void) walsizer_state_save();
 		proc_exit(1);
 	}
 	CHECK_FOR_INTERRUPTS();
@@ -241,11 +230,10 @@ set_aside(const char *reason, int line)
 }
 
 /*
- * Read the state file into shared memory, unless that was done: then return
- * false.  If it cannot be used walsizer starts with an empty memory.  Takes the
- * lock briefly.
+ * Read the state file into shared memory, unless that was done.  If it cannot be
+ * used walsizer starts with an empty memory.  Takes the lock briefly.
  */
-bool
+void
 walsizer_state_load(void)
 {
 	WalsizerMemory *memory;
@@ -255,7 +243,7 @@ walsizer_state_load(void)
 	char	   *text;
 
 	if (walsizer_shared->loaded)
-		return false;
+		return;
 
 	unlink(STATE_FILE ".tmp");
 	text = read_state_file(&length, &reason);
@@ -276,5 +264,4 @@ walsizer_state_load(void)
 	pfree(memory);
 	if (text != NULL)
 		pfree(text);
-	return true;
 }

@@ -93,7 +93,7 @@ typedef struct WalsizerRequest
 typedef struct WalsizerAutoConf
 {
 	int64		size_mb;		/* or one of the above */
-	WalsizerNote note;			/* zero unless it is about size_mb */
+	WalsizerNote note;			/* no note unless it fits size_mb */
 } WalsizerAutoConf;
 
 /* Why an administrator's change is not overwritten. */
@@ -129,10 +129,7 @@ typedef struct WalsizerShared
 	TimestampTz stats_reset;
 	int64		checkpoints_at_reset[WALSIZER_CAUSES];
 
-	/* max_wal_size in the files other than postgresql.auto.conf */
-	int64		configured_mb;	/* the last valid value; 0: not known */
-	bool		configured_valid;	/* is the present one valid? */
-	TimestampTz files_reloaded; /* the reload when it was read */
+	int64		configured_mb;	/* see walsizer_configured_mb() */
 	int64		reloads;		/* that took effect */
 
 	/* the planned load */
@@ -188,6 +185,7 @@ extern void walsizer_register_worker(void);
 
 /* server/act.c */
 extern bool walsizer_await_reload(int64 wait);
+extern bool walsizer_reload(void);
 extern void walsizer_change_setting(const WalsizerDecision *decision,
 									const WalsizerSample *sample, WalsizerApplied *applied);
 extern void walsizer_restore_original(const WalsizerDecision *decision,
@@ -211,15 +209,16 @@ extern void walsizer_take_disk(WalsizerSample *sample);
 /* server/config.c */
 extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);
 extern bool walsizer_auto_conf_is_newer(void);
-extern int64 walsizer_configured_value(bool *valid);
+extern int64 walsizer_configured_mb(void);
 extern void walsizer_read_files(void);
-extern bool walsizer_own_line_is_gone(void);
-extern bool walsizer_own_line_waits(void);
-extern int64 walsizer_original_line(void);
+extern WalsizerNote walsizer_note_waiting(void);
+extern WalsizerNote walsizer_restoring(const WalsizerNote *ours, int64 configured_mb,
+									   WalsizerNoteKind kind);
 extern const char *walsizer_obstacle(WalsizerOutcome *outcome);
 extern const char *walsizer_obstacle_now(WalsizerOutcome *outcome);
-extern WalsizerOutcome walsizer_write_auto_conf(int64 mb, const WalsizerNote *note,
-												const char **message);
+extern WalsizerOutcome walsizer_write_note(const WalsizerNote *note, const char **message);
+extern bool walsizer_note_is_left(void);
+extern bool walsizer_drop_note(void);
 extern void walsizer_reread_configuration(void);
 
 /* server/request.c */
@@ -232,9 +231,8 @@ extern WalsizerAnswer walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost
 extern void walsizer_recovery_install_hook(void);
 extern bool walsizer_recovery_ended(void);
 
-/* server/restore.c */
-extern void walsizer_restore_install_hook(void);
-extern void walsizer_adopt_restored(void);
+/* server/startcheck.c */
+extern void walsizer_startcheck_install_hook(void);
 
 /* server/shmem.c */
 extern WalsizerShared *walsizer_shared;
@@ -246,8 +244,8 @@ extern int64 walsizer_first_event(const WalsizerShared *shared);
 extern WalsizerEvent *walsizer_event(WalsizerShared *shared, int64 number);
 
 /* server/statefile.c */
-extern bool walsizer_state_load(void);
-extern void walsizer_state_save(void);
+extern void walsizer_state_load(void);
+extern bool walsizer_state_save(void);
 extern void walsizer_check_for_interrupts(void);
 extern char *walsizer_replace_file(const char *file, const char *text, size_t length);
 

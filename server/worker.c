@@ -31,12 +31,14 @@
 #define RESTART_SECONDS		10
 #define RELOAD_UNDER_WAY_MS	1000	/* longest that a reload takes to come here */
 #define SAVE_MS				(3600 * 1000)	/* between writes of the state file */
+#define REMOVAL_MS			(60 * 1000)		/* between attempts to remove a note */
 
 /* Deadlines, all on the monotonic clock. */
 typedef struct Clockwork
 {
 	int64		next_tick;
 	int64		next_save;
+	int64		next_removal;	/* of a note that is left over */
 	bool		first;			/* no sample taken by this process yet */
 } Clockwork;
 
@@ -276,29 +278,6 @@ revert(const WalsizerSample *sample, WalsizerAnswer *answer)
 }
 
 /*
- * Finish what an earlier worker began: it was about to remove our line, or had
- * removed it, and our value is still in effect.
- *
- * It did so for walsizer_revert(), or to make way for an edit: then the value to
- * come is not the one that the files set before.  If walsizer may not change
- * anything now, it does not make way.
- */
-static void
-finish_return(const WalsizerDecision *decision, const WalsizerSample *sample)
-{
-	const WalsizerOwner *owner = &walsizer_shared->state.owner;
-	bool		edited = !owner->original_by_alter_system && owner->configured_mb != 0 &&
-		owner->returning_mb != owner->configured_mb;
-	WalsizerDecision unfinished = reverting(decision);
-	WalsizerApplied applied;
-
-	if (edited && (!walsizer_enable || walsizer_dry_run))
-		return;
-	unfinished.wanted_mb = unfinished.target_mb = walsizer_shared->state.owner.returning_mb;
-	walsizer_restore_original(&unfinished, sample, &applied);
-}
-
-/*
  * Observe, decide and carry out, for a request or NULL; the result is in
  * *answer.  False if an administrator's change had to be handled first: then a
  * planned load needs another pass.
@@ -306,13 +285,11 @@ finish_return(const WalsizerDecision *decision, const WalsizerSample *sample)
 static bool
 pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answer)
 {
-	bool		first = clockwork->first;
 	bool		boost_asked = request != NULL && request->what == WALSIZER_ASK_BOOST;
 	bool		revert_asked = request != NULL && request->what == WALSIZER_ASK_REVERT;
 	int64		edit_before = walsizer_shared->state.pacing.edit_tried_mb;
 	int64		old_mb = walsizer_shared->state.owner.own_mb != 0 ?
 		walsizer_shared->state.owner.own_mb : walsizer_shared->state.owner.original_mb;
-	bool		returning = walsizer_shared->state.owner.returning_mb != 0;
 	WalsizerDecision *decision = &answer->decision;
 	WalsizerSample sample;
 	bool		superseded;
@@ -322,16 +299,19 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 	answer->old_mb = sample.settings.max_wal_size_mb;
 	*decision = decide(&sample);
 
-	/*
-	 * Before anything changes: else the next start would see a value return
-	 * again, or take the size for a planned load for the value before it.
-	 */
-	if (boost_asked || (returning && walsizer_shared->state.owner.returning_mb == 0))
+	/* else a start after a crash would take the size for the value before it */
+	if (boost_asked)
 		walsizer_state_save();
 
 	if (decision->followed)
 		walsizer_event_followed(decision->followed_mb, decision->followed_newer,
 								decision->followed_forced);
+	/* not an administrator's change, as long as one of ours awaits its reload */
+	if (decision->action == WALSIZER_EXTERNAL && walsizer_note_waiting().kind != WALSIZER_NO_NOTE)
+	{
+		decision->action = WALSIZER_NONE;
+		old_mb = answer->old_mb;
+	}
 	superseded = decision->action == WALSIZER_EXTERNAL || decision->action == WALSIZER_REVERT;
 
 	/*
@@ -347,8 +327,6 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 
 	if (revert_asked)
 		revert(&sample, answer);
-	else if (first && !superseded && walsizer_shared->state.owner.returning_mb != 0)
-		finish_return(decision, &sample);
 	answer->acts = walsizer_enable && !walsizer_dry_run;
 	return !superseded || answer->applied.outcome > WALSIZER_APPLIED;
 }
@@ -368,18 +346,6 @@ set_next_tick(Clockwork *clockwork)
 		clockwork->next_tick = now + walsizer_interval;
 }
 
-/*
- * Keep what the files said at the start and at the last reload: it still
- * counts after a crash of a process, whatever they say then.  It matters only
- * where a value of ours could hide an edit.
- */
-static void
-save_what_files_say(void)
-{
-	if (walsizer_shared->state.owner.own_mb != 0)
-		walsizer_state_save();
-}
-
 static void
 handle_interrupts(Clockwork *clockwork)
 {
@@ -387,7 +353,6 @@ handle_interrupts(Clockwork *clockwork)
 	if (ConfigReloadPending)
 	{
 		walsizer_reread_configuration();
-		save_what_files_say();
 		/* walsizer.sample_interval may be shorter now */
 		clockwork->next_tick = Min(clockwork->next_tick,
 								   walsizer_monotonic_ms() + walsizer_interval);
@@ -434,15 +399,27 @@ serve(Clockwork *clockwork)
 	return served > 0;
 }
 
+/* Remove a note that an earlier pass found to tell nothing any more. */
+static void
+remove_left_note(Clockwork *clockwork)
+{
+	int64		now = walsizer_monotonic_ms();
+
+	if (now >= clockwork->next_removal && walsizer_note_is_left() &&
+		!(walsizer_state_save() && walsizer_drop_note()))
+		clockwork->next_removal = now + REMOVAL_MS;
+}
+
 /* Do what is due; nothing, if the latch was set early. */
 static void
 work(Clockwork *clockwork)
 {
 	int64		now = walsizer_monotonic_ms();
 	bool		tick = now >= clockwork->next_tick;
-	bool		first = clockwork->first;
 	WalsizerAnswer answer;
 
+	if (tick && !clockwork->first)
+		remove_left_note(clockwork);
 	if (!serve(clockwork))
 	{
 		if (!tick)
@@ -451,8 +428,6 @@ work(Clockwork *clockwork)
 	}
 	if (tick)
 		set_next_tick(clockwork);
-	if (first)
-		save_what_files_say();
 	if (now >= clockwork->next_save)
 	{
 		clockwork->next_save = now + SAVE_MS;
@@ -489,17 +464,16 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	walsizer_attach_worker();
 	/* not on disk yet */
 	measured = walsizer_recovery_ended();
-	if (walsizer_state_load())
-		walsizer_adopt_restored();
-
-	/* not if this worker replaces another and nothing was reloaded since */
-	if (PgReloadTime > walsizer_shared->files_reloaded)
-		walsizer_read_files();
+	walsizer_state_load();
+	walsizer_read_files();
 	pgstat_report_activity(STATE_IDLE, "watching max_wal_size");
 
 	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass",
 										 ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(pass_context);
+	/* finish what the worker before has written, if it ended before the reload */
+	if (walsizer_note_waiting().kind != WALSIZER_NO_NOTE)
+		(void) walsizer_reload();
 	clockwork.first = true;
 	clockwork.next_tick = walsizer_monotonic_ms();
 	clockwork.next_save = clockwork.next_tick + (measured ? 0 : SAVE_MS);

@@ -207,7 +207,7 @@ is_deeply(
 	'revert: answers with what was done, and that this is not for good');
 is(setting_mb($node), 9, 'revert: it is in effect');
 unlike(auto_conf($node), qr/max_wal_size/, 'revert: the line is gone');
-unlike(auto_conf($node), qr/walsizer\.last_written/, 'revert: so is the note beside it');
+note_is_removed($node, 'revert');
 $event = last_event($node);
 is($event->{action}, 'revert', 'revert: history');
 is($event->{old_mb}, $raised, 'revert: old value');
@@ -359,7 +359,7 @@ $stdin = "ALTER SYSTEM SET walsizer.enable = off;\nSELECT pg_reload_conf();\n"
   . "SELECT new_size / 1048576, outcome, message FROM walsizer_revert();\n";
 my $written = eval {
 	wait_until('the worker removes its line',
-		sub { $session->pump_nb; return auto_conf($node) !~ /walsizer\.last_written/ });
+		sub { $session->pump_nb; return auto_conf($node) !~ /^max_wal_size/m });
 };
 kill 'CONT', $postmaster or die $!;
 die $@ unless $written;

@@ -158,8 +158,9 @@ SKIP:
 }
 is(log_count($pitr, $restored), 1, 'archive recovery: said once');
 like(slurp_file($pitr->logfile), qr/DETAIL:  The file system has \d+ MB of WAL and \d+ MB of free space\./, 'with the figures');
-unlike(auto_conf($pitr), qr/^(max_wal_size|walsizer)/m, 'archive recovery: the lines of walsizer are gone');
 wait_for_worker($pitr);
+note_is_removed($pitr, 'archive recovery');
+unlike(auto_conf($pitr), qr/^(max_wal_size|walsizer)/m, 'archive recovery: the lines of walsizer are gone');
 $status = status($pitr);
 is($status->{max_wal_size}, $original * MB, 'archive recovery: the original value is in effect');
 is($status->{original_size},   $original * MB, 'archive recovery: as the administrator\'s');
@@ -285,10 +286,44 @@ is(log_count($node, qr/LOG:  walsizer restored the original "max_wal_size" of 10
 	'ALTER SYSTEM: the original value is restored');
 like(auto_conf($node), qr/^max_wal_size = '10MB'$/m, 'ALTER SYSTEM: as the line that it was');
 like(auto_conf($node), qr/^work_mem = '5MB'$/m, 'ALTER SYSTEM: beside all others');
-unlike(auto_conf($node), qr/last_written/, 'ALTER SYSTEM: without a note');
+note_is_removed($node, 'ALTER SYSTEM');
 is($node->safe_psql('postgres',
 		"SELECT source || ' ' || (sourcefile LIKE '%postgresql.auto.conf') FROM pg_settings WHERE name = 'max_wal_size'"),
 	'configuration file true', 'ALTER SYSTEM: which is where the value is from');
+
+# ---- the start that restores it has no worker, and the next one has
+
+$node->stop;
+resize_volume(12, 400);
+$node->start;
+wait_for_worker($node);
+$raised = raise($node);
+act($node, "walsizer_boost('${raised}MB', '1 hour')");
+my $last_id = last_event($node)->{id};
+$node->stop;
+resize_volume(12, 90);
+$offset = log_offset($node);
+$node->append_conf('postgresql.conf', 'max_worker_processes = 0');
+$node->start;
+is($node->safe_psql('postgres', 'SHOW max_wal_size'), '10MB', 'no worker: the original value is in effect');
+like(auto_conf($node), qr/^walsizer\.last_written = '10MB restored for lack of room, was ${raised}MB by ALTER SYSTEM'$/m,
+	'no worker: the note says so');
+$node->restart;
+is(log_count($node, qr/LOG:  walsizer restored the original "max_wal_size" of 10 MB, because/, $offset), 1,
+	'no worker: it is restored once');
+$node->adjust_conf('postgresql.conf', 'max_worker_processes', '8');
+$node->restart;
+wait_for_worker($node);
+wait_for_sample($node);
+is(scalar(grep { $_->{action} eq 'external' } grep { $_->{id} > $last_id } history($node)), 0,
+	'no worker: no administrator is suspected later');
+($event) = grep { ($_->{message} // '') eq 'at the start of the server' && $_->{id} > $last_id } history($node);
+is($event->{old_mb}, $raised, 'no worker: the first worker records from which value');
+is($event->{new_mb}, 10, 'no worker: and to which');
+cmp_ok(status($node)->{boost_size}, '==', $raised * MB, 'no worker: the planned load has not ended');
+is(log_count($node, qr/LOG:  walsizer changed "max_wal_size" from $raised MB to 10 MB/, $offset), 1,
+	'no worker: and logs it where the log of the server is');
+note_is_removed($node, 'no worker');
 is(log_count($node, qr/PANIC/), 0, 'filled: the server lives');
 $node->stop;
 

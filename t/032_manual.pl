@@ -182,6 +182,7 @@ foreach my $page (@pages)
 	if ($name eq 'removal.md')
 	{
 		is(setting_mb($node), 1024, 'removed: the original value is in effect');
+		note_is_removed($node, 'removed');
 		unlike(auto_conf($node), qr/max_wal_size|walsizer/, 'removed: no line is left');
 	}
 	leave_scene($node);

@@ -12,6 +12,7 @@ use FindBin;
 use lib $FindBin::RealBin;
 
 use Cwd qw(abs_path);
+use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -140,6 +141,7 @@ sub back_to_original
 {
 	my ($what) = @_;
 	is(act_row($node, 'walsizer_revert()')->{new_mb}, 4, "$what: can be reverted");
+	note_is_removed($node, $what);
 	unlike(auto_conf($node), qr/max_wal_size|walsizer/, "$what: nothing is left behind");
 	restart();
 	return;
@@ -247,7 +249,7 @@ sub return_mb
 {
 	my $line = (grep { /^state / } split /\n/, slurp_file($node->data_dir . '/pg_stat/walsizer.state'))[0];
 
-	return (split / /, $line)[12];
+	return (split / /, $line)[6];
 }
 
 $killed = 0;
@@ -276,7 +278,7 @@ back_to_original('planned load');
 
 # ---- killed at each step of a revert
 
-my ($write_original, $write_edit);
+my ($written_original, $write_edit);
 $killed = 0;
 for (my $step = 1;; $step++)
 {
@@ -287,17 +289,18 @@ for (my $step = 1;; $step++)
 	arm($pid, $step, 'kill');
 	ask('SELECT walsizer_revert()', \my $answer)->finish;
 	my @steps = steps();
-	$write_original = first_step(qr/auto\.conf/, @steps);
+	# from then on the file says it
+	$written_original ||= first_step(qr/^rename .*auto\.conf/, @steps) + 1 if grep { /^sighup/ } @steps;
 	last if @steps < $step;
 	$killed++;
 	wait_for_restart($pid);
 	adjust($node);
 	my $status = status($node);
-	# it was remembered what was to come, or nothing had happened
+	# the file tells what was to come, or nothing had happened
 	if ($status->{own_size})
 	{
 		is($status->{max_wal_size}, $raised * MB, "$what ($steps[-1]): nothing has happened");
-		cmp_ok($step, '<=', 5, "$what: that early");
+		cmp_ok($step, '<=', 3, "$what: before the file was replaced");
 	}
 	else
 	{
@@ -348,6 +351,7 @@ for (my $step = 1;; $step++)
 	wait_for_restart($pid) if @steps >= $step;
 	adjust($node);
 	is(setting_mb($node), 7, "$what: the edit is in effect");
+	note_is_removed($node, $what);
 	unlike(auto_conf($node), qr/max_wal_size|walsizer/, "$what: nothing is left behind");
 	no_one_is_suspected($what);
 	write_file($node->data_dir . '/postgresql.conf', $conf);
@@ -386,12 +390,13 @@ restart();
 raise('turned off, revert');
 set_conf($node, 'walsizer.enable = off');
 $pid = pid($node);
-arm($pid, $write_original, 'kill');
+arm($pid, $written_original, 'kill');
 ask('SELECT walsizer_revert()', \my $nothing)->finish;
 steps();
 wait_for_restart($pid);
 adjust($node);
 is(setting_mb($node), 4, 'turned off, revert: finished');
+note_is_removed($node, 'turned off, revert');
 unlike(auto_conf($node), qr/max_wal_size|walsizer/, 'turned off, revert: nothing is left behind');
 write_file($node->data_dir . '/postgresql.conf', $conf);
 restart();
@@ -440,22 +445,30 @@ for (my $step = 1;; $step++)
 }
 back_to_original('ALTER SYSTEM at each step');
 
-# ---- an edit that was not reloaded stays so when a process crashes
+# ---- ALTER SYSTEM RESET leaves the note behind
+
+raise('reset');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
+$node->reload;
+wait_for($node, 'max_wal_size = 4 * 1048576 AND own_size IS NULL');
+is(last_event($node)->{action}, 'external', 'reset: noticed');
+note_is_removed($node, 'reset');
+restart();
+
+# ---- an edit that was not reloaded: after the crash of a process walsizer sees it,
+# and makes way, as it would after any reload
 
 $raised = raise('not reloaded');
 $pid = pid($node);
 my $id = last_event($node)->{id};
-$node->append_conf('postgresql.conf', "max_wal_size = 1GB\nwork_mem = 7MB");
+$node->append_conf('postgresql.conf', "max_wal_size = 1GB");
 kill 'KILL', $node->safe_psql('postgres',
 	"SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
 wait_for_restart($pid);
-adjust($node) for 1 .. 2;
-is(setting_mb($node), $raised, 'not reloaded: a crash does not make it count');
-isnt($node->safe_psql('postgres', 'SHOW work_mem'), '7MB', 'not reloaded: nor anything else');
-is(last_event($node)->{id}, $id, 'not reloaded: nothing is noticed');
-$node->reload;
 wait_for($node, 'max_wal_size = 1073741824 AND own_size IS NULL');
-pass('not reloaded: a reload does');
+is(last_event($node)->{id}, $id + 1, 'not reloaded: in one step');
+is(last_event($node)->{reason}, 'edited', 'not reloaded: known as what it is');
+is(last_event($node)->{old_mb}, $raised, 'not reloaded: from walsizer\'s value');
 write_file($node->data_dir . '/postgresql.conf', $conf);
 restart() for 1 .. 2;
 

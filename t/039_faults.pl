@@ -227,6 +227,7 @@ foreach my $fault (@changes)
 		$fault, $raised,
 		sub { is(setting_mb($node), 4, "revert, $fault->{name}: back") },
 		sub { return revert($node) });
+	note_is_removed($node, "revert, $fault->{name}");
 	unlike(auto_conf($node), qr/max_wal_size|walsizer/, "revert, $fault->{name}: no line is left");
 	restart();	# what was reverted is left alone for a while
 }

@@ -29,7 +29,7 @@ our @EXPORT = qw(
   size_for_mb trigger_point_mb
   classic_size_mb
   log_offset log_count count_forced_in_log wait_for_log_line
-  auto_conf state_file remember_peaks write_file build_preloaded
+  auto_conf note_is_removed state_file remember_peaks write_file build_preloaded
   small_volume resize_volume move_wal write_ballast
 );
 
@@ -558,6 +558,16 @@ sub auto_conf
 	my ($node) = @_;
 	return PostgreSQL::Test::Utils::slurp_file(
 		$node->data_dir . '/postgresql.auto.conf');
+}
+
+# Once the worker has seen in effect what its note tells it removes the note.
+sub note_is_removed
+{
+	my ($node, $what) = @_;
+
+	wait_until("the note is removed ($what)", sub { return auto_conf($node) !~ /walsizer\.last_written/ });
+	unlike(auto_conf($node), qr/walsizer\.last_written/, "$what: no note is left");
+	return;
 }
 
 # The text of a state file, with a valid last line, from the lines before it.

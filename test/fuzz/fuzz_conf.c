@@ -17,18 +17,25 @@
  */
 #include "postgres.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include "storage/fd.h"
 
 #include "server/compat.h"
 
 static int	fuzz_access(const char *path, int mode);
+static int	fuzz_lstat(const char *path, struct stat *st);
 static const struct config_generic *no_setting(const char *name);
 
 #define access fuzz_access
+#undef lstat
+#define lstat fuzz_lstat
 #define walsizer_find_setting no_setting
 #define walsizer_alter_system_allowed() true
 #include "server/config.c"
 #undef access
+#undef lstat
 
 #include "fuzz/input.h"
 
@@ -113,6 +120,8 @@ free_all(void)
  */
 WalsizerShared *walsizer_shared = &shared;
 char	   *walsizer_last_written = "";
+bool		walsizer_enable = true;
+bool		walsizer_dry_run = false;
 int			max_wal_size_mb = 1024;
 int			wal_segment_size = 16 * 1024 * 1024;
 char	   *ConfigFileName = "postgresql.conf";
@@ -137,12 +146,39 @@ fuzz_access(const char *path, int mode)
 	return file_exists ? 0 : -1;
 }
 
+static int
+fuzz_lstat(const char *path, struct stat *st)
+{
+	memset(st, 0, sizeof(*st));
+	st->st_mode = S_IFREG;
+	return fuzz_access(path, F_OK);
+}
+
+FILE *
+AllocateFile(const char *name, const char *mode)
+{
+	(void) name;
+	return fmemopen(file, strlen(file), mode);
+}
+
+int
+FreeFile(FILE *stream)
+{
+	return fclose(stream);
+}
+
 bool
 LWLockAcquire(LWLock *lock, LWLockMode mode)
 {
 	(void) lock;
 	(void) mode;
 	return true;
+}
+
+bool
+LWLockConditionalAcquire(LWLock *lock, LWLockMode mode)
+{
+	return LWLockAcquire(lock, mode);
 }
 
 void
@@ -398,19 +434,20 @@ check_others(const ConfigVariable *before, const ConfigVariable *after)
 static bool
 same_note(const WalsizerNote *a, const WalsizerNote *b)
 {
-	return a->written_mb == b->written_mb && a->original_mb == b->original_mb &&
+	return a->kind == b->kind && a->written_mb == b->written_mb && a->original_mb == b->original_mb &&
 		a->original_by_alter_system == b->original_by_alter_system;
 }
 
-/* Write our value into the file, and read what the server would read. */
+/* Write our note into the file, and read what the server would read. */
 static void
-check_write(int64 mb, const WalsizerNote *note, const ConfigVariable *before, bool parsed)
+check_write(const WalsizerNote *note, const WalsizerNote *noted, const ConfigVariable *before,
+			bool parsed)
 {
 	const char *message = NULL;
-	WalsizerNote none = {0};
+	WalsizerNote expected = *note;
 	WalsizerAutoConf conf;
 	ConfigVariable *after;
-	WalsizerOutcome outcome = walsizer_write_auto_conf(mb, note, &message);
+	WalsizerOutcome outcome = walsizer_write_note(note, &message);
 
 	CHECK((outcome == WALSIZER_APPLIED) == (written != NULL));
 	CHECK((outcome == WALSIZER_APPLIED) == (message == NULL));
@@ -421,23 +458,53 @@ check_write(int64 mb, const WalsizerNote *note, const ConfigVariable *before, bo
 	CHECK(parse_text(written, &after));
 	check_others(before, after);
 
-	/* our own reader finds value and note */
+	/* our own reader finds line and note */
 	if (strlen(written) <= MAX_TEXT)
 	{
 		strcpy(file, written);
 		file_exists = true;
 		CHECK(read_auto_conf(&conf, NULL));
-		CHECK(conf.size_mb == mb && same_note(&conf.note, note != NULL ? note : &none));
+		if (note->kind == WALSIZER_NOTE_WRITTEN && noted->kind != WALSIZER_NO_NOTE)
+		{
+			expected.original_mb = noted->original_mb;
+			expected.original_by_alter_system = noted->original_by_alter_system;
+		}
+		CHECK(conf.size_mb == line_of(&expected) && same_note(&conf.note, &expected));
+	}
+}
+
+/* Remove a note that tells nothing: an administrator's line stays. */
+static void
+check_drop(const WalsizerAutoConf *conf, const ConfigVariable *before, bool parsed)
+{
+	ConfigVariable *after;
+	WalsizerAutoConf now;
+	bool		done = walsizer_drop_note();
+
+	CHECK(done == (parsed));
+	CHECK((written != NULL) == (parsed &&
+								conf->note.kind != WALSIZER_NOTE_WRITTEN &&
+								conf->size_mb != WALSIZER_BAD_LINE));
+	if (written == NULL)
+		return;
+	CHECK(parse_text(written, &after));
+	check_others(before, after);
+	if (strlen(written) <= MAX_TEXT)
+	{
+		strcpy(file, written);
+		file_exists = true;
+		CHECK(read_auto_conf(&now, NULL));
+		CHECK(now.size_mb == conf->size_mb && now.note.kind == WALSIZER_NO_NOTE);
 	}
 }
 
 static void
-check_note(const char *value)
+check_text_of_note(const char *value)
 {
 	WalsizerNote note = walsizer_note_parse(value);
 	char		again[WALSIZER_NOTE_SIZE];
 
-	if (note.written_mb == 0)
+	if (note.kind == WALSIZER_NO_NOTE)
 		return;
 	walsizer_note_format(&note, again);
 	CHECK(strcmp(value, again) == 0);
@@ -449,7 +516,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	Input		in = {data, size};
 	uint64_t	flags = take(&in, 1);
 	int64		mb = 32 + (int64) take(&in, 2);
-	WalsizerNote note = {mb, 1 + (int64) take(&in, 2), flags & 1};
+	WalsizerNote note = {flags & 32 ? WALSIZER_NOTE_RESTORED : WALSIZER_NOTE_WRITTEN,
+		mb, 1 + (int64) take(&in, 2), flags & 1};
 	WalsizerAutoConf conf;
 	ConfigVariable *before = NULL;
 	bool		parsed;
@@ -462,19 +530,19 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!file_exists)
 		file[0] = '\0';
 	IsUnderPostmaster = flags & 4;
-	shared.state.owner.returning_mb = flags & 8 ? mb : 0;
 
 	parsed = read_auto_conf(&conf, NULL);
 	CHECK(parsed == parse_text(file, &before) || !file_exists);
-	CHECK(!parsed || conf.note.written_mb == 0 ||
-		  (conf.note.written_mb == conf.size_mb && conf.note.original_mb > 0));
+	CHECK(!parsed || conf.note.kind == WALSIZER_NO_NOTE ||
+		  (conf.note.written_mb > 0 && conf.note.original_mb > 0 &&
+		   line_of(&conf.note) == conf.size_mb));
 	for (const ConfigVariable *item = before; item != NULL; item = item->next)
-		check_note(item->value);
-	(void) walsizer_own_line_waits();
+		check_text_of_note(item->value);
+	(void) walsizer_note_waiting();
 	if (flags & 16)
-		check_write(0, NULL, before, parsed);
+		check_drop(&conf, before, parsed);
 	else
-		check_write(mb, flags & 32 ? NULL : &note, before, parsed);
+		check_write(&note, &conf.note, before, parsed);
 	written = NULL;
 	free_all();
 	return 0;

@@ -55,11 +55,23 @@ typedef struct Life
 static char text[TEXT_SIZE];	/* the state file; empty: there is none */
 static size_t length;
 
+/* Does the note fit its line? */
+static bool
+is_noted(const Line *line)
+{
+	const WalsizerNote *note = &line->note;
+
+	if (note->kind == WALSIZER_NOTE_WRITTEN)
+		return line->mb == note->written_mb;
+	return note->kind != WALSIZER_NO_NOTE &&
+		line->mb == (note->original_by_alter_system ? note->original_mb : 0);
+}
+
 /* walsizer's value, and not an administrator's? */
 static bool
 is_own(const Line *line)
 {
-	return line->mb != 0 && line->note.written_mb == line->mb;
+	return is_noted(line) && line->note.kind == WALSIZER_NOTE_WRITTEN;
 }
 
 /* All processes read the configuration.  False if that is refused. */
@@ -80,11 +92,8 @@ reload(Life *life)
 static bool
 is_pending(const Life *life)
 {
-	int64_t		returning = life->state.owner.returning_mb;
-
-	if (life->line.mb == life->line_read.mb || is_own(&life->line))
-		return false;
-	return returning == 0 || (life->line.mb != 0 && life->line.mb != returning);
+	return !is_noted(&life->line) &&
+		(life->line.mb != life->line_read.mb || is_own(&life->line_read));
 }
 
 /*-------------------------------------------------------------------------
@@ -139,7 +148,7 @@ take_sample(const Life *life, WalsizerSample *sample)
 	sample->hour += life->hours_ahead;
 	sample->alter_system = life->line_read.mb != 0;
 	memset(&sample->note, 0, sizeof(sample->note));
-	if (is_own(&life->line_read))
+	if (is_noted(&life->line_read))
 		sample->note = life->line_read.note;
 	sample->configured_mb = life->file_read;
 	if (sample->standby)
@@ -160,7 +169,7 @@ change(Life *life, const WalsizerDecision *decision, int64_t now)
 		return;					/* could not be written */
 	life->line.mb = decision->target_mb;
 	life->line.note = (WalsizerNote) {
-		decision->target_mb, life->state.owner.original_mb,
+		WALSIZER_NOTE_WRITTEN, decision->target_mb, life->state.owner.original_mb,
 		life->state.owner.original_by_alter_system,
 	};
 	if (fate < 240 && reload(life))
@@ -170,26 +179,27 @@ change(Life *life, const WalsizerDecision *decision, int64_t now)
 
 /* Our line is removed, or the administrator's restored. */
 static void
-give_back(Life *life, int64_t target)
+restore(Life *life)
 {
 	const WalsizerOwner *owner = &life->state.owner;
-	int64_t		line_mb = owner->original_by_alter_system ? owner->original_mb : 0;
+	bool		by_alter_system = owner->original_by_alter_system;
 
-	if (owner->own_mb == 0 && !is_own(&life->line))
+	if ((owner->own_mb == 0 && !is_own(&life->line)) || is_pending(life))
 		return;
-	target = line_mb != 0 ? line_mb : life->file_read;
-	life->state.owner.returning_mb = target;
-	save(life);
-	if (take(&life->in, 1) >= 250 || is_pending(life))
+	life->line = (Line) {
+		.mb = by_alter_system ? owner->original_mb : 0,
+		.note = {
+			WALSIZER_NOTE_RESTORED, owner->own_mb,
+			by_alter_system ? owner->original_mb : life->file_read, by_alter_system,
+		},
+	};
+	/* the server may crash before it is told; an edit takes effect along with it */
+	if (take(&life->in, 1) < 240 && reload(life))
 	{
-		life->state.owner.returning_mb = 0;
-		return;
-	}
-	life->line = (Line) {.mb = line_mb};
-	/* an edit that was not reloaded takes effect along with it */
-	if (reload(life))
 		walsizer_original_is_back(&life->state, life->server.settings.max_wal_size_mb);
-	save(life);
+		save(life);
+		life->line.note = (WalsizerNote) {0};
+	}
 }
 
 /* What the simulator checks, and what only this input can know. */
@@ -235,15 +245,12 @@ tick(Life *life)
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 		change(life, &decision, sample.now);
 	else if (decision.action == WALSIZER_REVERT)
-		give_back(life, decision.target_mb);
+		restore(life);
 	else if (decision.action == WALSIZER_EXTERNAL)
 	{
 		life->sample.boost_mb = 0;
 		save(life);
 	}
-	if (life->first && life->state.owner.returning_mb != 0 &&
-		decision.action != WALSIZER_EXTERNAL && decision.action != WALSIZER_REVERT)
-		give_back(life, life->state.owner.returning_mb);
 	life->first = false;
 }
 
@@ -365,7 +372,7 @@ ask(Life *life)
 		default:
 			life->sample.boost_mb = 0;
 			tick(life);
-			give_back(life, life->state.owner.original_mb);
+			restore(life);
 			break;
 	}
 }

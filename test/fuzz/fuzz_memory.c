@@ -35,7 +35,7 @@ static void
 check(const WalsizerMemory *memory)
 {
 	CHECK(memory->owner.original_mb >= 0 && memory->owner.original_mb <= INT32_MAX);
-	CHECK(memory->owner.own_mb >= 0 && memory->owner.returning_mb >= 0);
+	CHECK(memory->owner.own_mb >= 0 && memory->owner.original_mb >= 0);
 	CHECK(memory->num_events >= 0 && memory->num_events <= WALSIZER_HISTORY_SLOTS);
 	CHECK(memory->last_event < INT64_MAX - WALSIZER_HISTORY_SLOTS);
 	CHECK(memory->num_events == 0 ||
@@ -112,12 +112,6 @@ take_memory(const uint8_t **data, size_t *left, WalsizerMemory *memory)
 	memory->owner.original_mb = (int64_t) take(data, left, 3);
 	memory->owner.original_by_alter_system = take(data, left, 1) & 1;
 	memory->owner.own_mb = (int64_t) take(data, left, 3);
-	memory->owner.configured_mb = (int64_t) take(data, left, 3);
-	memory->owner.returning_mb = (int64_t) take(data, left, 3);
-	memory->server_started = take_time(data, left);
-	memory->files_reloaded = take_time(data, left);
-	memory->files_configured_mb = (int64_t) take(data, left, 3);
-	memory->files_valid = take(data, left, 1) & 1;
 	memory->num_recoveries = (int) (take(data, left, 1) % (WALSIZER_RECOVERIES + 1));
 	for (int i = 0; i < memory->num_recoveries; i++)
 		memory->recoveries[i] = (WalsizerRecovery) {
@@ -162,7 +156,7 @@ written_and_changed(const uint8_t *data, size_t left, size_t *length)
 	CHECK(*length > 0);
 	CHECK(walsizer_memory_parse(text, *length, &again, &error));
 	CHECK(memory.owner.original_mb == again.owner.original_mb && memory.owner.own_mb == again.owner.own_mb);
-	CHECK(memory.owner.returning_mb == again.owner.returning_mb && memory.files_reloaded == again.files_reloaded);
+	CHECK(memory.owner.own_mb == again.owner.own_mb && memory.boost_until == again.boost_until);
 	CHECK(memory.num_events == again.num_events && memory.last_event == again.last_event);
 	CHECK(memcmp(memory.recoveries, again.recoveries, sizeof(memory.recoveries)) == 0);
 	CHECK(memcmp(&memory.interval, &again.interval, sizeof(memory.interval)) == 0);
@@ -191,7 +185,7 @@ check_note(const char *text, size_t length)
 
 	memcpy(given, text, length < sizeof(given) - 1 ? length : sizeof(given) - 1);
 	note = walsizer_note_parse(given);
-	if (note.written_mb == 0)
+	if (note.kind == WALSIZER_NO_NOTE)
 		return;
 	CHECK(note.written_mb > 0 && note.original_mb > 0);
 	walsizer_note_format(&note, again);

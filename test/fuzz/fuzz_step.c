@@ -214,9 +214,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		{
 			sample.settings.max_wal_size_mb = sample.note.written_mb = decision.target_mb;
 			sample.note.original_mb = state.owner.original_mb;
+			sample.note.kind = WALSIZER_NOTE_WRITTEN;
 		}
 		if (what == 252)
-			state.owner.returning_mb = state.owner.original_mb;
+			sample.note.kind = WALSIZER_NOTE_RESTORED;
 		if (what == 255)
 			walsizer_remember_window(&state);
 		if (what == 254)

@@ -115,6 +115,7 @@ tick(World *w, Cluster *c)
 	{
 		c->raises += d.action == WALSIZER_RAISE;
 		c->lowers += d.action == WALSIZER_LOWER;
+		c->server.note.kind = WALSIZER_NOTE_WRITTEN;
 		c->server.note.written_mb = d.target_mb;
 		c->server.note.original_mb = c->state.owner.original_mb;
 		sim_server_apply(&c->server, d.target_mb, 50);

@@ -175,6 +175,7 @@ walsizer_tick(Run *run)
 		check_decision(run, &decision);
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{
+		run->server.note.kind = WALSIZER_NOTE_WRITTEN;
 		run->server.note.written_mb = decision.target_mb;
 		run->server.note.original_mb = run->state->owner.original_mb;
 		apply(run, decision.target_mb, decision.reason == WALSIZER_BECAUSE_HURRIED);

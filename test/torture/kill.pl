@@ -135,7 +135,7 @@ sub what_is_unclear
 		return "the file has @$values" if @$values && $values->[0] != $administrators;
 		# before an administrator's line it says nothing of that
 		return "nobody owns the note @$notes"
-		  if @$notes && auto_conf($node) !~ /^walsizer\.last_written.*\nmax_wal_size = /m;
+		  if "@$notes" =~ /instead of/ && auto_conf($node) !~ /^walsizer\.last_written.*\nmax_wal_size = /m;
 	}
 	return '';
 }

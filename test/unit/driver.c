@@ -48,6 +48,7 @@ driver_write(Driver *d, int64_t mb)
 {
 	d->sample.settings.max_wal_size_mb = mb;
 	d->sample.alter_system = true;
+	d->sample.note.kind = WALSIZER_NOTE_WRITTEN;
 	d->sample.note.written_mb = mb;
 	d->sample.note.original_mb = d->state.owner.original_mb;
 	d->sample.note.original_by_alter_system = d->state.owner.original_by_alter_system;

@@ -16,7 +16,7 @@
 
 /* The form of the file, which later versions must be able to read. */
 #define HEADING		"walsizer 1\nsystem 18446744073709551615\n"
-#define STATE		"state 1024 1 4000 1025 1026 -7 8 2048 1 4096 -9 1200 10 11 12 99\n"
+#define STATE		"state 1024 1 4000 4096 -9 1200 10 11 12 99\n"
 #define RECOVERIES	"recovery 21 22 23 24 25 26\nrecovery 31 32 33 34 35 36\n"
 #define PEAKS		"peak 745 41 42\npeak 1 43 44\npeak 1488 45 46\n"
 #define EVENTS \
@@ -60,12 +60,7 @@ remember_all(void)
 	memory.system_identifier = UINT64_MAX;
 	memory.owner = (WalsizerOwner) {
 		.original_mb = 1024, .original_by_alter_system = true, .own_mb = 4000,
-		.configured_mb = 1025, .returning_mb = 1026,
 	};
-	memory.server_started = -7;
-	memory.files_reloaded = 8;
-	memory.files_configured_mb = 2048;
-	memory.files_valid = true;
 	memory.boost_mb = 4096;
 	memory.boost_until = -9;
 	memory.boost_return_mb = 1200;
@@ -199,10 +194,8 @@ static void
 each_number_has_its_range(void **unused)
 {
 	const int64_t state[][2] = {
-		{0, MOST_SIZE}, {0, 1}, {0, MOST_SIZE}, {0, MOST_SIZE}, {0, MOST_SIZE},
-		TIMESTAMPS, TIMESTAMPS, {0, MOST_SIZE}, {0, 1}, {0, MOST_SIZE},
-		TIMESTAMPS, {0, MOST_SIZE}, {0, MOST_WAL}, {0, MOST_WAL}, {0, MOST_WAL},
-		{0, INT64_C(1) << 60},
+		{0, MOST_SIZE}, {0, 1}, {0, MOST_SIZE}, {0, MOST_SIZE}, TIMESTAMPS, {0, MOST_SIZE},
+		{0, MOST_WAL}, {0, MOST_WAL}, {0, MOST_WAL}, {0, INT64_C(1) << 60},
 	};
 	const int64_t recovery[][2] = {
 		{1, MOST_WAL}, {1, MOST_TIME}, {0, MOST_WAL}, {0, MOST_WAL}, {0, MOST_WAL}, {0, MOST_TIME},
@@ -217,19 +210,19 @@ each_number_has_its_range(void **unused)
 	const int64_t ones[18] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
 	(void) unused;
-	check_numbers("state", ones, state, 16);
+	check_numbers("state", ones, state, 10);
 	check_numbers("recovery", ones, recovery, 6);
 	check_numbers("peak", ones, peak, 3);
 	check_numbers("event", ones, event, 18);
 
 	/* nothing may follow the last one, except an event's message */
-	assert_false(reads_with_number("state", ones, 17, -1, 0));
+	assert_false(reads_with_number("state", ones, 11, -1, 0));
 	assert_false(reads_with_number("recovery", ones, 7, -1, 0));
 	assert_false(reads_with_number("peak", ones, 4, -1, 0));
 	assert_true(reads_with("event", ones, 18, 17, "1 any - text 1"));
 
 	/* whatever it is: this is not ASCII */
-	assert_false(reads_with("state", ones, 16, 15, "1 \xff"));
+	assert_false(reads_with("state", ones, 10, 9, "1 \xff"));
 	assert_false(reads_with("recovery", ones, 6, 5, "1 \xff"));
 	assert_false(reads_with("peak", ones, 3, 2, "1 \xff"));
 }
@@ -352,7 +345,7 @@ no_more_is_read_than_is_kept(void **unused)
 	refused(HEADING STATE RECOVERIES RECOVERIES "recovery 1 1 1 1 1 1\n", 8, "not a valid line");
 	for (int more = 0; more <= 1; more++)
 	{
-		end = lines + sprintf(lines, HEADING "state 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 5000\n");
+		end = lines + sprintf(lines, HEADING "state 1 0 0 0 0 0 0 0 0 5000\n");
 		for (int i = 1; i <= WALSIZER_HISTORY_SLOTS + more; i++)
 			end += sprintf(end, "event %d 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 \n", i);
 		assert_int_equal(reads(lines), !more);
@@ -404,13 +397,15 @@ the_largest_memory_fits(void **unused)
 }
 
 static void
-note_is(const char *expected, int64_t written, int64_t original, bool by_alter_system)
+note_is(const char *expected, WalsizerNoteKind kind, int64_t written, int64_t original,
+		bool by_alter_system)
 {
 	char		note[WALSIZER_NOTE_SIZE];
 	WalsizerNote read = walsizer_note_parse(expected);
 
-	walsizer_note_format(&(WalsizerNote) {written, original, by_alter_system}, note);
+	walsizer_note_format(&(WalsizerNote) {kind, written, original, by_alter_system}, note);
 	assert_string_equal(note, expected);
+	assert_int_equal(read.kind, kind);
 	assert_int_equal(read.written_mb, written);
 	assert_int_equal(read.original_mb, original);
 	assert_int_equal(read.original_by_alter_system, by_alter_system);
@@ -426,17 +421,31 @@ the_form_of_the_note(void **unused)
 		"0MB instead of 1024MB", "4000MB instead of 0MB", "-1MB instead of 1024MB",
 		"4000MB instead of -1MB", "2147483648MB instead of 1MB", "1MB instead of 2147483648MB",
 		"99999999999MB instead of 1MB", "1MB instead of 1024MB by ALTER SYSTEMS",
+		"MB instead of 1MB", "1024MB restored", "1024MB restored, was 4000", "1024MB restored,  was 4000MB",
+		"0MB restored, was 4000MB", "1024MB restored, was 0MB",
+		"1024MB restored for lack of room was 4000MB",
+		"1024MB instead of 1MB restored, was 4000MB",
 	};
+	char		none[WALSIZER_NOTE_SIZE] = "x";
 
 	(void) unused;
-	note_is("4000MB instead of 1024MB", 4000, 1024, false);
-	note_is("4000MB instead of 1024MB by ALTER SYSTEM", 4000, 1024, true);
-	note_is("1MB instead of 1MB", 1, 1, false);
-	note_is("2147483647MB instead of 2147483647MB by ALTER SYSTEM", INT32_MAX, INT32_MAX, true);
+	note_is("4000MB instead of 1024MB", WALSIZER_NOTE_WRITTEN, 4000, 1024, false);
+	note_is("4000MB instead of 1024MB by ALTER SYSTEM", WALSIZER_NOTE_WRITTEN, 4000, 1024, true);
+	note_is("1MB instead of 1MB", WALSIZER_NOTE_WRITTEN, 1, 1, false);
+	note_is("2147483647MB instead of 2147483647MB by ALTER SYSTEM", WALSIZER_NOTE_WRITTEN,
+			INT32_MAX, INT32_MAX, true);
+	note_is("1024MB restored, was 4000MB", WALSIZER_NOTE_RESTORED, 4000, 1024, false);
+	note_is("1024MB restored, was 4000MB by ALTER SYSTEM", WALSIZER_NOTE_RESTORED, 4000, 1024, true);
+	note_is("1024MB restored for lack of room, was 4000MB", WALSIZER_NOTE_NO_ROOM, 4000, 1024, false);
+	note_is("2147483647MB restored for lack of room, was 2147483647MB by ALTER SYSTEM",
+			WALSIZER_NOTE_NO_ROOM, INT32_MAX, INT32_MAX, true);
+	walsizer_note_format(&(WalsizerNote) {0}, none);
+	assert_string_equal(none, "");
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 	{
 		WalsizerNote note = walsizer_note_parse(wrong[i]);
 
+		assert_int_equal(note.kind, WALSIZER_NO_NOTE);
 		assert_int_equal(note.written_mb, 0);
 		assert_int_equal(note.original_mb, 0);
 		assert_false(note.original_by_alter_system);

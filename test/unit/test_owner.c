@@ -303,8 +303,8 @@ a_value_that_comes_back_late_is_no_change(void **unused)
 
 	(void) unused;
 	raised(d);
-	d->state.owner.returning_mb = 1024;
 	driver_run(d, 20, 0);
+	d->sample.note.kind = WALSIZER_NOTE_RESTORED;
 	set_by_hand(d, 1024);
 	driver_run(d, 1000, 0);
 	assert_int_equal(d->externals, 0);
@@ -314,7 +314,7 @@ a_value_that_comes_back_late_is_no_change(void **unused)
 	/* an administrator may be quicker */
 	d = driver_new();
 	raised(d);
-	d->state.owner.returning_mb = 1024;
+	d->sample.note.kind = WALSIZER_NOTE_RESTORED;
 	set_by_hand(d, 512);
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
 	assert_int_equal(d->state.owner.original_mb, 512);
@@ -339,6 +339,7 @@ a_load_announced_after_a_change_by_hand(void **unused)
 	assert_int_equal(d->state.boost.return_mb, 512);
 }
 
+/* What the files say is compared with the original value, whenever it is read. */
 static void
 an_edit_while_nobody_knew_the_files(void **unused)
 {
@@ -346,8 +347,7 @@ an_edit_while_nobody_knew_the_files(void **unused)
 
 	(void) unused;
 	raised(d);
-	d->sample.configured_mb = 2000;	/* read for the first time: that is no
-									 * edit */
+	d->sample.configured_mb = 1024;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
 	d->sample.configured_mb = 3000;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
@@ -394,8 +394,9 @@ copied(int64_t size)
 	d->sample.settings.max_wal_size_mb = size;
 	d->sample.alter_system = true;
 	d->sample.configured_mb = 1024;
-	d->sample.note.written_mb = size;
-	d->sample.note.original_mb = 1024;
+	d->sample.note = (WalsizerNote) {
+		.kind = WALSIZER_NOTE_WRITTEN, .written_mb = size, .original_mb = 1024,
+	};
 	return d;
 }
 
@@ -422,12 +423,12 @@ a_copy_with_no_memory_or_one_that_does_not_fit(void **unused)
 	for (int64_t remembered = 2000; remembered <= 4000; remembered += 2000)
 	{
 		d = copied(3000);
-		d->state.owner.original_mb = d->state.owner.configured_mb = 1024;
+		d->state.owner.original_mb = 1024;
 		d->state.owner.own_mb = remembered;
 		recognized(d, 3000);
 	}
 	d = copied(3000);
-	d->state.owner.original_mb = d->state.owner.configured_mb = 1024;
+	d->state.owner.original_mb = 1024;
 	recognized(d, 3000);
 }
 

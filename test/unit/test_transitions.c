@@ -17,7 +17,7 @@ ours(void)
 	Driver	   *d = driver_new();
 
 	d->state.owner = (WalsizerOwner) {
-		.original_mb = 1024, .own_mb = 4000, .configured_mb = 1024, .returning_mb = 1024,
+		.original_mb = 1024, .own_mb = 4000,
 	};
 	d->state.pacing.tried_mb = 5000;
 	d->state.pacing.edit_tried_mb = 3000;
@@ -25,7 +25,9 @@ ours(void)
 	d->sample.settings.max_wal_size_mb = 4000;
 	d->sample.configured_mb = 1024;
 	d->sample.alter_system = true;
-	d->sample.note = (WalsizerNote) {.written_mb = 4000, .original_mb = 1024};
+	d->sample.note = (WalsizerNote) {
+		.kind = WALSIZER_NOTE_WRITTEN, .written_mb = 4000, .original_mb = 1024,
+	};
 	return d;
 }
 
@@ -66,9 +68,7 @@ a_change_by_hand_ends_all_that_was_ours(void **unused)
 	assert_true(observe(d));
 	assert_int_equal(d->state.owner.original_mb, 3000);
 	assert_true(d->state.owner.original_by_alter_system);
-	assert_int_equal(d->state.owner.configured_mb, 2000);
 	assert_int_equal(d->state.owner.own_mb, 0);
-	assert_int_equal(d->state.owner.returning_mb, 0);
 	assert_int_equal(d->state.pacing.tried_mb, 0);
 	assert_int_equal(d->state.boost.return_mb, 0);
 	assert_int_equal(d->state.pacing.leave_alone_until, d->sample.now + 300 * SECOND);
@@ -102,7 +102,6 @@ the_first_value_is_adopted_silently(void **unused)
 	d->sample.configured_mb = 1024;
 	assert_false(observe(d));
 	assert_int_equal(d->state.owner.original_mb, 1024);
-	assert_int_equal(d->state.owner.configured_mb, 1024);
 	assert_int_equal(d->state.owner.own_mb, 0);
 	assert_int_equal(d->state.pacing.leave_alone_until, 0);
 	assert_int_equal(d->state.changes.number, 0);
@@ -122,32 +121,61 @@ the_first_value_is_adopted_silently(void **unused)
 	assert_true(observe(d));
 }
 
-/* The original value in effect, while ours should be, is an administrator's doing. */
-static void
-the_original_value_is_ours_to_expect_only_if_we_removed_ours(void **unused)
+/* We restored the original value, and did not see it in effect. */
+static Driver *
+restored(WalsizerNoteKind kind)
 {
 	Driver	   *d = ours();
 
-	(void) unused;
-	d->sample.note = (WalsizerNote) {0};
+	d->sample.note.kind = kind;
+	d->sample.alter_system = false;
 	d->sample.settings.max_wal_size_mb = 1024;
-	d->sample.settings.timeout_ms = d->state.last.settings.timeout_ms = 60 * SECOND;
-	d->state.last.ms = d->sample.now - SECOND;
-	assert_false(observe(d));	/* as returning_mb says */
+	d->sample.settings.timeout_ms = 60 * SECOND;
+	return d;
+}
+
+/* The original value in effect, while ours should be, is an administrator's doing. */
+static void
+the_original_value_is_ours_to_expect_only_if_we_restored_it(void **unused)
+{
+	Driver	   *d = restored(WALSIZER_NOTE_RESTORED);
+
+	(void) unused;
+	assert_false(observe(d));
 	assert_int_equal(d->state.owner.own_mb, 0);
-	assert_int_equal(d->state.owner.returning_mb, 0);
 	assert_int_equal(d->state.owner.original_mb, 1024);
 	assert_int_equal(d->state.pacing.tried_mb, 0);
-	assert_int_equal(d->state.pacing.edit_tried_mb, 0);
 	assert_int_equal(d->state.boost.return_mb, 0);
-	assert_int_equal(d->state.pacing.leave_alone_until, d->state.last.ms + 60 * SECOND);
-	assert_int_equal(d->state.pacing.changed_at, d->state.last.ms);
+	assert_int_equal(d->state.pacing.leave_alone_until, d->sample.now + 60 * SECOND);
+	assert_int_equal(d->state.pacing.changed_at, d->sample.now);
 	assert_int_equal(d->state.changes.number, 0);
 
-	d = ours();
-	d->sample.note = (WalsizerNote) {0};
-	d->sample.settings.max_wal_size_mb = 1024;
-	d->state.owner.returning_mb = 0;
+	/* the start of a server without room does not keep walsizer from raising */
+	d = restored(WALSIZER_NOTE_NO_ROOM);
+	assert_false(observe(d));
+	assert_int_equal(d->state.owner.own_mb, 0);
+	assert_int_equal(d->state.owner.original_mb, 1024);
+	assert_int_equal(d->state.pacing.leave_alone_until, 0);
+
+	/* without memory */
+	d = restored(WALSIZER_NOTE_NO_ROOM);
+	d->state.owner = (WalsizerOwner) {0};
+	assert_false(observe(d));
+	assert_int_equal(d->state.owner.own_mb, 0);
+	assert_int_equal(d->state.owner.original_mb, 1024);
+
+	/* another value than the note is about */
+	d = restored(WALSIZER_NOTE_RESTORED);
+	d->sample.settings.max_wal_size_mb = 1025;
+	assert_true(observe(d));
+
+	/* a note that was left over, after an administrator's change and back */
+	d = restored(WALSIZER_NOTE_RESTORED);
+	d->state.owner = (WalsizerOwner) {.original_mb = 2000};
+	assert_true(observe(d));
+
+	/* no note of ours */
+	d = restored(WALSIZER_NO_NOTE);
 	assert_true(observe(d));
 }
 
@@ -162,7 +190,6 @@ a_value_that_took_effect(void **unused)
 	walsizer_took_effect(&d->state, now, 5000);
 	assert_int_equal(d->state.owner.own_mb, 5000);
 	assert_int_equal(d->state.owner.original_mb, 1024);
-	assert_int_equal(d->state.owner.returning_mb, 0);
 	assert_int_equal(d->state.pacing.tried_mb, 0);
 	assert_int_equal(d->state.pacing.changed_at, now);
 	assert_int_equal(d->state.pacing.keep_until, now + 3600 * SECOND);
@@ -210,24 +237,7 @@ a_note_tells_more_than_memory(void **unused)
 	assert_int_equal(d->state.owner.own_mb, 4000);
 	assert_int_equal(d->state.owner.original_mb, 1024);
 	assert_true(d->state.owner.original_by_alter_system);
-	assert_int_equal(d->state.owner.configured_mb, 1024);	/* the edit is still to come */
 	assert_int_equal(d->state.pacing.changed_at, d->sample.now);
-
-	/* without memory, the note tells what the files said */
-	d = ours();
-	d->state.owner = (WalsizerOwner) {0};
-	d->sample.configured_mb = 1500;
-	assert_false(observe(d));
-	assert_int_equal(d->state.owner.configured_mb, 1024);
-	assert_int_equal(d->state.owner.own_mb, 4000);
-
-	/* but not if they did not set what it is about */
-	d = ours();
-	d->state.owner = (WalsizerOwner) {0};
-	d->sample.configured_mb = 1500;
-	d->sample.note.original_by_alter_system = true;
-	assert_false(observe(d));
-	assert_int_equal(d->state.owner.configured_mb, 1500);
 
 	/* the smallest original value that there can be */
 	d = ours();
@@ -235,11 +245,6 @@ a_note_tells_more_than_memory(void **unused)
 	d->sample.note.original_mb = 1;
 	assert_false(observe(d));
 	assert_int_equal(d->state.owner.own_mb, 4000);
-	d = ours();
-	d->state.owner = (WalsizerOwner) {0};
-	d->sample.note.original_mb = 0;
-	assert_false(observe(d));
-	assert_int_equal(d->state.owner.own_mb, 0);
 }
 
 static bool
@@ -261,22 +266,14 @@ only_an_edit_that_our_value_hides_counts(void **unused)
 	assert_true(edited(d, 3000));
 	assert_true(edited(d, 3000));
 	assert_true(edited(d, 500));
-	assert_int_equal(d->state.owner.configured_mb, 1024);
-
-	d = ours();
-	d->state.owner.configured_mb = 0;	/* nobody knows what was there before */
-	assert_false(edited(d, 3000));
-	assert_int_equal(d->state.owner.configured_mb, 3000);
 
 	d = ours();
 	d->state.owner.own_mb = 0;
 	assert_false(edited(d, 3000));
-	assert_int_equal(d->state.owner.configured_mb, 3000);
 
 	d = ours();
 	d->state.owner.original_by_alter_system = true; /* that hides it as well */
 	assert_false(edited(d, 3000));
-	assert_int_equal(d->state.owner.configured_mb, 3000);
 }
 
 static void
@@ -306,7 +303,7 @@ main(void)
 		cmocka_unit_test(our_value_in_effect_is_nothing_new),
 		cmocka_unit_test(a_change_by_hand_ends_all_that_was_ours),
 		cmocka_unit_test(the_first_value_is_adopted_silently),
-		cmocka_unit_test(the_original_value_is_ours_to_expect_only_if_we_removed_ours),
+		cmocka_unit_test(the_original_value_is_ours_to_expect_only_if_we_restored_it),
 		cmocka_unit_test(a_value_that_took_effect),
 		cmocka_unit_test(what_is_in_effect_is_not_tried_any_more),
 		cmocka_unit_test(a_note_tells_more_than_memory),
