@@ -26,9 +26,12 @@
 
 #include "access/xlog.h"
 #include "access/xlog_internal.h"
+#include "common/string.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "postmaster/interrupt.h"
+#include "storage/fd.h"
+#include "storage/latch.h"
 #include "storage/lwlock.h"
 #include "utils/guc.h"
 #include "utils/timestamp.h"
@@ -46,6 +49,8 @@
 /* The reload whose note has been removed from the file since. */
 static TimestampTz note_dropped = 0;
 
+#define LOCK_WAIT_MS		10000	/* longest wait for another ALTER SYSTEM */
+#define LOCK_NAP_MS			20
 
 /* The record of a setting whose value comes from ALTER SYSTEM, else NULL. */
 static const struct config_generic *
@@ -242,6 +247,29 @@ is_pending(const WalsizerAutoConf *conf)
 		(conf->size_mb != now.size_mb || now.note.kind == WALSIZER_NOTE_WRITTEN);
 }
 
+/* Does the file include others?  ALTER SYSTEM would put their content in place. */
+static bool
+includes_files(void)
+{
+	FILE	   *file = AllocateFile(PG_AUTOCONF_FILENAME, "r");
+	StringInfoData line;
+	bool		found = false;
+
+	if (file == NULL)
+		return false;
+	initStringInfo(&line);
+	while (!found && pg_get_line_buf(file, &line))
+	{
+		const char *word = line.data + strspn(line.data, " \t\r\f\v");
+
+		/* no setting's name begins like this */
+		found = pg_strncasecmp(word, "include", strlen("include")) == 0;
+	}
+	FreeFile(file);
+	pfree(line.data);
+	return found;
+}
+
 /*
  * What prevents a change of the setting, as far as can be seen, or NULL.
  * *outcome: what an attempt would lead to.
@@ -266,6 +294,8 @@ walsizer_obstacle(WalsizerOutcome *outcome)
 			return "\"" PG_AUTOCONF_FILENAME "\" is a symbolic link";
 		if (access(PG_AUTOCONF_FILENAME, W_OK) != 0)
 			return "\"" PG_AUTOCONF_FILENAME "\" is not writable";
+		if (includes_files())
+			return "\"" PG_AUTOCONF_FILENAME "\" includes other files";
 	}
 	*outcome = WALSIZER_NO_OUTCOME;
 	return NULL;
@@ -350,6 +380,26 @@ new_text(const ConfigVariable *items, int64 line_mb, const WalsizerNote *note)
 	return text.data;
 }
 
+/*
+ * Take AutoFileLock, as ALTER SYSTEM does, for at most LOCK_WAIT_MS.  Its holder
+ * may hang in a system call, so this waits with interrupts, in naps.
+ */
+static bool
+lock_file(void)
+{
+	int64		deadline = walsizer_monotonic_ms() + LOCK_WAIT_MS;
+
+	while (!LWLockConditionalAcquire(AutoFileLock, LW_EXCLUSIVE))
+	{
+		if (walsizer_monotonic_ms() >= deadline)
+			return false;
+		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOCK_NAP_MS,
+						 walsizer_wait_event(WALSIZER_WAIT_RELOAD));
+		walsizer_check_for_interrupts();
+	}
+	return true;
+}
+
 /* See below.  The caller holds the lock, or is the postmaster. */
 static WalsizerOutcome
 write_note(const WalsizerNote *note, const char **message)
@@ -397,8 +447,11 @@ walsizer_write_note(const WalsizerNote *note, const char **message)
 {
 	WalsizerOutcome outcome;
 
-	if (IsUnderPostmaster)
-		LWLockAcquire(AutoFileLock, LW_EXCLUSIVE);
+	if (IsUnderPostmaster && !lock_file())
+	{
+		*message = "another session has locked \"" PG_AUTOCONF_FILENAME "\"";
+		return WALSIZER_FAILED;
+	}
 	outcome = write_note(note, message);
 	if (IsUnderPostmaster)
 		LWLockRelease(AutoFileLock);

@@ -166,6 +166,21 @@ push @cases,
 	},
   },
   {
+	name    => 'include',
+	outcome => 'forbidden',
+	message => qr/"postgresql.auto.conf" includes other files/,
+	make    => sub {
+		my $file = auto_conf_file($_[0]);
+		write_file($_[0]->data_dir . '/more.conf', "work_mem = 5MB\n");
+		write_file($file, slurp_file($file) . " Include_If_Exists = 'more.conf'\n");
+	},
+	end => sub {
+		my $file = auto_conf_file($_[0]);
+		like(slurp_file($file), qr/^ Include_If_Exists = 'more.conf'$/m, 'include: the line stays');
+		write_file($file, slurp_file($file) =~ s/^ Include.*\n//mr);
+	},
+  },
+  {
 	name    => 'temporary_is_directory',
 	outcome => 'failed',
 	message => qr/could not open file "postgresql.auto.conf.tmp"/,

@@ -445,6 +445,38 @@ for (my $step = 1;; $step++)
 }
 back_to_original('ALTER SYSTEM at each step');
 
+# ---- an ALTER SYSTEM that hangs with the lock on the file
+
+my $script = "$dir/hanging.sql";
+write_file($script, <<"END");
+SELECT pg_backend_pid();
+\\! while [ ! -e $dir/go ]; do sleep 0.05; done
+ALTER SYSTEM SET work_mem = '6MB';
+END
+my $pid_of_session = '';
+my $hanging = IPC::Run::start([ 'psql', '-XAtq', '-d', $node->connstr('postgres'), '-f', $script ],
+	'<', \undef, '>', \$pid_of_session);
+wait_until('the session has told its pid', sub { $hanging->pump_nb; return $pid_of_session =~ /\n/ });
+chomp $pid_of_session;
+need_a_raise($node);
+arm($pid_of_session, 1, 'stop');
+write_file("$dir/go", '');
+wait_until('the session stops', sub { return slurp_file("/proc/$pid_of_session/stat") =~ /\) T/ });
+steps();
+$pid = pid($node);
+my $asked = ask($adjust, \my $unanswered);
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+wait_for($node, "pid <> $pid");
+$asked->finish;
+like(slurp_file("$dir/stderr"), qr/the walsizer worker ended before it answered/,
+	'hanging ALTER SYSTEM: the worker can be told to end');
+kill 'CONT', $pid_of_session or die $!;
+$hanging->finish;
+like(adjust($node), qr/^raise .*: applied$/, 'hanging ALTER SYSTEM: raised when it is over');
+like(auto_conf($node), qr/^work_mem = '6MB'$/m, 'hanging ALTER SYSTEM: which is not lost');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET work_mem');
+back_to_original('hanging ALTER SYSTEM');
+
 # ---- ALTER SYSTEM RESET leaves the note behind
 
 raise('reset');

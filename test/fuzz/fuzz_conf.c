@@ -451,7 +451,8 @@ check_write(const WalsizerNote *note, const WalsizerNote *noted, const ConfigVar
 
 	CHECK((outcome == WALSIZER_APPLIED) == (written != NULL));
 	CHECK((outcome == WALSIZER_APPLIED) == (message == NULL));
-	CHECK(parsed || outcome == WALSIZER_FAILED);
+	CHECK(parsed || outcome == WALSIZER_FAILED || outcome == WALSIZER_FORBIDDEN);
+	CHECK((outcome == WALSIZER_FORBIDDEN) == (file_exists && includes_files()));
 	if (written == NULL)
 		return;
 	CHECK(strlen(written) <= 2 * MAX_TEXT + 512);
@@ -481,8 +482,8 @@ check_drop(const WalsizerAutoConf *conf, const ConfigVariable *before, bool pars
 	WalsizerAutoConf now;
 	bool		done = walsizer_drop_note();
 
-	CHECK(done == (parsed));
-	CHECK((written != NULL) == (parsed &&
+	CHECK(done == (parsed && !includes_files()));
+	CHECK((written != NULL) == (parsed && !includes_files() &&
 								conf->note.kind != WALSIZER_NOTE_WRITTEN &&
 								conf->size_mb != WALSIZER_BAD_LINE));
 	if (written == NULL)
