@@ -120,8 +120,6 @@ extern bool walsizer_is_own_raise(const WalsizerState *state, int64_t in_effect_
 
 /* policy/limits.c */
 extern int64_t walsizer_whole_segments(int64_t mb, const WalsizerSettings *settings);
-extern bool walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
-								 const WalsizerSample *sample);
 extern void walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample);
 extern int64_t walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures,
 								  int64_t size);

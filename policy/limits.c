@@ -58,18 +58,23 @@ consider_limit(WalsizerFigures *figures, int64_t limit_mb, WalsizerLimit kind)
 /*
  * Must the disk be read for this sample?  Yes if what is written until the
  * next one could be a noticeable part of the space last found free: our own
- * WAL, what others take, and what another program may begin to write.
+ * WAL, what others take, and what another program may begin to write.  So the
+ * figures are good enough for a raise at any time.
  */
 bool
 walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
 					 const WalsizerSample *sample)
 {
-	int64_t		elapsed = sample->now - state->disk.looked_at;
-	double		until_next = (double) (elapsed + config->sample_interval_ms);
+	int64_t		elapsed;
+	double		until_next;
 	double		own;
 	double		others;
 
-	if (!state->disk.looked || !state->disk.known || sample->adjust || elapsed < 0 ||
+	if (!walsizer_sample_valid(sample))
+		return false;
+	elapsed = sample->now - state->disk.looked_at;
+	until_next = (double) (elapsed + config->sample_interval_ms);
+	if (!state->disk.known || sample->adjust || elapsed < 0 ||
 		elapsed >= LOOK_TICKS * config->sample_interval_ms)
 		return true;
 	own = (double) walsizer_distance(state->disk.looked_lsn, sample->write_lsn) *
@@ -78,10 +83,7 @@ walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
 	return own + others >= (double) state->disk.free / NOTICEABLE_PART;
 }
 
-/*
- * Keep the disk figures of a sample; if the reading failed, those before.  The
- * same sample may be given twice.
- */
+/* Keep the disk figures of a sample; if the reading failed, those before. */
 void
 walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
 {
@@ -107,7 +109,6 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
 		state->disk.alone = sample->disk_alone;
 		state->disk.known = true;
 	}
-	state->disk.looked = true;
 	state->disk.looked_at = sample->now;
 	state->disk.looked_lsn = sample->write_lsn;
 }

@@ -252,7 +252,6 @@ typedef struct WalsizerFigures
 
 typedef struct WalsizerDecision
 {
-	bool		wants_disk;		/* nothing decided: see walsizer_step() */
 	WalsizerAction action;
 	WalsizerReason reason;
 	WalsizerLimit limited_by;	/* the one that made target_mb < wanted_mb */
@@ -409,8 +408,7 @@ typedef struct WalsizerDisk
 	bool		alone;
 	int64_t		taken[2];		/* by others, in bytes per second, between the
 								 * last two readings and the two before */
-	bool		looked;			/* the disk was read, or tried, at: */
-	int64_t		looked_at;
+	int64_t		looked_at;		/* when it was read, or tried */
 	uint64_t	looked_lsn;
 } WalsizerDisk;
 
@@ -455,10 +453,6 @@ typedef struct WalsizerState
 	WalsizerDisk disk;
 	WalsizerCycle cycle;
 	WalsizerPacing pacing;
-
-	/* a sample was taken in and waits for the disk figures */
-	bool		pending;
-	WalsizerDecision observed;
 } WalsizerState;
 
 /* What another value of max_wal_size would mean. */
@@ -488,6 +482,10 @@ extern bool walsizer_differs_much(int64_t mb, int64_t before_mb);
 /* policy/step.c */
 extern WalsizerDecision walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 									  const WalsizerSample *sample);
+
+/* policy/limits.c */
+extern bool walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
+								 const WalsizerSample *sample);
 
 /* policy/observe.c */
 extern void walsizer_correct_redo(WalsizerState *state, uint64_t redo_lsn);

@@ -238,40 +238,22 @@ take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample
 	return decision;
 }
 
-/* Is this the sample taken in before, now with the disk figures? */
-static bool
-is_pending(const WalsizerState *state, const WalsizerSample *sample)
-{
-	return state->pending && sample->now == state->last.ms &&
-		sample->write_lsn == state->last.lsn;
-}
-
 /*
  * Take in one sample and decide.  Costs O(1).
  *
  * Any sample gives a defined answer; an implausible one changes nothing.  The
- * disk need not be read for each sample: if the answer is wants_disk, read it
- * (sample->looked) and call again with the same sample.  The caller applies
- * the decision; the next sample shows the result.
+ * disk need not be read for each sample: walsizer_look_is_due() tells when.  The
+ * caller applies the decision; the next sample shows the result.
  */
 WalsizerDecision
 walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 			  const WalsizerSample *sample)
 {
 	WalsizerDecision decision = {0};
-	WalsizerDecision observed;
 
 	if (!walsizer_sample_valid(sample))
 		return decision;
-	if (!sample->looked && walsizer_look_is_due(config, state, sample))
-	{
-		decision.wants_disk = true;
-		return decision;
-	}
-
-	observed = is_pending(state, sample) ? state->observed : take_in(config, state, sample);
-	state->pending = false;
-	decision = observed;
+	decision = take_in(config, state, sample);
 	walsizer_observe_disk(state, sample);
 	walsizer_judge(config, state, sample, &decision.figures);
 
@@ -292,13 +274,6 @@ walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 	}
 	observe_low_disk(state, sample, &decision);
 
-	if (!sample->looked &&
-		(decision.action == WALSIZER_RAISE || decision.limited_by == WALSIZER_LIMIT_DISK))
-	{
-		state->pending = true;
-		state->observed = observed;
-		decision = (WalsizerDecision) {.wants_disk = true};
-	}
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{
 		state->pacing.tried_mb = decision.target_mb;

@@ -178,6 +178,8 @@ decide(WalsizerSample *sample)
 	WalsizerConfig config = walsizer_config(walsizer_shared);
 	WalsizerDecision decision;
 
+	if (walsizer_look_is_due(&config, &walsizer_shared->state, sample))
+		walsizer_take_disk(sample);
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	if (!walsizer_dry_run && walsizer_shared->dry_run_mb != 0)
 	{
@@ -186,13 +188,6 @@ decide(WalsizerSample *sample)
 		walsizer_shared->state.pacing.tried_mb = 0;
 	}
 	decision = walsizer_step(&config, &walsizer_shared->state, sample);
-	if (decision.wants_disk)
-	{
-		LWLockRelease(walsizer_shared->lock);
-		walsizer_take_disk(sample);
-		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-		decision = walsizer_step(&config, &walsizer_shared->state, sample);
-	}
 	walsizer_shared->sample = *sample;
 	walsizer_shared->decision = decision;
 	walsizer_shared->sampled_at = GetCurrentTimestamp();

@@ -206,7 +206,7 @@ restore(Life *life)
 static void
 check(Life *life, const WalsizerSample *sample, const WalsizerDecision *d)
 {
-	CHECK(d->reason != WALSIZER_BECAUSE_INVALID && !d->wants_disk);
+	CHECK(d->reason != WALSIZER_BECAUSE_INVALID);
 	CHECK(sim_broken_rule(&life->config, &sample->settings, &life->state, d) == NULL);
 	CHECK(life->ticks % 32 != 0 || sim_out_of_range(&life->state) == NULL);
 	if (d->action == WALSIZER_RAISE || d->action == WALSIZER_LOWER)
@@ -232,12 +232,8 @@ tick(Life *life)
 	WalsizerDecision decision;
 
 	take_sample(life, &sample);
+	sample.looked = walsizer_look_is_due(&life->config, &life->state, &sample);
 	decision = walsizer_step(&life->config, &life->state, &sample);
-	if (decision.wants_disk)
-	{
-		sample.looked = true;
-		decision = walsizer_step(&life->config, &life->state, &sample);
-	}
 	life->ticks++;
 	life->sample.counters_reset = false;
 	life->sample.adjust = false;

@@ -104,13 +104,12 @@ tick(World *w, Cluster *c)
 
 	sim_server_sample(&c->server, &sample);
 	c->ticks++;
-	d = walsizer_step(&w->config, &c->state, &sample);
-	if (d.wants_disk)
+	if (walsizer_look_is_due(&w->config, &c->state, &sample))
 	{
 		c->looks++;
 		look(w, c, &sample);
-		d = walsizer_step(&w->config, &c->state, &sample);
 	}
+	d = walsizer_step(&w->config, &c->state, &sample);
 	if (d.action == WALSIZER_RAISE || d.action == WALSIZER_LOWER)
 	{
 		c->raises += d.action == WALSIZER_RAISE;

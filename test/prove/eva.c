@@ -87,6 +87,7 @@ void
 eva_step(void)
 {
 	begin();
+	walsizer_look_is_due(&config, &state, &sample);
 	walsizer_step(&config, &state, &sample);
 	end();
 }

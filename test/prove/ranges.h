@@ -147,7 +147,6 @@
 		FLAG((d)->alone); \
 		RANGE((d)->taken[0], 0, MOST_WAL); \
 		RANGE((d)->taken[1], 0, MOST_WAL); \
-		FLAG((d)->looked); \
 		RANGE((d)->looked_at, 0, LATEST); \
 	} while (0)
 
@@ -162,7 +161,7 @@
 		FLAG((p)->lower_due); \
 	} while (0)
 
-/* Those of a decision that waits for the disk figures. */
+/* Those of a decision. */
 #define FIGURES_RANGES(f, RANGE) \
 	do { \
 		RANGE((f)->in_effect_mb, 0, WALSIZER_MOST_MB); \
@@ -200,14 +199,6 @@
 		FLAG((s)->cycle.over); \
 		RANGE((s)->cycle.demand, 0, MOST_WAL); \
 		PACING_RANGES(&(s)->pacing, RANGE, FLAG); \
-		FLAG((s)->pending); \
-		FLAG((s)->observed.wants_disk); \
-		FLAG((s)->observed.limited); \
-		FLAG((s)->observed.cycle); \
-		FLAG((s)->observed.followed); \
-		FIGURES_RANGES(&(s)->observed.figures, RANGE); \
-		RANGE((s)->observed.figures.disk_limit_mb, 0, 0); /* not filled yet */ \
-		RANGE((s)->observed.figures.recovery_limit_mb, 0, 0); \
 	} while (0)
 
 #endif							/* PROVE_RANGES_H */

@@ -157,12 +157,8 @@ walsizer_tick(Run *run)
 	sample.alter_system = run->result->raises > 0;
 	run->reset = false;
 
+	sample.looked = walsizer_look_is_due(&run->options->config, run->state, &sample);
 	decision = walsizer_step(&run->options->config, run->state, &sample);
-	if (decision.wants_disk)
-	{
-		sample.looked = true;
-		decision = walsizer_step(&run->options->config, run->state, &sample);
-	}
 	run->result->samples++;
 	if (run->options->witness != NULL)
 	{

@@ -60,18 +60,10 @@ driver_step(Driver *d, int64_t ms, int64_t bytes)
 	d->sample.now += ms;
 	d->sample.hour = 500000 + d->clock_set + (d->sample.now / SECOND) / 3600;
 	d->sample.write_lsn += (uint64_t) bytes;
-	d->sample.looked = d->sample.has_disk && !d->ask_for_disk;
+	d->sample.looked = (d->sample.has_disk && !d->ask_for_disk) ||
+		walsizer_look_is_due(&d->config, &d->state, &d->sample);
+	d->looks += d->sample.looked;
 	d->last = walsizer_step(&d->config, &d->state, &d->sample);
-	if (d->last.wants_disk)
-	{
-		/* asked without need, it asks again, and forgets nothing */
-		d->last = walsizer_step(&d->config, &d->state, &d->sample);
-		assert_true(d->last.wants_disk);
-		d->sample.looked = true;
-		d->looks++;
-		d->last = walsizer_step(&d->config, &d->state, &d->sample);
-	}
-	assert_false(d->last.wants_disk);
 	d->sample.counters_reset = false;
 	d->sample.checkpoint_age = -1;
 

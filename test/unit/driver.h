@@ -42,7 +42,7 @@ typedef struct Driver
 	int64_t		timer;			/* when the last checkpoint started */
 	int64_t		clock_set;		/* hours that the clock on the wall is ahead */
 	bool		apply;			/* do raises and lowers take effect? */
-	bool		ask_for_disk;	/* disk figures only when the policy wants them */
+	bool		ask_for_disk;	/* disk figures only when a look is due */
 } Driver;
 
 /* T = 300 s, c = 0.9, 16MB segments, max_wal_size = 1GB, defaults of walsizer. */

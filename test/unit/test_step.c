@@ -197,7 +197,7 @@ the_first_sample_may_act(void **unused)
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_DISABLED);
 }
 
-/* A server that asks for the disk, which was read just now and has room. */
+/* A server whose disk is read when that is due, was read just now and has room. */
 static Driver *
 asking(Driver *d)
 {
@@ -209,75 +209,23 @@ asking(Driver *d)
 	return d;
 }
 
-/* Before each raise, and if the disk limits one; not for a lowering. */
+/* The last look is good for a raise, too, except where a session asks for it. */
 static void
-the_disk_is_read_before_a_raise(void **unused)
+a_raise_needs_no_look_of_its_own(void **unused)
 {
 	Driver	   *d = asking(driver_quiet());
 
 	(void) unused;
 	d->sample.boost_mb = 4096;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
-	assert_int_equal(d->looks, 1);
-
-	d = asking(driver_quiet_raise(4000));
-	d->state.pacing.lower_due = true;
-	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
+	assert_int_equal(d->last.target_mb, 4096);
 	assert_int_equal(d->looks, 0);
-
-	/* a raise that the recovery time limits to what there is already */
-	d = asking(driver_quiet());
-	d->config.max_recovery_ms = 20 * SECOND;
-	d->config.replay_rate = 40.0 * MB;
-	d->sample.redo_lsn = d->sample.write_lsn;
-	driver_step(d, SECOND, 600 * MB);
-	d->looks = 0;
-	driver_step(d, SECOND, 0);
-	assert_true(d->last.limited);
-	assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_RECOVERY);
-	assert_int_equal(d->looks, 0);
-
-	/* one that the disk limits may be possible by now */
-	d = asking(driver_quiet());
-	d->state.disk.free = 2000 * MB;
-	d->sample.boost_mb = 4096;
-	d->sample.disk_free = 100000 * MB;
+	d->sample.adjust = true;
+	d->sample.disk_free = 6000 * MB;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
-	assert_int_equal(d->last.limited_by, WALSIZER_UNLIMITED);
-}
-
-/* One sample in two calls, or two samples: only the very same one is the same. */
-static void
-a_sample_is_taken_in_once(void **unused)
-{
-	for (int what = 0; what < 5; what++)
-	{
-		Driver	   *d = asking(driver_quiet());
-		WalsizerSample *s = &d->sample;
-
-		(void) unused;
-		s->now += SECOND;
-		s->boost_mb = 4096;
-		s->looked = false;
-		assert_true(walsizer_step(&d->config, &d->state, s).wants_disk);
-
-		/* what came with the sample is known; a change shows in the next one */
-		s->looked = true;
-		s->note = (WalsizerNote) {0};
-		s->settings.max_wal_size_mb = 2000;
-		if (what == 1)
-			s->now++;
-		else if (what == 2)
-			s->now--;
-		else if (what == 3)
-			s->write_lsn++;
-		else if (what == 4)
-			s->write_lsn--;
-		assert_int_equal(walsizer_step(&d->config, &d->state, s).action,
-						 what == 0 ? WALSIZER_RAISE : WALSIZER_EXTERNAL);
-		if (what == 0)			/* it was decided: this is the next one */
-			assert_int_equal(walsizer_step(&d->config, &d->state, s).action, WALSIZER_EXTERNAL);
-	}
+	assert_int_equal(d->last.target_mb, 2992);
+	assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_DISK);
+	assert_int_equal(d->looks, 1);
 }
 
 /* A cycle is one timeout, and the next begins where it ended. */
@@ -314,8 +262,7 @@ main(void)
 		cmocka_unit_test(pace_that_failed_waits_five_minutes),
 		cmocka_unit_test(a_limit_changes_nothing_that_is_lowered_already),
 		cmocka_unit_test(the_first_sample_may_act),
-		cmocka_unit_test(the_disk_is_read_before_a_raise),
-		cmocka_unit_test(a_sample_is_taken_in_once),
+		cmocka_unit_test(a_raise_needs_no_look_of_its_own),
 		cmocka_unit_test(a_cycle_ends_after_a_timeout),
 	};
 

@@ -226,12 +226,9 @@ missed_ticks(void **unused)
 	assert_in_range(d->sample.settings.max_wal_size_mb, 2000, 3400);
 }
 
-/*
- * A sample that is decided upon in two calls, because the disk figures were
- * wanted, is decided as one that came with them.
- */
+/* A disk that does not change need not be read for each sample. */
 static void
-asking_for_the_disk_makes_no_difference(void **unused)
+looking_when_it_is_due_makes_no_difference(void **unused)
 {
 	static Driver asking;
 	Driver	   *d = driver_new();
@@ -297,7 +294,7 @@ main(void)
 		cmocka_unit_test(a_size_below_all_candidates),
 		cmocka_unit_test(timed_checkpoints_without_end),
 		cmocka_unit_test(missed_ticks),
-		cmocka_unit_test(asking_for_the_disk_makes_no_difference),
+		cmocka_unit_test(looking_when_it_is_due_makes_no_difference),
 		cmocka_unit_test(names_of_everything),
 	};
 
