@@ -73,14 +73,6 @@ walsizer_lead(const WalsizerConfig *config)
 	return walsizer_max(WALSIZER_LEAD_TICKS * config->sample_interval_ms, WALSIZER_LEAD_AT_LEAST);
 }
 
-/* Forced checkpoints since the server started, at previous values, too. */
-static inline int64_t
-walsizer_forced_total(const WalsizerState *state)
-{
-	return state->checkpoints.total[WALSIZER_CAUSE_FORCED] +
-		state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE];
-}
-
 /*
  * Does this peak count, at this hour?  Future hours, after the system clock
  * was set back, count like past ones: a forgotten demand costs forced
@@ -109,9 +101,6 @@ extern int64_t walsizer_learned_now(WalsizerState *state, const WalsizerSample *
 extern bool walsizer_sample_valid(const WalsizerSample *sample);
 extern void walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 							 WalsizerFigures *figures);
-extern void walsizer_record_change(WalsizerState *state, int64_t now, int64_t in_effect_mb);
-extern void walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
-							   WalsizerDecision *decision);
 
 /* policy/owner.c */
 extern bool walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample);

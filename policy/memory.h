@@ -47,6 +47,10 @@ typedef struct WalsizerEvent
 	bool		standby;
 	int64_t		forced_after;	/* in the timeout after it; -1: not over yet */
 	char		message[WALSIZER_MESSAGE_SIZE];
+
+	/* not in the file */
+	int64_t		made_at;		/* ms of the monotonic clock; 0: before this start */
+	int64_t		forced_before;	/* checkpoints, since the server started */
 } WalsizerEvent;
 
 typedef struct WalsizerMemory

@@ -292,45 +292,6 @@ observe_pace(WalsizerState *state, const WalsizerSample *sample)
 	return pace;
 }
 
-static void
-drop_oldest_change(WalsizerChanges *changes)
-{
-	changes->number--;
-	for (int i = 0; i < changes->number; i++)
-		changes->list[i] = changes->list[i + 1];
-}
-
-/* A size (MB) was first seen in effect now (ms). */
-void
-walsizer_record_change(WalsizerState *state, int64_t now, int64_t in_effect_mb)
-{
-	WalsizerChange *change;
-
-	if (state->changes.number == WALSIZER_CHANGE_SLOTS)
-		drop_oldest_change(&state->changes);
-	change = &state->changes.list[state->changes.number++];
-	change->ms = now;
-	change->size_mb = in_effect_mb;
-	change->forced = walsizer_forced_total(state);
-}
-
-/* Report the oldest change if a whole timeout has passed since. */
-void
-walsizer_follow_up(WalsizerState *state, const WalsizerSample *sample,
-				   WalsizerDecision *decision)
-{
-	const WalsizerChange *oldest = &state->changes.list[0];
-
-	if (state->changes.number == 0 || sample->now - oldest->ms < sample->settings.timeout_ms)
-		return;
-	decision->followed = true;
-	decision->followed_mb = oldest->size_mb;
-	decision->followed_forced = walsizer_forced_total(state) - oldest->forced;
-	drop_oldest_change(&state->changes);
-	for (int i = 0; i < state->changes.number; i++)
-		decision->followed_newer += state->changes.list[i].size_mb == decision->followed_mb;
-}
-
 /*
  * Start over with this sample; what the state file keeps stays, and after a
  * promotion the waits that spare an administrator's change and the disk.
@@ -351,7 +312,6 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	walsizer_begin_rate(state, sample);
 	state->pace = (WalsizerPace) {0};
 	state->mix.at_redo = sample->wal;
-	state->changes = (WalsizerChanges) {0};
 	state->boost.planned_until = state->boost.return_mb != 0 ?
 		sample->now + sample->settings.timeout_ms : 0;
 	state->cycle = (WalsizerCycle) {.start = sample->now};

@@ -52,7 +52,6 @@ walsizer_took_effect(WalsizerState *state, int64_t now, int64_t in_effect_mb)
 	if (in_effect_mb > state->owner.own_mb)
 		state->pacing.keep_until = now + WALSIZER_KEEP_RAISE;
 	state->pacing.changed_at = now;
-	walsizer_record_change(state, now, in_effect_mb);
 	state->owner.own_mb = in_effect_mb;
 }
 
@@ -117,7 +116,6 @@ walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
 	{
 		adopt(state, sample);
 		leave_alone(state, sample->now, sample->settings.timeout_ms);
-		walsizer_record_change(state, sample->now, in_effect_mb);
 		return true;
 	}
 	return false;

@@ -31,7 +31,6 @@
 #define WALSIZER_WINDOW_SLOTS		(WALSIZER_WINDOW_STEPS + 4)
 #define WALSIZER_RATE_SLOTS			6	/* samples kept for the recent rate */
 #define WALSIZER_PACE_SLOTS			3	/* timed intervals kept for the pace */
-#define WALSIZER_CHANGE_SLOTS		8	/* changes followed up at a time */
 #define WALSIZER_PEAK_SLOTS			(31 * 24 + 1)	/* longest lookback, now */
 
 /*
@@ -259,17 +258,6 @@ typedef struct WalsizerDecision
 	bool		cycle;			/* this step ended a cycle */
 	int64_t		target_mb;		/* to set; EXTERNAL: the new value */
 	int64_t		wanted_mb;		/* before the limits */
-
-	/*
-	 * A timeout has passed since a change to followed_mb took effect: how many
-	 * checkpoints WAL forced in it.  Each change is reported once, in order;
-	 * those beyond WALSIZER_CHANGE_SLOTS, or before a restart, never are.
-	 */
-	bool		followed;
-	int64_t		followed_mb;
-	int64_t		followed_forced;
-	int			followed_newer; /* changes to the same size not reported yet */
-
 	WalsizerFigures figures;
 } WalsizerDecision;
 
@@ -376,20 +364,6 @@ typedef struct WalsizerMix
 	WalsizerWal interval;		/* that stands for a full one; 0: not known */
 } WalsizerMix;
 
-/* A change of max_wal_size that took effect, ours or not. */
-typedef struct WalsizerChange
-{
-	int64_t		ms;
-	int64_t		size_mb;
-	int64_t		forced;			/* forced checkpoints up to then */
-} WalsizerChange;
-
-typedef struct WalsizerChanges
-{
-	WalsizerChange list[WALSIZER_CHANGE_SLOTS]; /* oldest first */
-	int			number;
-} WalsizerChanges;
-
 /* policy/boost.c: the planned load */
 typedef struct WalsizerBoost
 {
@@ -449,11 +423,18 @@ typedef struct WalsizerState
 	WalsizerCheckpoints checkpoints;
 	WalsizerPace pace;
 	WalsizerMix mix;
-	WalsizerChanges changes;
 	WalsizerDisk disk;
 	WalsizerCycle cycle;
 	WalsizerPacing pacing;
 } WalsizerState;
+
+/* Forced checkpoints since the server started, at previous values, too. */
+static inline int64_t
+walsizer_forced_total(const WalsizerState *state)
+{
+	return state->checkpoints.total[WALSIZER_CAUSE_FORCED] +
+		state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE];
+}
 
 /* What another value of max_wal_size would mean. */
 typedef struct WalsizerWhatIf

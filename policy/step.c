@@ -213,7 +213,6 @@ take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample
 	foreign = walsizer_observe_owner(state, sample);
 	edited = walsizer_observe_edit(state, sample);
 	walsizer_observe_boost(state, sample);
-	walsizer_follow_up(state, sample, &decision);
 	decision.cycle = cycle_ends(state, sample);
 	decision.target_mb = decision.wanted_mb = sample->settings.max_wal_size_mb;
 	decision.reason = first ? WALSIZER_BECAUSE_STARTED : WALSIZER_BECAUSE_SUFFICIENT;

@@ -38,6 +38,8 @@ walsizer_make_event(const WalsizerDecision *decision, const WalsizerSample *samp
 	event.completion_target = sample->settings.completion_target;
 	event.standby = sample->standby;
 	event.forced_after = -1;
+	event.made_at = sample->now;
+	event.forced_before = walsizer_forced_total(&walsizer_shared->state);
 	return event;
 }
 

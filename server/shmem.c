@@ -100,33 +100,32 @@ walsizer_add_event(const WalsizerEvent *event)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/* Does the policy follow up on it?  Not where the original value came back. */
+/* Is forced_after of it to be known?  Not where the original value came back. */
 static bool
 is_followed(const WalsizerEvent *event)
 {
-	return (event->outcome == WALSIZER_APPLIED || event->outcome == WALSIZER_NO_OUTCOME) &&
+	return event->made_at != 0 &&
+		(event->outcome == WALSIZER_APPLIED || event->outcome == WALSIZER_NO_OUTCOME) &&
 		event->action != WALSIZER_REVERT && event->reason != WALSIZER_BECAUSE_EDITED;
 }
 
-/*
- * Record how many checkpoints were forced in the timeout after the newest
- * change to this size (MB) but so many.  Takes the lock.
- */
+/* Fill in forced_after of the events whose timeout has passed.  Takes the lock. */
 void
-walsizer_event_followed(int64 size_mb, int newer, int64 forced)
+walsizer_follow_events(const WalsizerSample *sample)
 {
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	for (int64 number = walsizer_shared->last_event;
-		 number >= walsizer_first_event(walsizer_shared); number--)
-	{
-		WalsizerEvent *event = walsizer_event(walsizer_shared, number);
+	WalsizerShared *shared = walsizer_shared;
 
-		if (event->new_mb == size_mb && event->forced_after < 0 && is_followed(event) &&
-			newer-- == 0)
-		{
-			event->forced_after = forced;
+	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
+	shared->followed = Max(shared->followed, walsizer_first_event(shared) - 1);
+	for (; shared->followed < shared->last_event; shared->followed++)
+	{
+		WalsizerEvent *event = walsizer_event(shared, shared->followed + 1);
+
+		if (!is_followed(event))
+			continue;
+		if (sample->now - event->made_at < sample->settings.timeout_ms)
 			break;
-		}
+		event->forced_after = walsizer_forced_total(&shared->state) - event->forced_before;
 	}
-	LWLockRelease(walsizer_shared->lock);
+	LWLockRelease(shared->lock);
 }

@@ -159,6 +159,7 @@ typedef struct WalsizerShared
 	/* the history: a ring, slot (number - 1) % slots */
 	int64		last_event;		/* number of the newest, 0: none */
 	int64		forgotten;		/* numbers up to this one were cleared */
+	int64		followed;		/* up to this one, forced_after is filled in or null */
 	WalsizerEvent events[WALSIZER_HISTORY_SLOTS];
 } WalsizerShared;
 
@@ -239,7 +240,7 @@ extern WalsizerShared *walsizer_shared;
 extern void walsizer_shmem_install_hooks(void);
 extern void walsizer_check_preloaded(void);
 extern void walsizer_add_event(const WalsizerEvent *event);
-extern void walsizer_event_followed(int64 size_mb, int newer, int64 forced);
+extern void walsizer_follow_events(const WalsizerSample *sample);
 extern int64 walsizer_first_event(const WalsizerShared *shared);
 extern WalsizerEvent *walsizer_event(WalsizerShared *shared, int64 number);
 

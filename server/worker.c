@@ -298,9 +298,7 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 	if (boost_asked)
 		walsizer_state_save();
 
-	if (decision->followed)
-		walsizer_event_followed(decision->followed_mb, decision->followed_newer,
-								decision->followed_forced);
+	walsizer_follow_events(&sample);
 	/* not an administrator's change, as long as one of ours awaits its reload */
 	if (decision->action == WALSIZER_EXTERNAL && walsizer_note_waiting().kind != WALSIZER_NO_NOTE)
 	{

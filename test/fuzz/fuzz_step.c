@@ -150,7 +150,7 @@ check(const WalsizerConfig *config, const WalsizerState *state, const WalsizerSa
 
 	CHECK(f->demand >= 0 && f->used >= 0 && f->rate >= 0 && f->trigger_point >= 0);
 	CHECK(f->projected >= 0 && f->until_timed_ms >= 0 && f->until_forced_ms >= -1);
-	CHECK(f->forced >= 0 && f->requested >= 0 && d->followed_forced >= 0);
+	CHECK(f->forced >= 0 && f->requested >= 0);
 	CHECK(state->window.number >= 0 && state->window.number <= WALSIZER_WINDOW_SLOTS);
 	CHECK(strcmp(walsizer_reason_text(d->reason), "unknown") != 0);
 

@@ -128,16 +128,6 @@
 		RANGE((c)->timed, 0, LATEST + 1); \
 	} while (0)
 
-#define CHANGES_RANGES(c, RANGE) \
-	do { \
-		RANGE((c)->number, 0, WALSIZER_CHANGE_SLOTS); \
-		for (int i = 0; i < WALSIZER_CHANGE_SLOTS; i++) \
-		{ \
-			RANGE((c)->list[i].ms, 0, LATEST); \
-			RANGE((c)->list[i].forced, 0, MOST_FORCED); \
-		} \
-	} while (0)
-
 #define DISK_RANGES(d, RANGE, FLAG) \
 	do { \
 		FLAG((d)->known); \
@@ -193,7 +183,6 @@
 			MARK_RANGES(&(s)->window.marks[i], RANGE); \
 		MEASURED_RANGES(s, RANGE); \
 		CHECKPOINTS_RANGES(&(s)->checkpoints, RANGE); \
-		CHANGES_RANGES(&(s)->changes, RANGE); \
 		DISK_RANGES(&(s)->disk, RANGE, FLAG); \
 		RANGE((s)->cycle.start, -MOST_TIMEOUT, LATEST); \
 		FLAG((s)->cycle.over); \

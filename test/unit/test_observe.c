@@ -200,7 +200,6 @@ a_start_forgets_what_was_pending(void **unused)
 	d->state.checkpoints.old_trigger_point = 1;
 	d->state.checkpoints.quiet_intervals = 2;
 	d->state.pace.running = d->state.pace.last[0] = d->state.pace.last[1] = d->state.pace.last[2] = MB;
-	d->state.changes.number = 3;
 	d->state.boost.planned_until = 5;
 	d->state.cycle.over = true;
 	d->state.pacing.tried_mb = 7;
@@ -215,7 +214,6 @@ a_start_forgets_what_was_pending(void **unused)
 	assert_int_equal(d->last.figures.rate, 0);
 	assert_int_equal(d->state.pace.running, 0);
 	assert_int_equal(d->state.pace.last[0], 0);
-	assert_int_equal(d->state.changes.number, 0);
 	assert_int_equal(d->state.boost.planned_until, 0);
 	assert_false(d->state.cycle.over);
 	assert_int_equal(d->state.pacing.tried_mb, 0);
@@ -281,12 +279,9 @@ a_clock_may_begin_at_zero(void **unused)
 	(void) unused;
 	d->sample.now = d->sample.hour = 0;
 	driver_observe(d, 0, 0);
-	walsizer_record_change(&d->state, 0, 2048);
 	d->sample.redo_lsn += 3000;
 	assert_int_equal(driver_observe(d, 40 * SECOND, 12000).until_timed_ms, 270 * SECOND);
 	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], 1);
-	walsizer_follow_up(&d->state, &d->sample, &d->last);
-	assert_int_equal(d->state.changes.number, 1);
 	assert_int_equal(d->state.pacing.keep_until, 3600 * SECOND);
 }
 
@@ -353,59 +348,6 @@ the_figures_of_a_prediction(void **unused)
 	assert_int_equal(driver_observe(d, 0, 0).used, 5 * MB);
 }
 
-/* Eight changes are followed up at a time; of nine the oldest is not. */
-static void
-the_last_eight_changes_are_followed_up(void **unused)
-{
-	Driver	   *d = driver_begun();
-
-	(void) unused;
-	for (int i = 1; i <= 9; i++)
-	{
-		d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = i;
-		walsizer_record_change(&d->state, d->sample.now + i, 100 * i);
-	}
-	assert_int_equal(d->state.changes.number, 8);
-	for (int i = 2; i <= 9; i++)
-	{
-		WalsizerDecision decision = {0};
-		WalsizerSample sample = d->sample;
-
-		sample.now += i + 300 * SECOND - 1;
-		walsizer_follow_up(&d->state, &sample, &decision);
-		assert_false(decision.followed);
-		sample.now++;
-		walsizer_follow_up(&d->state, &sample, &decision);
-		assert_true(decision.followed);
-		assert_int_equal(decision.followed_mb, 100 * i);
-		assert_int_equal(decision.followed_forced, 9 - i);
-		assert_int_equal(decision.followed_newer, 0);
-	}
-	assert_int_equal(d->state.changes.number, 0);
-}
-
-/* Which of several changes to the same size it was is told by those after it. */
-static void
-changes_to_the_same_size_are_told_apart(void **unused)
-{
-	const int64_t sizes[] = {100, 200, 100, 100};
-	const int	newer[] = {2, 0, 1, 0};
-	Driver	   *d = driver_begun();
-
-	(void) unused;
-	for (int i = 0; i < 4; i++)
-		walsizer_record_change(&d->state, d->sample.now, sizes[i]);
-	d->sample.now += 301 * SECOND;	/* samples may be late */
-	for (int i = 0; i < 4; i++)
-	{
-		WalsizerDecision decision = {0};
-
-		walsizer_follow_up(&d->state, &d->sample, &decision);
-		assert_int_equal(decision.followed_mb, sizes[i]);
-		assert_int_equal(decision.followed_newer, newer[i]);
-	}
-}
-
 int
 main(void)
 {
@@ -420,8 +362,6 @@ main(void)
 		cmocka_unit_test(a_clock_may_begin_at_zero),
 		cmocka_unit_test(the_servers_counters_are_added_up),
 		cmocka_unit_test(the_figures_of_a_prediction),
-		cmocka_unit_test(the_last_eight_changes_are_followed_up),
-		cmocka_unit_test(changes_to_the_same_size_are_told_apart),
 	};
 
 	return cmocka_run_group_tests_name("policy, observation", tests, NULL, NULL);

@@ -206,65 +206,6 @@ early_wakes_shorten_no_cycle(void **unused)
 	assert_true(d->last.cycle);
 }
 
-static void
-what_follows_a_change_is_reported_once(void **unused)
-{
-	Driver	   *d = driver_new();
-	int			reports = 0;
-	int64_t		forced = 0;
-	int64_t		size = 0;
-	int64_t		at = 0;
-
-	(void) unused;
-	d->config.predict = false;
-	while (d->raises == 0)
-		driver_run(d, 1, 8 * MB);
-	for (int i = 1; i <= 400; i++)
-	{
-		driver_step(d, SECOND, MB);
-		if (i == 100 || i == 200)
-		{
-			/* a statement with the value of before continues */
-			d->sample.write_lsn += 33 * SEGMENT;
-			driver_checkpoint(d, true);
-		}
-		if (d->last.followed)
-		{
-			reports++;
-			forced = d->last.followed_forced;
-			size = d->last.followed_mb;
-			at = i;
-		}
-	}
-	assert_int_equal(reports, 1);
-	assert_int_equal(forced, 2);
-	assert_int_equal(size, d->sample.settings.max_wal_size_mb);
-	assert_in_range(at, 300, 302);
-}
-
-static void
-changes_on_the_heels_of_another_are_all_reported(void **unused)
-{
-	Driver	   *d = driver_new();
-	int64_t		sizes[4] = {0};
-	int			reports = 0;
-	int			changes = 0;
-
-	(void) unused;
-	driver_step(d, 0, 0);
-	for (int i = 0; i < 1000; i++)
-	{
-		if (i % 100 == 50 && changes < 3)
-			d->sample.settings.max_wal_size_mb = 2000 + 16 * changes++;
-		driver_step(d, SECOND, 0);
-		if (d->last.followed && reports < 4)
-			sizes[reports++] = d->last.followed_mb;
-	}
-	assert_int_equal(reports, 3);
-	assert_int_equal(sizes[0], 2000);
-	assert_int_equal(sizes[2], 2032);
-}
-
 /* With 1GB, of which 528MB force a checkpoint, and this demand. */
 static int64_t
 forced_size(const Driver *d, int64_t demand)
@@ -376,8 +317,6 @@ main(void)
 		cmocka_unit_test(what_failed_waits_no_longer_where_samples_are_rare),
 		cmocka_unit_test(evaluate_runs_the_cycles_rules),
 		cmocka_unit_test(early_wakes_shorten_no_cycle),
-		cmocka_unit_test(what_follows_a_change_is_reported_once),
-		cmocka_unit_test(changes_on_the_heels_of_another_are_all_reported),
 		cmocka_unit_test(headroom_is_added_to_one_forced_checkpoint_only),
 		cmocka_unit_test(a_size_that_just_suffices_is_not_raised),
 		cmocka_unit_test(as_many_must_be_forced_as_the_threshold_says),

@@ -49,7 +49,6 @@ our_value_in_effect_is_nothing_new(void **unused)
 	assert_int_equal(d->state.pacing.tried_mb, 5000);
 	assert_int_equal(d->state.pacing.changed_at, 0);
 	assert_int_equal(d->state.boost.return_mb, 1200);
-	assert_int_equal(d->state.changes.number, 0);
 }
 
 /* An administrator's value ends all that was ours, and is left alone for a while. */
@@ -57,11 +56,8 @@ static void
 a_change_by_hand_ends_all_that_was_ours(void **unused)
 {
 	Driver	   *d = ours();
-	const WalsizerChange *change = &d->state.changes.list[0];
 
 	(void) unused;
-	d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = 3;
-	d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] = 4;
 	d->sample.settings.max_wal_size_mb = 3000;
 	d->sample.alter_system = true;
 	d->sample.configured_mb = 2000;
@@ -73,10 +69,6 @@ a_change_by_hand_ends_all_that_was_ours(void **unused)
 	assert_int_equal(d->state.boost.return_mb, 0);
 	assert_int_equal(d->state.pacing.leave_alone_until, d->sample.now + 300 * SECOND);
 	assert_int_equal(d->state.pacing.changed_at, d->sample.now);
-	assert_int_equal(d->state.changes.number, 1);
-	assert_int_equal(change->ms, d->sample.now);
-	assert_int_equal(change->size_mb, 3000);
-	assert_int_equal(change->forced, 7);
 	assert_false(observe(d));
 
 	/* for one timeout, but at most five minutes */
@@ -104,7 +96,6 @@ the_first_value_is_adopted_silently(void **unused)
 	assert_int_equal(d->state.owner.original_mb, 1024);
 	assert_int_equal(d->state.owner.own_mb, 0);
 	assert_int_equal(d->state.pacing.leave_alone_until, 0);
-	assert_int_equal(d->state.changes.number, 0);
 
 	/* it may move from one file to another */
 	d->sample.alter_system = true;
@@ -148,7 +139,6 @@ the_original_value_is_ours_to_expect_only_if_we_restored_it(void **unused)
 	assert_int_equal(d->state.boost.return_mb, 0);
 	assert_int_equal(d->state.pacing.leave_alone_until, d->sample.now + 60 * SECOND);
 	assert_int_equal(d->state.pacing.changed_at, d->sample.now);
-	assert_int_equal(d->state.changes.number, 0);
 
 	/* the start of a server without room does not keep walsizer from raising */
 	d = restored(WALSIZER_NOTE_NO_ROOM);
@@ -193,13 +183,10 @@ a_value_that_took_effect(void **unused)
 	assert_int_equal(d->state.pacing.tried_mb, 0);
 	assert_int_equal(d->state.pacing.changed_at, now);
 	assert_int_equal(d->state.pacing.keep_until, now + 3600 * SECOND);
-	assert_int_equal(d->state.changes.number, 1);
-	assert_int_equal(d->state.changes.list[0].size_mb, 5000);
 
 	/* said again, or seen in the next sample */
 	walsizer_took_effect(&d->state, now + 1, 5000);
 	assert_int_equal(d->state.pacing.changed_at, now);
-	assert_int_equal(d->state.changes.number, 1);
 
 	/* a lowering need not be kept; another value may still be tried */
 	d->state.pacing.tried_mb = 6000;
@@ -207,7 +194,6 @@ a_value_that_took_effect(void **unused)
 	assert_int_equal(d->state.pacing.keep_until, now + 3600 * SECOND);
 	assert_int_equal(d->state.pacing.changed_at, now + 2);
 	assert_int_equal(d->state.pacing.tried_mb, 6000);
-	assert_int_equal(d->state.changes.number, 2);
 }
 
 /* What was tried is in effect, no matter who set it. */
