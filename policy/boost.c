@@ -86,6 +86,6 @@ walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *stat
 						walsizer_least_size(state, settings, config->min_mb));
 	if (walsizer_size_for(demand, settings) > size)
 		size = walsizer_max(size, figures->wanted_mb);
-	return size < figures->in_effect_mb ?
-		walsizer_lowered_size(state, sample, figures, size) : 0;
+	return size < figures->in_effect_mb &&
+		walsizer_lowered_size(state, sample, figures, size) != 0 ? size : 0;
 }

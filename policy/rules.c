@@ -199,7 +199,8 @@ walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 		return 0;
 	}
 	state->pacing.lower_due = state->pacing.lower_due || cycle;
-	return state->pacing.lower_due ? walsizer_lowered_size(state, sample, figures, size) : 0;
+	return state->pacing.lower_due &&
+		walsizer_lowered_size(state, sample, figures, size) != 0 ? size : 0;
 }
 
 /*

@@ -67,14 +67,16 @@ decide_raise(const WalsizerState *state, const WalsizerSample *sample,
 		decision->action = WALSIZER_RAISE;
 }
 
+/* Lower to the target (MB): the size that a rule asks for, or less, to a limit. */
 static void
-decide_lower(WalsizerDecision *decision, WalsizerReason reason, int64_t size)
+decide_lower(WalsizerDecision *decision, WalsizerReason reason, int64_t size, int64_t target)
 {
 	decision->action = WALSIZER_LOWER;
 	decision->reason = reason;
 	decision->limited = false;
+	decision->limited_by = target < size ? decision->figures.limit_kind : WALSIZER_UNLIMITED;
 	decision->wanted_mb = size;
-	decision->target_mb = size;
+	decision->target_mb = target;
 }
 
 /*
@@ -141,7 +143,7 @@ follow_limit(const WalsizerConfig *config, const WalsizerState *state,
 
 	if (decision->action != WALSIZER_NONE || allowed == 0)
 		return;
-	decide_lower(decision, WALSIZER_BECAUSE_LIMIT_FELL, allowed);
+	decide_lower(decision, WALSIZER_BECAUSE_LIMIT_FELL, allowed, allowed);
 	decision->limited_by = kind;
 	if (must_wait(state, sample, decision))
 		decide_to_wait(decision);
@@ -171,9 +173,11 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 	else if (due && (size = walsizer_pace_rule(state, figures)) != 0)
 		decide_raise(state, sample, decision, WALSIZER_BECAUSE_HURRIED, size);
 	else if ((size = walsizer_boost_over_rule(config, state, sample, figures)) != 0)
-		decide_lower(decision, WALSIZER_BECAUSE_BOOST_OVER, size);
+		decide_lower(decision, WALSIZER_BECAUSE_BOOST_OVER, size,
+					 walsizer_lowered_size(state, sample, figures, size));
 	else if ((size = walsizer_lower_rule(config, state, sample, figures, cycle)) != 0)
-		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, size);
+		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, size,
+					 walsizer_lowered_size(state, sample, figures, size));
 
 	if (must_wait(state, sample, decision))
 		decide_to_wait(decision);

@@ -299,7 +299,9 @@ over(WalsizerFigures *figures)
 static int64_t
 lowered(const Driver *d, const WalsizerFigures *figures)
 {
-	return walsizer_boost_over_rule(&d->config, &d->state, &d->sample, figures);
+	int64_t		size = walsizer_boost_over_rule(&d->config, &d->state, &d->sample, figures);
+
+	return size == 0 ? 0 : walsizer_lowered_size(&d->state, &d->sample, figures, size);
 }
 
 static void

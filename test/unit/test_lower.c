@@ -150,7 +150,9 @@ lowerable(WalsizerFigures *figures)
 static int64_t
 lowered(Driver *d, const WalsizerFigures *figures, bool cycle)
 {
-	return walsizer_lower_rule(&d->config, &d->state, &d->sample, figures, cycle);
+	int64_t		size = walsizer_lower_rule(&d->config, &d->state, &d->sample, figures, cycle);
+
+	return size == 0 ? 0 : walsizer_lowered_size(&d->state, &d->sample, figures, size);
 }
 
 static void
@@ -258,6 +260,32 @@ a_lowering_stays_within_the_limits(void **unused)
 	assert_int_equal(lowered(d, &figures, true), 1024);
 }
 
+/* It names the limit, and what it would have been without. */
+static void
+a_lowering_to_a_limit_names_it(void **unused)
+{
+	for (int over = 0; over <= 1; over++)
+		for (int limited = 0; limited <= 1; limited++)
+		{
+			Driver	   *d = driver_quiet_raise(4000);
+
+			(void) unused;
+			d->config.min_mb = 3000;
+			if (limited)
+				d->config.max_mb = 2000;
+			d->state.pacing.lower_due = true;
+			d->state.boost.return_mb = over ? 1200 : 0;
+			d->state.boost.planned_until = d->sample.now;
+			assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
+			assert_int_equal(d->last.reason,
+							 over ? WALSIZER_BECAUSE_BOOST_OVER : WALSIZER_BECAUSE_DEMAND_FELL);
+			assert_int_equal(d->last.limited_by, limited ? WALSIZER_LIMIT_MAX : WALSIZER_UNLIMITED);
+			assert_int_equal(d->last.wanted_mb, 3000);
+			assert_int_equal(d->last.target_mb, limited ? 2000 : 3000);
+			assert_false(d->last.limited);
+		}
+}
+
 int
 main(void)
 {
@@ -274,6 +302,7 @@ main(void)
 		cmocka_unit_test(a_lowering_that_is_due_waits_for_room),
 		cmocka_unit_test(a_lowering_has_a_floor),
 		cmocka_unit_test(a_lowering_stays_within_the_limits),
+		cmocka_unit_test(a_lowering_to_a_limit_names_it),
 	};
 
 	return cmocka_run_group_tests_name("policy, lowering", tests, NULL, NULL);
