@@ -316,8 +316,9 @@ SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
         THEN 'To do: walsizer cannot change the setting: ' || message
             || '. To set it by hand, see walsizer_instructions.'
         WHEN limited_by IS NOT NULL
-        THEN pg_catalog.format('To do: demand needs %s, which the limit does not allow. See walsizer_advice.',
-            pg_size_pretty(wanted_size))
+        THEN pg_catalog.format('To do: %s needs %s, which the limit does not allow. See walsizer_advice.',
+            CASE WHEN boost_size > wanted_size THEN 'the planned load' ELSE 'demand' END,
+            pg_size_pretty(greatest(boost_size, wanted_size)))
         WHEN own_size > wanted_size
         THEN 'Nothing to do for max_wal_size; walsizer lowers it when the demand of the whole lookback needs far less.'
         WHEN sampled_at IS NOT NULL
@@ -433,13 +434,13 @@ COMMENT ON FUNCTION walsizer_forget() IS 'clear learned demand and history';
 COMMENT ON FUNCTION walsizer_reset_stats() IS 'set the checkpoint counters in walsizer_stats to zero';
 
 COMMENT ON VIEW walsizer_status IS 'what walsizer does, and its last decision; one row';
-COMMENT ON COLUMN walsizer_status.state IS 'active, limited (a limit keeps the size below wanted_size), dry run, disabled, blocked (walsizer cannot change the setting) or not running';
+COMMENT ON COLUMN walsizer_status.state IS 'active, limited (a limit keeps the size below wanted_size or boost_size), dry run, disabled, blocked (walsizer cannot change the setting) or not running';
 COMMENT ON COLUMN walsizer_status.role IS 'primary or standby';
 COMMENT ON COLUMN walsizer_status.max_wal_size IS 'value in effect, in bytes';
 COMMENT ON COLUMN walsizer_status.original_size IS 'the administrator''s value: in effect before walsizer''s first change, or set by an administrator since, in bytes';
 COMMENT ON COLUMN walsizer_status.own_size IS 'value that walsizer set and that is in effect, in bytes; null if there is none';
 COMMENT ON COLUMN walsizer_status.wanted_size IS 'size that the largest known demand needs with headroom, or more if full-page images hurry timed checkpoints; regardless of limits, in bytes';
-COMMENT ON COLUMN walsizer_status.limited_by IS 'limit that keeps the size below wanted_size: max, disk or recovery; null if none does';
+COMMENT ON COLUMN walsizer_status.limited_by IS 'limit that keeps the size below wanted_size or boost_size: max, disk or recovery; null if none does';
 COMMENT ON COLUMN walsizer_status.action IS 'decision at the last sample: none, raise, lower, external or revert';
 COMMENT ON COLUMN walsizer_status.reason IS 'short code of the reason for that decision';
 COMMENT ON COLUMN walsizer_status.explanation IS 'the reason as a sentence; after a semicolon, what a larger max_wal_size does not help against';

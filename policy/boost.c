@@ -26,7 +26,8 @@ walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample)
 	int64_t		timeout = sample->settings.timeout_ms;
 	bool		was_planned = boost->size_mb > 0;
 
-	boost->size_mb = walsizer_max(0, walsizer_min(sample->boost_mb, WALSIZER_MOST_MB));
+	boost->size_mb = sample->boost_mb <= 0 ? 0 :
+		walsizer_whole_segments(walsizer_min(sample->boost_mb, WALSIZER_MOST_MB), &sample->settings);
 	if (boost->size_mb > 0 && boost->return_mb == 0)
 		boost->return_mb = sample->settings.max_wal_size_mb;
 	if (boost->return_mb == 0)
@@ -44,22 +45,23 @@ walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * The size (MB) that a planned load asks for, or 0.  If the limits allow no
- * raise it is 0, too: walsizer_boost() has told the administrator.  A limit
- * that varies changes the size at most once per timeout.  A raise that has not
- * taken effect is tried again earlier: see must_wait() in policy/step.c.
+ * The size (MB) that a planned load asks for, or 0, also if the limits allow no
+ * raise.  A limit that varies changes the size at most once per timeout;
+ * walsizer.max changes only if an administrator wants that.  A raise that has
+ * not taken effect is tried again earlier: see must_wait() in policy/step.c.
  */
 int64_t
 walsizer_boost_rule(const WalsizerState *state, const WalsizerSample *sample,
 					const WalsizerFigures *figures)
 {
-	int64_t		size = walsizer_whole_segments(state->boost.size_mb, &sample->settings);
+	WalsizerLimit held_by = state->boost.held_by;
 
-	if (state->boost.size_mb == 0 || !walsizer_worth_raising(figures, size) ||
-		(!sample->adjust && state->pacing.tried_mb <= figures->in_effect_mb &&
+	if (!walsizer_worth_raising(figures, state->boost.size_mb) ||
+		((held_by == WALSIZER_LIMIT_DISK || held_by == WALSIZER_LIMIT_RECOVERY) &&
+		 !sample->adjust && state->pacing.tried_mb <= figures->in_effect_mb &&
 		 sample->now - state->pacing.changed_at < sample->settings.timeout_ms))
 		return 0;
-	return size;
+	return state->boost.size_mb;
 }
 
 /*

@@ -43,7 +43,7 @@ cycle_ends(WalsizerState *state, const WalsizerSample *sample)
  * begin soon, and would not see later steps.
  */
 static void
-decide_raise(const WalsizerState *state, const WalsizerSample *sample,
+decide_raise(WalsizerState *state, const WalsizerSample *sample,
 			 WalsizerDecision *decision, WalsizerReason reason, int64_t size)
 {
 	const WalsizerFigures *figures = &decision->figures;
@@ -65,6 +65,22 @@ decide_raise(const WalsizerState *state, const WalsizerSample *sample,
 		decision->limited_by = WALSIZER_LIMIT_DISK;
 	if (decision->target_mb > figures->in_effect_mb)
 		decision->action = WALSIZER_RAISE;
+	if (reason == WALSIZER_BECAUSE_BOOST)
+		state->boost.held_by = decision->limited_by;
+}
+
+/* A limit holds a planned load back: it allows no raise, or did not a while ago. */
+static void
+decide_held(WalsizerState *state, WalsizerDecision *decision)
+{
+	WalsizerBoost *boost = &state->boost;
+
+	if (!walsizer_worth_raising(&decision->figures, boost->size_mb))
+		boost->held_by = decision->figures.limit_kind;
+	decision->reason = WALSIZER_BECAUSE_BOOST;
+	decision->wanted_mb = boost->size_mb;
+	decision->limited_by = boost->held_by;
+	decision->limited = true;
 }
 
 /* Lower to the target (MB): the size that a rule asks for, or less, to a limit. */
@@ -178,6 +194,8 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 	else if ((size = walsizer_lower_rule(config, state, sample, figures, cycle)) != 0)
 		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, size,
 					 walsizer_lowered_size(state, sample, figures, size));
+	else if (state->boost.size_mb > figures->in_effect_mb)
+		decide_held(state, decision);
 
 	if (must_wait(state, sample, decision))
 		decide_to_wait(decision);

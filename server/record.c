@@ -343,7 +343,8 @@ walsizer_report_limit(const WalsizerDecision *decision, bool standby)
 		memset(walsizer_shared->reported_limit_mb, 0,
 			   sizeof(walsizer_shared->reported_limit_mb));
 	walsizer_shared->reported_standby = standby;
-	if (!decision->limited || figures->wanted_mb <= figures->in_effect_mb)
+	if (!decision->limited || decision->reason == WALSIZER_BECAUSE_BOOST ||
+		figures->wanted_mb <= figures->in_effect_mb)
 		return;
 	if (*reported != 0 && !limit_moved(*reported, figures->limit_mb))
 		return;

@@ -24,10 +24,17 @@ PG_FUNCTION_INFO_V1(walsizer_get_advice_1_0);
 
 #define STATS_COLUMNS	23
 
-/* The limit that keeps max_wal_size from what is wanted, if one does. */
+/*
+ * The limit that keeps max_wal_size from what is wanted, or from the size of a
+ * planned load, if one does.
+ */
 static WalsizerLimit
-limited_by(const WalsizerFigures *figures)
+limited_by(const WalsizerDecision *decision)
 {
+	const WalsizerFigures *figures = &decision->figures;
+
+	if (decision->limited && decision->reason == WALSIZER_BECAUSE_BOOST)
+		return decision->limited_by;
 	return figures->wanted_mb > Max(figures->limit_mb, figures->in_effect_mb) ?
 		figures->limit_kind : WALSIZER_UNLIMITED;
 }
@@ -60,7 +67,7 @@ state_name(const WalsizerShared *shared)
 		return "dry run";
 	if (shared->trouble.outcome != WALSIZER_NO_OUTCOME)
 		return "blocked";
-	return limited_by(&shared->decision.figures) != WALSIZER_UNLIMITED ? "limited" : "active";
+	return limited_by(&shared->decision) != WALSIZER_UNLIMITED ? "limited" : "active";
 }
 
 /*
@@ -106,7 +113,7 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 	walsizer_put_size(&row, shared->state.owner.original_mb);
 	walsizer_put_size(&row, shared->state.owner.own_mb);
 	walsizer_put_size(&row, decision->figures.wanted_mb);
-	walsizer_put_text(&row, walsizer_limit_name(limited_by(&decision->figures)));
+	walsizer_put_text(&row, walsizer_limit_name(limited_by(decision)));
 	walsizer_put_text(&row, sampled ? walsizer_action_name(decision->action) : NULL);
 	walsizer_put_text(&row, sampled ? walsizer_reason_code(decision->reason) : NULL);
 	walsizer_put_text(&row, sampled ? explanation : NULL);

@@ -142,6 +142,17 @@ set_conf($node, "walsizer.max = 300MB");
 is(act($node, "walsizer_boost('2GB', '1 hour')"),
 	'raise to 300 MB, limited by max: applied: the limit is 300 MB', 'limited: which is said');
 is(setting_mb($node), 300, 'limited: as far as it goes');
+wait_for($node, "action = 'none'");
+$status = status($node);
+is("$status->{state}, $status->{limited_by}, $status->{reason}", 'limited, max, boost', 'limited: the status says so');
+like($node->safe_psql('postgres', 'SELECT walsizer_report()'),
+	qr/^To\s+do:\s+the\s+planned\s+load\s+needs\s+2048\s+MB,\s+which\s+the\s+limit\s+does\s+not\s+allow\./m, 'limited: as does the report');
+is(log_count($node, qr/keeps walsizer from raising/), 0, 'limited: no demand does');
+
+# checkpoint_timeout is an hour.
+set_conf($node, "walsizer.max = 320MB");
+wait_for($node, 'max_wal_size = 320 * 1048576');
+is(last_event($node)->{reason}, 'boost', 'limited: and follows a raised walsizer.max at once');
 
 # Back by itself, in one step, when no window contains the load any more.
 set_conf($node, 'checkpoint_timeout = 30s');
@@ -150,7 +161,7 @@ is(status($node)->{boost_size}, undef, 'ended');
 wait_for($node, 'max_wal_size = original_size');
 is(setting_mb($node), 8, 'what was in effect before comes back');
 is(last_event($node)->{reason}, 'boost_over', 'history: why');
-is(last_event($node)->{old_mb}, 300, 'in one step');
+is(last_event($node)->{old_mb}, 320, 'in one step');
 
 # An administrator's change is left alone for a while, but not if more is asked for then.
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '12MB'");

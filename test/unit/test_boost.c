@@ -237,10 +237,10 @@ impossible_sizes_are_cut_off(void **unused)
 	assert_int_equal(d->state.boost.size_mb, 0);
 	assert_int_equal(d->state.boost.return_mb, 0);
 	observe(d, 0, INT64_MAX);
-	assert_int_equal(d->state.boost.size_mb, INT32_MAX);
+	assert_int_equal(d->state.boost.size_mb, INT32_MAX / 16 * 16);
 	d = driver_new();
 	observe(d, 0, 1);
-	assert_int_equal(d->state.boost.size_mb, 1);
+	assert_int_equal(d->state.boost.size_mb, 32);
 	assert_int_equal(d->state.boost.return_mb, 1024);
 	assert_int_equal(d->state.boost.planned_until, d->sample.now + 300 * SECOND);
 	observe(d, SECOND, 1);
@@ -249,7 +249,10 @@ impossible_sizes_are_cut_off(void **unused)
 	assert_int_equal(d->state.boost.planned_until, d->sample.now + 300 * SECOND);
 }
 
-/* A limit that varies changes the size once in a timeout; an administrator may ask. */
+/*
+ * A limit that varies changes the size once in a timeout; an administrator may
+ * ask, or raise walsizer.max.
+ */
 static void
 a_planned_load_raises_once_in_a_timeout(void **unused)
 {
@@ -259,11 +262,16 @@ a_planned_load_raises_once_in_a_timeout(void **unused)
 	(void) unused;
 	d->state.pacing.changed_at = d->sample.now - 300 * SECOND;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 0);
-	d->state.boost.size_mb = 4100;
+	d->state.boost.size_mb = 4096;
+	d->state.boost.held_by = WALSIZER_LIMIT_DISK;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 4096);
 	d->state.pacing.changed_at = d->sample.now / 10;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 4096);
 	d->state.pacing.changed_at = d->sample.now - 300 * SECOND + 1;
+	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 0);
+	d->state.boost.held_by = WALSIZER_LIMIT_MAX;
+	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 4096);
+	d->state.boost.held_by = WALSIZER_LIMIT_RECOVERY;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 0);
 	d->state.pacing.tried_mb = 1025;	/* it has not taken effect */
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 4096);
@@ -276,7 +284,7 @@ a_planned_load_raises_once_in_a_timeout(void **unused)
 
 	/* a raise that is not there yet: one of a single segment counts */
 	figures.in_effect_mb = 16;
-	d->state.boost.size_mb = 1;
+	d->state.boost.size_mb = 32;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 32);
 	d->state.boost.size_mb = 0;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 0);
@@ -368,6 +376,56 @@ after_it_the_value_before_comes_back(void **unused)
 	assert_int_equal(lowered(d, &figures), 4095);
 }
 
+static void
+assert_held(const Driver *d, WalsizerLimit limit)
+{
+	assert_int_equal(d->last.action, WALSIZER_NONE);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOOST);
+	assert_true(d->last.limited);
+	assert_int_equal(d->last.limited_by, limit);
+	assert_int_equal(d->last.wanted_mb, 4096);
+}
+
+/* One that a limit holds back says so, and follows walsizer.max at once. */
+static void
+a_planned_load_follows_a_raised_max(void **unused)
+{
+	Driver	   *d = driver_quiet();
+
+	(void) unused;
+	d->apply = true;
+	d->sample.has_disk = true;
+	d->sample.disk_free = 100000 * MB;
+	d->config.max_mb = 1024;
+	d->sample.boost_mb = 4100;
+	driver_step(d, SECOND, 0);
+	assert_held(d, WALSIZER_LIMIT_MAX);
+	d->config.max_mb = 2000;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
+	assert_int_equal(d->last.target_mb, 2000);
+	assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_MAX);
+	driver_step(d, SECOND, 0);
+	assert_held(d, WALSIZER_LIMIT_MAX);
+
+	/* up to the disk limit, which varies, so that what it allows then has to wait */
+	d->config.max_mb = 8000;
+	d->sample.disk_free = 6000 * MB;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
+	assert_int_equal(d->last.target_mb, 2992);
+	assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_DISK);
+	driver_step(d, SECOND, 0);
+	assert_held(d, WALSIZER_LIMIT_DISK);
+	d->sample.disk_free = 100000 * MB;
+	driver_step(d, 298 * SECOND, 0);
+	assert_held(d, WALSIZER_LIMIT_DISK);
+	assert_int_equal(driver_step(d, 2 * SECOND, 0), WALSIZER_RAISE);
+	assert_int_equal(d->last.target_mb, 4096);
+	assert_int_equal(d->last.limited_by, WALSIZER_UNLIMITED);
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
+	assert_false(d->last.limited);
+}
+
 int
 main(void)
 {
@@ -381,6 +439,7 @@ main(void)
 		cmocka_unit_test(nor_after_a_restart),
 		cmocka_unit_test(impossible_sizes_are_cut_off),
 		cmocka_unit_test(a_planned_load_raises_once_in_a_timeout),
+		cmocka_unit_test(a_planned_load_follows_a_raised_max),
 		cmocka_unit_test(after_it_the_value_before_comes_back),
 	};
 

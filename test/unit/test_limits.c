@@ -405,10 +405,12 @@ a_planned_load_keeps_within_limits_that_come_down(void **unused)
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_LIMIT_FELL);
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 4000);
 
-	/* less room, and a little more again: the plan is not what to warn of */
+	/* less room, and a little more again: which limit holds the plan back is said */
 	d->sample.disk_free = 8200 * MB;
 	driver_run(d, 20, 0);
-	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOOST);
+	assert_true(d->last.limited);
+	assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_DISK);
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 4000);
 
 	/* the plan is kept where there has been room again for one timeout */
