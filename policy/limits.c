@@ -19,6 +19,8 @@
 #define NOTICEABLE_PART		16
 #define UNSEEN_RATE			(64.0 * WALSIZER_MB)	/* bytes per second */
 
+#define MOST_FAILURES		5	/* in a row to read the disk: then nothing is known */
+
 /* A raise claims 1/10 of the free space, or one segment if within 1/8. */
 #define CLAIMED_PART		10
 #define CLAIMED_BY_SEGMENT	8
@@ -74,7 +76,7 @@ walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
 		return false;
 	elapsed = sample->now - state->disk.looked_at;
 	until_next = (double) (elapsed + config->sample_interval_ms);
-	if (!state->disk.known || sample->adjust || elapsed < 0 ||
+	if (!state->disk.known || state->disk.failures > 0 || sample->adjust || elapsed < 0 ||
 		elapsed >= LOOK_TICKS * config->sample_interval_ms)
 		return true;
 	own = (double) walsizer_distance(state->disk.looked_lsn, sample->write_lsn) *
@@ -83,7 +85,10 @@ walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
 	return own + others >= (double) state->disk.free / NOTICEABLE_PART;
 }
 
-/* Keep the disk figures of a sample; if the reading failed, those before. */
+/*
+ * Keep the disk figures of a sample.  If the reading failed, keep those before,
+ * but not for long: it is tried again at each sample.
+ */
 void
 walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
 {
@@ -92,25 +97,29 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
 
 	if (!sample->looked)
 		return;
-	if (sample->has_disk)
+	if (!sample->has_disk)
 	{
-		state->disk.free = walsizer_min(walsizer_max(sample->disk_free, 0), WALSIZER_MOST_BYTES);
-		state->disk.wal = walsizer_min(walsizer_max(sample->disk_wal, 0), WALSIZER_MOST_BYTES);
-		state->disk.held = walsizer_min(walsizer_max(sample->disk_held, 0), WALSIZER_MOST_BYTES);
-
-		/* the same moment gives no rate; the first reading gives 0 */
-		room -= state->disk.free + state->disk.wal + state->disk.held;
-		if (elapsed > 0)
-		{
-			state->disk.taken[1] = state->disk.taken[0];
-			state->disk.taken[0] =
-				walsizer_to_int64((double) room * 1000.0 / (double) walsizer_max(elapsed, 1000));
-		}
-		state->disk.alone = sample->disk_alone;
-		state->disk.known = true;
+		if (++state->disk.failures == MOST_FAILURES)
+			state->disk = (WalsizerDisk) {0};
+		return;
 	}
+	state->disk.free = walsizer_min(walsizer_max(sample->disk_free, 0), WALSIZER_MOST_BYTES);
+	state->disk.wal = walsizer_min(walsizer_max(sample->disk_wal, 0), WALSIZER_MOST_BYTES);
+	state->disk.held = walsizer_min(walsizer_max(sample->disk_held, 0), WALSIZER_MOST_BYTES);
+
+	/* the same moment gives no rate; the first reading gives 0 */
+	room -= state->disk.free + state->disk.wal + state->disk.held;
+	if (elapsed > 0)
+	{
+		state->disk.taken[1] = state->disk.taken[0];
+		state->disk.taken[0] =
+			walsizer_to_int64((double) room * 1000.0 / (double) walsizer_max(elapsed, 1000));
+	}
+	state->disk.alone = sample->disk_alone;
+	state->disk.known = true;
 	state->disk.looked_at = sample->now;
 	state->disk.looked_lsn = sample->write_lsn;
+	state->disk.failures = 0;
 }
 
 /*

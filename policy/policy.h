@@ -383,8 +383,9 @@ typedef struct WalsizerDisk
 	bool		alone;
 	int64_t		taken[2];		/* by others, in bytes per second, between the
 								 * last two readings and the two before */
-	int64_t		looked_at;		/* when it was read, or tried */
+	int64_t		looked_at;		/* when it was read */
 	uint64_t	looked_lsn;
+	int			failures;		/* to read it since, or ever */
 } WalsizerDisk;
 
 /* policy/step.c: the cycle, one timeout */

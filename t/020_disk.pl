@@ -213,9 +213,13 @@ my $limit = status($node)->{disk_limit};
 my $wal   = $node->data_dir . '/pg_wal';
 chmod 0300, $wal or die "could not change the permissions of $wal: $!";
 write_ballast($volume, 300);
-adjust($node);
-is(status($node)->{disk_limit}, $limit,
-	'a pg_wal that cannot be read is not an empty one: the limit is the last that is known');
+wait_for($node, 'disk_limit IS NULL');
+pass('a pg_wal that cannot be read is not an empty one: the limit is not known');
+my $size = setting_mb($node);
+like(act($node, "walsizer_boost('480MB', '1 hour')"),
+	qr/^raise to 480 MB: failed: the free space for "pg_wal" could not be determined$/, 'and nothing is raised');
+is(setting_mb($node), $size, 'so that the value stays');
+$node->safe_psql('postgres', 'SELECT walsizer_boost_end()');
 chmod 0700, $wal or die "could not change the permissions of $wal: $!";
 wait_for($node, "disk_limit < $limit - 100 * 1048576");
 $node->stop;

@@ -156,19 +156,19 @@ what_others_take_is_measured(void **unused)
 	assert_int_equal(disk->taken[1], 0);
 }
 
-/* If it cannot be read, what is known stays; that it was tried counts. */
+/* If it cannot be read, what is known stays, but not for long. */
 static void
-a_disk_that_cannot_be_read_changes_nothing(void **unused)
+a_disk_that_cannot_be_read_is_not_known(void **unused)
 {
-	Driver	   *d = driver_new();
+	Driver	   *d = looked_a_second_ago(INT64_C(1) << 50);
 	WalsizerDisk before;
 
 	(void) unused;
 	d->sample.disk_alone = true;
-	read_disk(d, 0, 9000 * MB, 600 * MB, 400 * MB);
+	read_disk(d, 0, 900000 * MB, 600 * MB, 400 * MB);
 	before = d->state.disk;
 	assert_true(before.alone);
-	d->sample.now += 5000;
+	d->sample.now += 500;
 	d->sample.looked = false;
 	walsizer_observe_disk(&d->state, &d->sample);
 	assert_memory_equal(&d->state.disk, &before, sizeof(before));
@@ -176,16 +176,26 @@ a_disk_that_cannot_be_read_changes_nothing(void **unused)
 	d->sample.has_disk = false;
 	d->sample.disk_free = 1;
 	d->sample.write_lsn += MB;
-	walsizer_observe_disk(&d->state, &d->sample);
-	before.looked_at = d->sample.now;
-	before.looked_lsn = d->sample.write_lsn;
-	assert_memory_equal(&d->state.disk, &before, sizeof(before));
+	for (before.failures = 1; before.failures < 5; before.failures++)
+	{
+		walsizer_observe_disk(&d->state, &d->sample);
+		assert_memory_equal(&d->state.disk, &before, sizeof(before));
+		assert_true(look_is_due(d));
+	}
 
-	/* never read, though tried: nothing is known */
-	d = driver_new();
-	d->sample.looked = true;
-	walsizer_observe_disk(&d->state, &d->sample);
-	assert_false(d->state.disk.known);
+	/* once more */
+	read_disk(d, 500, 899900 * MB, 600 * MB, 400 * MB);
+	assert_int_equal(d->state.disk.taken[0], 100 * MB);
+	assert_false(look_is_due(d));
+	d->sample.has_disk = false;
+	for (int i = 1; i <= 12; i++)
+	{
+		walsizer_observe_disk(&d->state, &d->sample);
+		assert_int_equal(d->state.disk.known, i < 5);
+		assert_true(look_is_due(d));
+	}
+	before = (WalsizerDisk) {.failures = 2};
+	assert_memory_equal(&d->state.disk, &before, sizeof(before));
 }
 
 static void
@@ -550,7 +560,7 @@ main(void)
 		cmocka_unit_test(the_disk_is_read_after_ten_samples),
 		cmocka_unit_test(the_disk_is_read_before_a_sixteenth_can_be_gone),
 		cmocka_unit_test(what_others_take_is_measured),
-		cmocka_unit_test(a_disk_that_cannot_be_read_changes_nothing),
+		cmocka_unit_test(a_disk_that_cannot_be_read_is_not_known),
 		cmocka_unit_test(impossible_disk_figures_are_cut_off),
 		cmocka_unit_test(the_smallest_limit_counts_and_is_named),
 		cmocka_unit_test(a_raise_fills_a_tenth_of_the_free_space),
