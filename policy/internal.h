@@ -12,9 +12,6 @@
 
 #include "policy/policy.h"
 
-/* No value of max_wal_size is larger, on any platform. */
-#define WALSIZER_MOST_MB		INT64_C(2147483647)
-
 /* WAL figures are cut off here, so that their sums cannot overflow. */
 #define WALSIZER_MOST_BYTES	(INT64_C(1) << 60)
 

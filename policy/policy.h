@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #define WALSIZER_MB					(INT64_C(1024) * 1024)
+#define WALSIZER_MOST_MB			INT64_C(2147483647) /* of max_wal_size, on any platform */
 
 #define WALSIZER_WINDOW_STEPS		120 /* marks per window */
 #define WALSIZER_WINDOW_SLOTS		(WALSIZER_WINDOW_STEPS + 4)
@@ -168,7 +169,7 @@ typedef struct WalsizerWal
 	int64_t		images;			/* of pages */
 } WalsizerWal;
 
-/* walsizer's own settings, each within its range (see walsizer.c). */
+/* walsizer's own settings, each within the range below. */
 typedef struct WalsizerConfig
 {
 	bool		enable;
@@ -184,6 +185,23 @@ typedef struct WalsizerConfig
 	double		replay_rate;	/* bytes per second; 0: as measured */
 	WalsizerRecovery recoveries[WALSIZER_RECOVERIES];	/* newest first */
 } WalsizerConfig;
+
+/* The settings' defaults, and the least and the most of each. */
+static const WalsizerConfig walsizer_default = {
+	.enable = true, .predict = true, .max_mb = 16 * 1024, .min_mb = 0,
+	.threshold = 1, .headroom = 1.2, .sample_interval_ms = 1000, .lookback_hours = 7 * 24,
+	.max_disk_percent = 50, .max_recovery_ms = 0, .replay_rate = 0,
+};
+static const WalsizerConfig walsizer_least = {
+	.max_mb = 2, .min_mb = 0, .threshold = 1, .headroom = 1.0, .sample_interval_ms = 100,
+	.lookback_hours = 1, .max_disk_percent = 1, .max_recovery_ms = 0, .replay_rate = 0,
+};
+static const WalsizerConfig walsizer_most = {
+	.max_mb = WALSIZER_MOST_MB, .min_mb = WALSIZER_MOST_MB, .threshold = 1000,
+	.headroom = 4.0, .sample_interval_ms = 60 * 1000,
+	.lookback_hours = WALSIZER_PEAK_SLOTS - 1, .max_disk_percent = 100,
+	.max_recovery_ms = 24 * 60 * 60 * 1000, .replay_rate = 1024.0 * 1024 * WALSIZER_MB,
+};
 
 /* One observation of the server. */
 typedef struct WalsizerSample

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * server/settings.c
- *	  The variables of walsizer's settings, which walsizer.c defines.
+ *	  walsizer's settings; policy.h has the defaults and ranges.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -9,21 +9,105 @@
  */
 #include "postgres.h"
 
+#include "utils/guc.h"
+
 #include "server/walsizer.h"
 
 bool		walsizer_enable;
 bool		walsizer_dry_run;
-bool		walsizer_predict;
-int			walsizer_max_mb;
-int			walsizer_min_mb;
-int			walsizer_threshold;
-int			walsizer_interval;
-int			walsizer_lookback;
+int			walsizer_interval;	/* ms */
 int			walsizer_max_disk_percent;
-int			walsizer_max_recovery_time;
-int			walsizer_replay_rate;
-double		walsizer_headroom;
-char	   *walsizer_last_written;
+char	   *walsizer_last_written; /* a WalsizerNote */
+
+static bool predict;
+static int	max_mb;
+static int	min_mb;
+static int	threshold;
+static double headroom;
+static int	lookback;			/* minutes */
+static int	max_recovery_time;	/* s */
+static int	replay_rate;		/* MB per second */
+
+/* Of a field of WalsizerConfig, or of "field / 1000" for another unit. */
+#define DEFAULT_AND_RANGE(field) \
+	walsizer_default.field, walsizer_least.field, walsizer_most.field
+
+void
+walsizer_define_settings(void)
+{
+	DefineCustomBoolVariable("walsizer.enable",
+							 "Lets walsizer change max_wal_size.",
+							 "Turn it off to keep the value in effect. walsizer continues to measure and to advise.",
+							 &walsizer_enable, walsizer_default.enable,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("walsizer.dry_run",
+							 "Lets walsizer decide and record without changing max_wal_size.",
+							 "Turn it on to see in walsizer_history what walsizer would do.",
+							 &walsizer_dry_run, false,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("walsizer.predict",
+							 "Raises max_wal_size before the first checkpoint is forced.",
+							 "Turn it off to have walsizer raise only after checkpoints were forced.",
+							 &predict, walsizer_default.predict,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.max",
+							"Sets the largest value that walsizer gives to max_wal_size.",
+							"Choose it by the disk space and the recovery time that you can afford. It takes precedence over walsizer.min.",
+							&max_mb, walsizer_default.max_mb,
+							walsizer_least.max_mb, Min(walsizer_most.max_mb, MAX_KILOBYTES),
+							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.min",
+							"Sets the smallest value to which walsizer lowers max_wal_size.",
+							"Set it if you know a load that comes less often than walsizer.lookback. walsizer never sets less than the original value.",
+							&min_mb, walsizer_default.min_mb,
+							walsizer_least.min_mb, Min(walsizer_most.min_mb, MAX_KILOBYTES),
+							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.threshold",
+							"Sets the number of forced checkpoints per checkpoint_timeout that trigger a raise.",
+							"Raise it if rare bursts may force a checkpoint. With walsizer.predict, walsizer does not wait for forced checkpoints.",
+							&threshold, DEFAULT_AND_RANGE(threshold),
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.sample_interval",
+							"Sets the time between two measurements.",
+							"Lower it if loads that write several hundred megabytes per second begin all at once.",
+							&walsizer_interval, DEFAULT_AND_RANGE(sample_interval_ms),
+							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
+	DefineCustomRealVariable("walsizer.headroom",
+							 "Sets the factor by which max_wal_size exceeds what the measured demand needs.",
+							 "Raise it if demand grows from one peak to the next.",
+							 &headroom, DEFAULT_AND_RANGE(headroom),
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.lookback",
+							"Sets how long a peak of demand is remembered.",
+							"Choose a little more than the longest time between two runs of a periodic load.",
+							&lookback, DEFAULT_AND_RANGE(lookback_hours * 60),
+							PGC_SIGHUP, GUC_UNIT_MIN, NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.max_disk_percent",
+							"Sets the percentage of free space and existing WAL on the file system of pg_wal that max_wal_size may claim.",
+							"Lower it if other programs need the free space of that file system.",
+							&walsizer_max_disk_percent, DEFAULT_AND_RANGE(max_disk_percent),
+							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.max_recovery_time",
+							"Sets how long crash recovery may take at worst.",
+							"Set it if you have agreed on a recovery time. Zero means that recovery time does not limit max_wal_size.",
+							&max_recovery_time, DEFAULT_AND_RANGE(max_recovery_ms / 1000),
+							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
+	DefineCustomIntVariable("walsizer.replay_rate",
+							"Sets the amount of WAL per second that this server recovers after a crash.",
+							"Set it if you have measured it. Zero means the speed measured in the last crash recoveries, or assumed if there was none.",
+							&replay_rate, DEFAULT_AND_RANGE(replay_rate / WALSIZER_MB),
+							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+
+	/* Internal, so hidden from SHOW ALL: the note beside our value. */
+	DefineCustomStringVariable("walsizer.last_written",
+							   "Shows the value that walsizer last wrote to max_wal_size, and the original value.",
+							   "walsizer writes it itself, together with that value.",
+							   &walsizer_last_written, "", PGC_SIGHUP,
+							   GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE,
+							   NULL, NULL, NULL);
+
+	MarkGUCPrefixReserved("walsizer");
+}
 
 /*
  * The settings in the policy's units, and the last recoveries.  The caller
@@ -33,19 +117,14 @@ char	   *walsizer_last_written;
 WalsizerConfig
 walsizer_config(const WalsizerShared *shared)
 {
-	WalsizerConfig config = {0};
+	WalsizerConfig config = {
+		.enable = walsizer_enable, .predict = predict, .max_mb = max_mb, .min_mb = min_mb,
+		.threshold = threshold, .headroom = headroom, .sample_interval_ms = walsizer_interval,
+		.lookback_hours = (lookback + 59) / 60, .max_disk_percent = walsizer_max_disk_percent,
+		.max_recovery_ms = (int64) max_recovery_time * 1000,
+		.replay_rate = (double) replay_rate * WALSIZER_MB,
+	};
 
-	config.enable = walsizer_enable;
-	config.predict = walsizer_predict;
-	config.max_mb = walsizer_max_mb;
-	config.min_mb = walsizer_min_mb;
-	config.threshold = walsizer_threshold;
-	config.headroom = walsizer_headroom;
-	config.sample_interval_ms = walsizer_interval;
-	config.lookback_hours = (walsizer_lookback + 59) / 60;
-	config.max_disk_percent = walsizer_max_disk_percent;
-	config.max_recovery_ms = (int64) walsizer_max_recovery_time * 1000;
-	config.replay_rate = (double) walsizer_replay_rate * WALSIZER_MB;
 	memcpy(config.recoveries, shared->recoveries, sizeof(config.recoveries));
 	return config;
 }

@@ -166,18 +166,11 @@ typedef struct WalsizerShared
 /* server/settings.c */
 extern bool walsizer_enable;
 extern bool walsizer_dry_run;
-extern bool walsizer_predict;
-extern int	walsizer_max_mb;
-extern int	walsizer_min_mb;
-extern int	walsizer_threshold;
 extern int	walsizer_interval;	/* ms */
-extern int	walsizer_lookback;	/* minutes */
-extern double walsizer_headroom;
 extern int	walsizer_max_disk_percent;
-extern int	walsizer_max_recovery_time; /* s */
-extern int	walsizer_replay_rate;	/* MB per second */
 extern char *walsizer_last_written; /* a WalsizerNote */
 
+extern void walsizer_define_settings(void);
 extern WalsizerConfig walsizer_config(const WalsizerShared *shared);
 
 /* server/worker.c */

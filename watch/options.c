@@ -3,8 +3,8 @@
  * watch/options.c
  *	  The command line.
  *
- * Settings of walsizer have their names, units, defaults and ranges: see
- * walsizer.c.
+ * Settings of walsizer have their names, units, defaults and ranges, unless
+ * a client cannot see what they need.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -19,8 +19,11 @@
 #include "watch/watch.h"
 
 #define MINUTE		(INT64_C(60) * 1000)
-#define DAY			(INT64_C(24) * 60 * MINUTE)
-#define MOST_MB		INT64_C(2147483647)
+#define HOUR		(60 * MINUTE)
+#define DAY			(24 * HOUR)
+
+/* The range of a field of WalsizerConfig, or of "field * HOUR" for another unit. */
+#define RANGE(field)	walsizer_least.field, walsizer_most.field
 
 static const char *const usage =
 "Usage: " WATCH_NAME " [OPTION]... [DBNAME | CONNECTION-STRING]\n"
@@ -98,13 +101,7 @@ static void
 set_defaults(Options *options)
 {
 	memset(options, 0, sizeof(*options));
-	options->config.enable = true;
-	options->config.predict = true;
-	options->config.max_mb = 16 * 1024;
-	options->config.threshold = 1;
-	options->config.headroom = 1.2;
-	options->config.sample_interval_ms = 1000;
-	options->config.lookback_hours = 7 * 24;
+	options->config = walsizer_default;
 	options->config.max_disk_percent = 100;
 	options->config.replay_rate = 40.0 * WALSIZER_MB;
 }
@@ -211,38 +208,39 @@ take_setting(Options *options, int c)
 	switch (c)
 	{
 		case OPT_INTERVAL:
-			config->sample_interval_ms = time_of("interval", optarg, 1, 100, MINUTE);
+			config->sample_interval_ms = time_of("interval", optarg, 1, RANGE(sample_interval_ms));
 			break;
 		case OPT_MAX:
-			config->max_mb = size_of("max", optarg, 2, MOST_MB);
+			config->max_mb = size_of("max", optarg, RANGE(max_mb));
 			break;
 		case OPT_MIN:
-			config->min_mb = size_of("min", optarg, 0, MOST_MB);
+			config->min_mb = size_of("min", optarg, RANGE(min_mb));
 			break;
 		case OPT_HEADROOM:
-			config->headroom = number_of("headroom", optarg, 1.0, 4.0);
+			config->headroom = number_of("headroom", optarg, RANGE(headroom));
 			break;
 		case OPT_THRESHOLD:
-			config->threshold = integer_of("threshold", optarg, 1, 1000);
+			config->threshold = integer_of("threshold", optarg, RANGE(threshold));
 			break;
 		case OPT_NO_PREDICT:
 			config->predict = false;
 			break;
 		case OPT_LOOKBACK:
-			config->lookback_hours = (time_of("lookback", optarg, MINUTE, 60 * MINUTE, 31 * DAY) +
-									  60 * MINUTE - 1) / (60 * MINUTE);
+			config->lookback_hours = (time_of("lookback", optarg, MINUTE, RANGE(lookback_hours * HOUR)) +
+									  HOUR - 1) / HOUR;
 			break;
 		case OPT_DISK_LIMIT:
-			options->disk_limit = size_of("disk-limit", optarg, 2, MOST_MB) * WALSIZER_MB;
+			options->disk_limit = size_of("disk-limit", optarg, 2, WALSIZER_MOST_MB) * WALSIZER_MB;
 			break;
 		case OPT_MAX_DISK_PERCENT:
-			config->max_disk_percent = integer_of("max-disk-percent", optarg, 1, 100);
+			config->max_disk_percent = integer_of("max-disk-percent", optarg, RANGE(max_disk_percent));
 			break;
 		case OPT_MAX_RECOVERY_TIME:
-			config->max_recovery_ms = time_of("max-recovery-time", optarg, 1000, 0, DAY);
+			config->max_recovery_ms = time_of("max-recovery-time", optarg, 1000, RANGE(max_recovery_ms));
 			break;
 		case OPT_REPLAY_RATE:
-			config->replay_rate = (double) size_of("replay-rate", optarg, 1, 1024 * 1024) *
+			config->replay_rate = (double) size_of("replay-rate", optarg, 1,
+												   walsizer_most.replay_rate / WALSIZER_MB) *
 				WALSIZER_MB;
 			break;
 		default:

@@ -419,10 +419,9 @@ be_born(Life *life)
 	settings.max_wal_size_mb = settings.segment_bytes / WALSIZER_MB *
 		(int64_t) (2 + take(&life->in, 1));
 	sim_server_init(&life->server, &settings);
-	life->config = (WalsizerConfig) {
-		.enable = true, .predict = true, .max_mb = 65536, .threshold = 1, .headroom = 1.2,
-		.sample_interval_ms = 1000, .lookback_hours = 1, .max_disk_percent = 50,
-	};
+	life->config = walsizer_default;
+	life->config.max_mb = 65536;
+	life->config.lookback_hours = 1;
 	life->file_mb = life->file_read = settings.max_wal_size_mb;
 	life->admin_mb = settings.max_wal_size_mb;
 	life->first = true;

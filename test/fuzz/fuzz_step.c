@@ -182,10 +182,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	sensible(&sample);
 	if (plain)
 	{
-		config = (WalsizerConfig) {
-			.enable = true, .predict = true, .max_mb = 65536, .threshold = 1, .headroom = 1.2,
-			.sample_interval_ms = 1000, .lookback_hours = 168, .max_disk_percent = 50,
-		};
+		config = walsizer_default;
+		config.max_mb = 65536;
 	}
 	else
 		take_config(&in, &config);

@@ -3,7 +3,7 @@
  * ranges.h
  *	  In which ranges the fields of configuration and state are.
  *
- * The configuration's follow from the ranges of the settings (walsizer.c).  The
+ * The configuration's are the ranges of the settings (policy.h).  The
  * state's hold for a new state, and walsizer_step() and what else changes a
  * state keep them, for any sample: test/prove/eva.c proves that, and the
  * fuzzers check it as they run.  What is not listed may be anything.
@@ -52,15 +52,15 @@
 	do { \
 		FLAG((c)->enable); \
 		FLAG((c)->predict); \
-		RANGE((c)->max_mb, 2, INT32_MAX); \
-		RANGE((c)->min_mb, 0, INT32_MAX); \
-		RANGE((c)->threshold, 1, 1000); \
-		REAL((c)->headroom, 1.0, 4.0); \
-		RANGE((c)->sample_interval_ms, 100, 60000); \
-		RANGE((c)->lookback_hours, 1, WALSIZER_PEAK_SLOTS - 1); \
-		RANGE((c)->max_disk_percent, 1, 100); \
-		RANGE((c)->max_recovery_ms, 0, 86400000); \
-		REAL((c)->replay_rate, 0.0, 1048576.0 * WALSIZER_MB); \
+		RANGE((c)->max_mb, walsizer_least.max_mb, walsizer_most.max_mb); \
+		RANGE((c)->min_mb, walsizer_least.min_mb, walsizer_most.min_mb); \
+		RANGE((c)->threshold, walsizer_least.threshold, walsizer_most.threshold); \
+		REAL((c)->headroom, walsizer_least.headroom, walsizer_most.headroom); \
+		RANGE((c)->sample_interval_ms, walsizer_least.sample_interval_ms, walsizer_most.sample_interval_ms); \
+		RANGE((c)->lookback_hours, walsizer_least.lookback_hours, walsizer_most.lookback_hours); \
+		RANGE((c)->max_disk_percent, walsizer_least.max_disk_percent, walsizer_most.max_disk_percent); \
+		RANGE((c)->max_recovery_ms, walsizer_least.max_recovery_ms, walsizer_most.max_recovery_ms); \
+		REAL((c)->replay_rate, walsizer_least.replay_rate, walsizer_most.replay_rate); \
 		for (int i = 0; i < WALSIZER_RECOVERIES; i++) \
 			RECOVERY_RANGES(&(c)->recoveries[i], RANGE); \
 	} while (0)

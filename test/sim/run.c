@@ -13,8 +13,8 @@
 
 #include "sim.h"
 
-/* The rivals' ceiling; walsizer's is in its configuration. */
-#define CLASSIC_MAX			(64 * 1024)
+/* The ceiling of all policies: more than the default, so that it hides nothing. */
+#define MAX_MB				(64 * 1024)
 #define CLASSIC_THRESHOLD	2
 #define QUIET_INTERVALS		5
 #define SHRINK				0.75
@@ -57,14 +57,8 @@ void
 sim_default_options(SimOptions *options)
 {
 	memset(options, 0, sizeof(*options));
-	options->config.enable = true;
-	options->config.predict = true;
-	options->config.max_mb = 64 * 1024;
-	options->config.threshold = 1;
-	options->config.headroom = 1.2;
-	options->config.sample_interval_ms = 1000;
-	options->config.lookback_hours = 7 * 24;
-	options->config.max_disk_percent = 50;
+	options->config = walsizer_default;
+	options->config.max_mb = MAX_MB;
 	options->apply_delay = 50;
 	options->oracle_interval = 1000;
 }
@@ -203,8 +197,8 @@ classic_tick(Run *run)
 	if (requested >= CLASSIC_THRESHOLD)
 	{
 		run->quiet = 0;
-		if (size < CLASSIC_MAX)
-			apply(run, size * (requested + 1) < CLASSIC_MAX ? size * (requested + 1) : CLASSIC_MAX,
+		if (size < MAX_MB)
+			apply(run, size * (requested + 1) < MAX_MB ? size * (requested + 1) : MAX_MB,
 				  false);
 	}
 	else if (requested == 0 && ++run->quiet >= QUIET_INTERVALS && run->policy == SIM_SHRINKING)

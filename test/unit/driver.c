@@ -21,14 +21,7 @@ driver_new(void)
 	memset(d, 0, sizeof(*d));
 	d->apply = true;
 
-	d->config.enable = true;
-	d->config.predict = true;
-	d->config.max_mb = 64 * 1024;
-	d->config.threshold = 1;
-	d->config.headroom = 1.2;
-	d->config.sample_interval_ms = SECOND;
-	d->config.lookback_hours = 7 * 24;
-	d->config.max_disk_percent = 50;
+	d->config = walsizer_default;
 
 	d->sample.now = 1000 * SECOND;
 	d->timer = d->sample.now;

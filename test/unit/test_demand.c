@@ -42,7 +42,6 @@ a_peak_is_not_stretched_with_the_timeout(void **unused)
 	int64_t		needed;
 
 	(void) unused;
-	d->config.max_mb = 16 * 1024;
 	driver_run(d, 60, 80 * MB);
 	driver_run(d, 4000, MB);
 	needed = walsizer_roomy_size(&d->config, &d->sample.settings, 5040 * MB);

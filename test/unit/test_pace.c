@@ -82,7 +82,7 @@ an_idle_server_has_no_pace(void **unused)
 	idle(d);
 	assert_true(d->sample.settings.max_wal_size_mb < images);
 	assert_int_equal(d->last.figures.pace, 0);
-	d->config.max_mb = 64 * 1024;
+	d->config.max_mb = walsizer_default.max_mb;
 	d->raises = 0;
 	idle(d);
 	assert_int_equal(d->raises, 0);
