@@ -18,6 +18,7 @@ disown(WalsizerState *state, int64_t in_effect_mb)
 	state->owner.original_mb = in_effect_mb;
 	state->owner.own_mb = 0;
 	state->pacing.tried_mb = 0;
+	state->pacing.edit_tried_mb = 0;
 	state->boost.return_mb = 0;
 }
 
@@ -60,7 +61,6 @@ void
 walsizer_original_is_back(WalsizerState *state, int64_t in_effect_mb)
 {
 	disown(state, in_effect_mb);
-	state->pacing.edit_tried_mb = 0;
 	leave_alone(state, state->last.ms, state->last.settings.timeout_ms);
 }
 
@@ -73,9 +73,8 @@ is_restored(const WalsizerState *state, const WalsizerSample *sample)
 {
 	const WalsizerNote *note = &sample->note;
 
-	return (note->kind == WALSIZER_NOTE_RESTORED || note->kind == WALSIZER_NOTE_NO_ROOM) &&
-		note->original_mb == sample->settings.max_wal_size_mb &&
-		(state->owner.own_mb != 0 || state->owner.original_mb == 0);
+	return note->kind >= WALSIZER_NOTE_RESTORED && state->owner.own_mb != 0 &&
+		note->original_mb == sample->settings.max_wal_size_mb;
 }
 
 /*

@@ -66,6 +66,7 @@ a_change_by_hand_ends_all_that_was_ours(void **unused)
 	assert_true(d->state.owner.original_by_alter_system);
 	assert_int_equal(d->state.owner.own_mb, 0);
 	assert_int_equal(d->state.pacing.tried_mb, 0);
+	assert_int_equal(d->state.pacing.edit_tried_mb, 0);
 	assert_int_equal(d->state.boost.return_mb, 0);
 	assert_int_equal(d->state.pacing.leave_alone_until, d->sample.now + 300 * SECOND);
 	assert_int_equal(d->state.pacing.changed_at, d->sample.now);
@@ -136,6 +137,7 @@ the_original_value_is_ours_to_expect_only_if_we_restored_it(void **unused)
 	assert_int_equal(d->state.owner.own_mb, 0);
 	assert_int_equal(d->state.owner.original_mb, 1024);
 	assert_int_equal(d->state.pacing.tried_mb, 0);
+	assert_int_equal(d->state.pacing.edit_tried_mb, 0);
 	assert_int_equal(d->state.boost.return_mb, 0);
 	assert_int_equal(d->state.pacing.leave_alone_until, d->sample.now + 60 * SECOND);
 	assert_int_equal(d->state.pacing.changed_at, d->sample.now);
@@ -167,6 +169,14 @@ the_original_value_is_ours_to_expect_only_if_we_restored_it(void **unused)
 	/* no note of ours */
 	d = restored(WALSIZER_NO_NOTE);
 	assert_true(observe(d));
+
+	/* the value that we replaced is in effect again, by hand */
+	for (int kind = WALSIZER_NO_NOTE; kind <= WALSIZER_NOTE_NO_ROOM; kind++)
+	{
+		d = ours();
+		d->sample.note.kind = (WalsizerNoteKind) kind;
+		assert_int_equal(observe(d), kind != WALSIZER_NOTE_WRITTEN);
+	}
 }
 
 /* As soon as a value of ours is in effect. */
