@@ -14,8 +14,12 @@
 /*
  * The disk is read after LOOK_TICKS at the latest, and before 1/NOTICEABLE_PART
  * of the free space can be gone.  Others may begin to write at UNSEEN_RATE.
+ * Where reading takes long, because pg_wal has many files, LOOK_COST times as
+ * long, but at most MOST_BETWEEN_LOOKS, is the latest instead.
  */
 #define LOOK_TICKS			10
+#define LOOK_COST			1000
+#define MOST_BETWEEN_LOOKS	(INT64_C(300) * 1000)	/* ms */
 #define NOTICEABLE_PART		16
 #define UNSEEN_RATE			(64.0 * WALSIZER_MB)	/* bytes per second */
 
@@ -67,6 +71,8 @@ bool
 walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
 					 const WalsizerSample *sample)
 {
+	int64_t		most = walsizer_max(LOOK_TICKS * config->sample_interval_ms,
+									walsizer_min(LOOK_COST * state->disk.look_ms, MOST_BETWEEN_LOOKS));
 	int64_t		elapsed;
 	double		until_next;
 	double		own;
@@ -77,7 +83,7 @@ walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
 	elapsed = sample->now - state->disk.looked_at;
 	until_next = (double) (elapsed + config->sample_interval_ms);
 	if (!state->disk.known || state->disk.failures > 0 || sample->adjust || elapsed < 0 ||
-		elapsed >= LOOK_TICKS * config->sample_interval_ms)
+		elapsed >= most)
 		return true;
 	own = (double) walsizer_distance(state->disk.looked_lsn, sample->write_lsn) *
 		until_next / (double) walsizer_max(elapsed, 1);
@@ -119,6 +125,7 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
 	state->disk.known = true;
 	state->disk.looked_at = sample->now;
 	state->disk.looked_lsn = sample->write_lsn;
+	state->disk.look_ms = walsizer_max(0, walsizer_min(sample->look_ms, MOST_BETWEEN_LOOKS));
 	state->disk.failures = 0;
 }
 

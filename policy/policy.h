@@ -227,6 +227,7 @@ typedef struct WalsizerSample
 	int64_t		boost_mb;		/* of a planned load in progress; 0: none */
 	bool		adjust;			/* apply all rules now, on request */
 	bool		looked;			/* the disk was read for this sample */
+	int64_t		look_ms;		/* that took so long */
 	bool		has_disk;		/* successfully: the next four are filled */
 	int64_t		disk_free;		/* bytes available to the server */
 	int64_t		disk_wal;		/* bytes of pg_wal that max_wal_size covers */
@@ -403,6 +404,7 @@ typedef struct WalsizerDisk
 								 * last two readings and the two before */
 	int64_t		looked_at;		/* when it was read */
 	uint64_t	looked_lsn;
+	int64_t		look_ms;		/* that took so long */
 	int			failures;		/* to read it since, or ever */
 } WalsizerDisk;
 

@@ -360,6 +360,7 @@ void
 walsizer_take_disk(WalsizerSample *sample)
 {
 	static bool failing = false;
+	int64		began = walsizer_monotonic_ms();
 	int64		free_before = 0;
 	int64		free_after = 0;
 	int64		used_before = 0;
@@ -369,6 +370,7 @@ walsizer_take_disk(WalsizerSample *sample)
 	sample->has_disk = read_volume(&free_before, &used_before) &&
 		read_wal_files(sample, &sample->disk_wal, &sample->disk_held) &&
 		read_volume(&free_after, &used_after);
+	sample->look_ms = walsizer_monotonic_ms() - began;
 	if (!sample->has_disk && !failing)
 		ereport(LOG,
 				(errcode_for_file_access(),

@@ -138,6 +138,7 @@
 		RANGE((d)->taken[0], 0, MOST_WAL); \
 		RANGE((d)->taken[1], 0, MOST_WAL); \
 		RANGE((d)->looked_at, 0, LATEST); \
+		RANGE((d)->look_ms, 0, 300000); \
 		RANGE((d)->failures, 0, 4); \
 	} while (0)
 

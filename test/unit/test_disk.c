@@ -75,6 +75,50 @@ the_disk_is_read_after_ten_samples(void **unused)
 	assert_false(look_is_due(d));
 }
 
+static void
+read_disk(Driver *d, int64_t ms, int64_t free, int64_t wal, int64_t held)
+{
+	d->sample.now += ms;
+	d->sample.looked = d->sample.has_disk = true;
+	d->sample.disk_free = free;
+	d->sample.disk_wal = wal;
+	d->sample.disk_held = held;
+	walsizer_observe_disk(&d->state, &d->sample);
+}
+
+/* Where that takes long, it is to cost no more than a thousandth of the time. */
+static void
+a_disk_that_is_dear_to_read_is_read_less_often(void **unused)
+{
+	Driver	   *d = driver_new();
+	const int64_t took[] = {0, 10, 11, 40, 300, 301, INT64_MAX, -1};
+	const int64_t after[] = {10, 10, 11, 40, 300, 300, 300, 10};
+
+	(void) unused;
+	for (int i = 0; i < 8; i++)
+	{
+		d->sample.look_ms = took[i];
+		read_disk(d, 0, INT64_C(1) << 50, 0, 0);
+		d->sample.now += after[i] * SECOND - 1;
+		assert_false(look_is_due(d));
+		d->sample.now++;
+		assert_true(look_is_due(d));
+	}
+
+	/* unless space may be gone: 64MB/s, for 11 seconds until the next sample */
+	d->sample.look_ms = 40;
+	read_disk(d, 0, 16 * 11 * 64 * MB, 0, 0);
+	d->state.disk.taken[0] = 0;
+	d->sample.now += 9 * SECOND;
+	assert_false(look_is_due(d));
+	d->sample.now += SECOND;
+	assert_true(look_is_due(d));
+	d->config.sample_interval_ms = 60 * SECOND;
+	read_disk(d, 0, INT64_C(1) << 50, 0, 0);
+	d->sample.now += 599 * SECOND;
+	assert_false(look_is_due(d));
+}
+
 /*
  * A sixteenth of the free space could be gone until the next sample: two
  * seconds of our own WAL, of what others take, and of 64MB/s that may begin.
@@ -104,17 +148,6 @@ the_disk_is_read_before_a_sixteenth_can_be_gone(void **unused)
 	assert_true(look_is_due(d));
 	d->state.disk.free += 16;
 	assert_false(look_is_due(d));
-}
-
-static void
-read_disk(Driver *d, int64_t ms, int64_t free, int64_t wal, int64_t held)
-{
-	d->sample.now += ms;
-	d->sample.looked = d->sample.has_disk = true;
-	d->sample.disk_free = free;
-	d->sample.disk_wal = wal;
-	d->sample.disk_held = held;
-	walsizer_observe_disk(&d->state, &d->sample);
 }
 
 /* What others take is what is missing and is not our WAL. */
@@ -558,6 +591,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sizes_are_whole_segments_and_at_least_two),
 		cmocka_unit_test(the_disk_is_read_after_ten_samples),
+		cmocka_unit_test(a_disk_that_is_dear_to_read_is_read_less_often),
 		cmocka_unit_test(the_disk_is_read_before_a_sixteenth_can_be_gone),
 		cmocka_unit_test(what_others_take_is_measured),
 		cmocka_unit_test(a_disk_that_cannot_be_read_is_not_known),
