@@ -79,7 +79,7 @@ typedef enum WalsizerLimit
 	WALSIZER_LIMIT_DISK,		/* walsizer.max_disk_percent */
 	WALSIZER_LIMIT_RECOVERY,	/* walsizer.max_recovery_time */
 } WalsizerLimit;
-#define WALSIZER_LIMITS				4
+#define WALSIZER_LIMITS				(WALSIZER_LIMIT_RECOVERY + 1)
 
 /* What came of a decision. */
 typedef enum WalsizerOutcome
@@ -103,7 +103,7 @@ typedef enum WalsizerCause
 	WALSIZER_CAUSE_TIMED,		/* checkpoint_timeout */
 	WALSIZER_CAUSE_OTHER,		/* CHECKPOINT, backup, DDL, ... */
 } WalsizerCause;
-#define WALSIZER_CAUSES				4
+#define WALSIZER_CAUSES				(WALSIZER_CAUSE_OTHER + 1)
 
 #define WALSIZER_NO_TRIGGER_POINT	INT64_MAX	/* no WAL reaches it */
 #define WALSIZER_TIMER_SLACK		2000	/* ms: both ends count whole seconds */
