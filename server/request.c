@@ -3,12 +3,13 @@
  * server/request.c
  *	  Requests of SQL functions to the worker, and its answers.
  *
- * A session puts its request into a free slot, wakes the worker and sleeps.
- * The worker takes requests one at a time, in the order of asking, and puts
- * each answer into the slot of its request, which the session frees.  A
- * session that stops waiting takes back its request, or leaves the slot to the
- * worker that carries it out.  Requests to a worker that has ended are not
- * carried out.
+ * There is one slot.  A session may use it while it holds a lock of the lock
+ * manager, for which the others queue: so they are served in the order of asking,
+ * can be cancelled, obey lock_timeout, and are seen in pg_locks.  The session puts
+ * its request into the slot, wakes the worker and sleeps until the answer is there.
+ * If it stops waiting, it takes back the request, unless the worker has begun:
+ * then the worker completes it, and the slot is free after that.  Requests to a
+ * worker that has ended are not carried out.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -19,12 +20,21 @@
 #include "miscadmin.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
+#include "storage/lock.h"
 #include "utils/timestamp.h"
 
 #include "server/walsizer.h"
 #include "server/compat.h"
 
 #define ANSWER_WAIT_MS		30000	/* the reload alone may take 10 s */
+
+/* Who holds this may use the slot.  No SQL function takes locks of this type. */
+static const LOCKTAG queue = {
+	.locktag_field1 = 0x77616C73,	/* wals */
+	.locktag_field2 = 0x697A6572,	/* izer */
+	.locktag_type = LOCKTAG_USERLOCK,
+	.locktag_lockmethodid = USER_LOCKMETHOD,
+};
 
 /* The worker ends; after an error it may still hold locks, ours among them. */
 static void
@@ -51,84 +61,59 @@ walsizer_attach_worker(void)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/* The oldest request not taken yet, or NULL.  The caller holds the lock. */
-static WalsizerRequest *
-next_request(void)
-{
-	WalsizerRequest *next = NULL;
-
-	for (int i = 0; i < WALSIZER_REQUEST_SLOTS; i++)
-	{
-		WalsizerRequest *request = &walsizer_shared->requests[i];
-
-		if (request->state == WALSIZER_SLOT_ASKED && request->worker_pid == MyProcPid &&
-			(next == NULL || request->ticket < next->ticket))
-			next = request;
-	}
-	return next;
-}
-
 /*
- * For the worker: take the oldest request, or NULL.  It must be answered with
- * walsizer_give_answer().  Both take the lock briefly.
+ * For the worker: take the request that was put for it, or NULL.  It must be
+ * answered with walsizer_give_answer().  Both take the lock briefly.
  */
-WalsizerRequest *
+const WalsizerRequest *
 walsizer_take_request(void)
 {
-	WalsizerRequest *request;
+	WalsizerRequest *request = &walsizer_shared->request;
+	bool		is_ours;
 
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	request = next_request();
-	if (request != NULL)
+	is_ours = request->state == WALSIZER_SLOT_ASKED && request->worker_pid == MyProcPid;
+	if (is_ours)
 		request->state = WALSIZER_SLOT_TAKEN;
 	LWLockRelease(walsizer_shared->lock);
-	return request;
+	return is_ours ? request : NULL;
 }
 
 void
-walsizer_give_answer(WalsizerRequest *request, const WalsizerAnswer *answer)
+walsizer_give_answer(const WalsizerAnswer *answer)
 {
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	request->answer = *answer;
-	request->state = request->abandoned ? WALSIZER_SLOT_FREE : WALSIZER_SLOT_ANSWERED;
+	walsizer_shared->request.answer = *answer;
+	walsizer_shared->request.state = WALSIZER_SLOT_ANSWERED;
 	LWLockRelease(walsizer_shared->lock);
 	ConditionVariableBroadcast(&walsizer_shared->answered);
 }
 
-/*
- * A free slot, or NULL.  A slot that its session has abandoned and whose
- * worker has ended is free.  The caller holds the lock.
- */
-static WalsizerRequest *
-free_slot(void)
+/* Is the worker that was asked still there?  The caller holds the lock. */
+static bool
+worker_lives(const WalsizerRequest *request)
 {
-	for (int i = 0; i < WALSIZER_REQUEST_SLOTS; i++)
-	{
-		WalsizerRequest *request = &walsizer_shared->requests[i];
-
-		if (request->state == WALSIZER_SLOT_FREE ||
-			(request->abandoned && request->worker_pid != walsizer_shared->worker_pid))
-			return request;
-	}
-	return NULL;
+	return request->worker_pid == walsizer_shared->worker_pid;
 }
 
-/* Put a request; NULL if no slot is free, an error if there is no worker. */
-static WalsizerRequest *
+/*
+ * Put a request.  False if the worker still carries out one that its session has
+ * left; an error if there is no worker.
+ */
+static bool
 put_request(WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 {
-	WalsizerRequest *request;
+	WalsizerRequest *request = &walsizer_shared->request;
 	PGPROC	   *worker;
+	bool		is_free;
 
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	worker = walsizer_shared->worker_proc;
-	request = free_slot();
-	if (worker != NULL && request != NULL)
+	is_free = request->state != WALSIZER_SLOT_TAKEN || !worker_lives(request);
+	if (worker != NULL && is_free)
 	{
 		request->state = WALSIZER_SLOT_ASKED;
-		request->ticket = ++walsizer_shared->last_ticket;
 		request->worker_pid = walsizer_shared->worker_pid;
-		request->abandoned = false;
 		request->what = what;
 		request->boost_mb = boost_mb;
 		request->boost_ms = boost_ms;
@@ -141,24 +126,25 @@ put_request(WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the walsizer worker is not running"),
 				 errhint("After an error it is started again within 10 seconds. If it never starts, see the server log, and make sure that \"max_worker_processes\" leaves room for it.")));
-	return request;
+	return is_free;
 }
 
 /* Copy the answer if there is one; an error if its worker has ended. */
 static bool
-is_answered(const WalsizerRequest *request, WalsizerAnswer *answer)
+is_answered(WalsizerAnswer *answer)
 {
+	const WalsizerRequest *request = &walsizer_shared->request;
 	bool		answered;
-	bool		gone;
+	bool		lives;
 
 	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
 	answered = request->state == WALSIZER_SLOT_ANSWERED;
 	if (answered)
 		*answer = request->answer;
-	gone = walsizer_shared->worker_pid != request->worker_pid;
+	lives = worker_lives(request);
 	LWLockRelease(walsizer_shared->lock);
 
-	if (!answered && gone)
+	if (!answered && !lives)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the walsizer worker ended before it answered"),
@@ -166,25 +152,19 @@ is_answered(const WalsizerRequest *request, WalsizerAnswer *answer)
 	return answered;
 }
 
-/* The session stops waiting: it has the answer, or an error occurred. */
+/* The session ends or has an error (code 0) before it has seen the answer. */
 static void
-leave_slot(int code pg_attribute_unused(), Datum slot)
+take_back(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 {
-	WalsizerRequest *request = (WalsizerRequest *) DatumGetPointer(slot);
-
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	if (request->state == WALSIZER_SLOT_TAKEN &&
-		request->worker_pid == walsizer_shared->worker_pid)
-		request->abandoned = true;
-	else
-		request->state = WALSIZER_SLOT_FREE;
+	if (walsizer_shared->request.state == WALSIZER_SLOT_ASKED)
+		walsizer_shared->request.state = WALSIZER_SLOT_FREE;
 	LWLockRelease(walsizer_shared->lock);
-	ConditionVariableBroadcast(&walsizer_shared->answered); /* others want a slot */
 }
 
-/* Sleep until something was answered; an error at the deadline (ms). */
-static void
-sleep_until(int64 deadline)
+/* Milliseconds until the deadline; an error if there are none. */
+static long
+time_left(int64 deadline)
 {
 	int64		left = deadline - walsizer_monotonic_ms();
 
@@ -194,44 +174,43 @@ sleep_until(int64 deadline)
 				 errmsg("the walsizer worker has not answered within %d seconds",
 						ANSWER_WAIT_MS / 1000),
 				 errhint("See the server log, and whether sampled_at in the view walsizer_stats still advances.")));
-	(void) ConditionVariableTimedSleep(&walsizer_shared->answered, (long) left,
+	return (long) left;
+}
+
+/* Sleep until something was answered; an error at the deadline. */
+static void
+sleep_until(int64 deadline)
+{
+	(void) ConditionVariableTimedSleep(&walsizer_shared->answered, time_left(deadline),
 									   walsizer_wait_event(WALSIZER_WAIT_ANSWER));
 }
 
-/* Wait for the answer, and leave the slot whatever happens. */
-static WalsizerAnswer
-wait_for_answer(WalsizerRequest *request, int64 deadline)
-{
-	WalsizerAnswer answer;
-
-	PG_ENSURE_ERROR_CLEANUP(leave_slot, PointerGetDatum(request));
-	{
-		while (!is_answered(request, &answer))
-			sleep_until(deadline);
-	}
-	PG_END_ENSURE_ERROR_CLEANUP(leave_slot, PointerGetDatum(request));
-	leave_slot(0, PointerGetDatum(request));
-	return answer;
-}
-
 /*
- * Ask the worker, and wait for its answer, at most 30 seconds.  boost_mb and
- * boost_ms are for a planned load.  Raises an error if the library was not
- * preloaded, if there is no worker, or if no answer comes in time; then a
- * request that the worker has taken may still be carried out.
+ * Ask the worker, and wait for its answer, at most 30 seconds, in which others
+ * that asked before are served, too.  boost_mb and boost_ms are for a planned
+ * load.  Raises an error if the library was not preloaded, if there is no worker,
+ * or if no answer comes in time; then a request that the worker has taken may
+ * still be carried out.
  */
 WalsizerAnswer
 walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 {
 	int64		deadline = walsizer_monotonic_ms() + ANSWER_WAIT_MS;
-	WalsizerRequest *request;
 	WalsizerAnswer answer;
 
 	walsizer_check_preloaded();
+	(void) LockAcquire(&queue, ExclusiveLock, false, false);
+	(void) time_left(deadline);
 	ConditionVariablePrepareToSleep(&walsizer_shared->answered);
-	while ((request = put_request(what, boost_mb, boost_ms)) == NULL)
+	while (!put_request(what, boost_mb, boost_ms))
 		sleep_until(deadline);
-	answer = wait_for_answer(request, deadline);
+	PG_ENSURE_ERROR_CLEANUP(take_back, (Datum) 0);
+	{
+		while (!is_answered(&answer))
+			sleep_until(deadline);
+	}
+	PG_END_ENSURE_ERROR_CLEANUP(take_back, (Datum) 0);
 	ConditionVariableCancelSleep();
+	(void) LockRelease(&queue, ExclusiveLock, false);
 	return answer;
 }

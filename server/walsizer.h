@@ -45,7 +45,6 @@ typedef enum WalsizerAsk
 	WALSIZER_ASK_REVERT,
 	WALSIZER_ASK_BOOST,
 	WALSIZER_ASK_FORGET,
-	WALSIZER_ASK_RESET_STATS,
 } WalsizerAsk;
 
 /* The result of an attempt to change max_wal_size. */
@@ -78,9 +77,7 @@ typedef enum WalsizerSlotState
 typedef struct WalsizerRequest
 {
 	WalsizerSlotState state;
-	uint64		ticket;			/* in the order of asking */
 	int			worker_pid;		/* of the worker asked */
-	bool		abandoned;		/* the session no longer waits */
 	WalsizerAsk what;
 	int64		boost_mb;		/* 0: end the planned load */
 	int64		boost_ms;		/* its duration */
@@ -100,14 +97,14 @@ typedef struct WalsizerAutoConf
 #define WALSIZER_PENDING \
 	"a change of \"max_wal_size\" in \"postgresql.auto.conf\" awaits a reload"
 
-#define WALSIZER_REQUEST_SLOTS		16	/* sessions that can wait at a time */
 #define WALSIZER_BOOST_MOST_DAYS	31	/* longest planned load */
 
 /*
  * Shared memory.  "lock" protects all of it except "answered", and is never held
  * over I/O.  Only the worker writes, so it reads without the lock; but sessions
- * write requests, and the startup process writes recoveries before there is a
- * worker.  Others copy out under the shared lock.  What no other process looks at, the worker also writes without the
+ * write the request and what walsizer_reset_stats() sets, and the startup process
+ * writes recoveries before there is a worker.  Others copy out under the shared
+ * lock.  What no other process looks at, the worker also writes without the
  * lock: loaded, reloads, dry_run_mb, reported_limit_mb and reported_standby.
  */
 typedef struct WalsizerShared
@@ -151,9 +148,8 @@ typedef struct WalsizerShared
 	int64		reported_limit_mb[WALSIZER_LIMITS];
 	bool		reported_standby;	/* the role for which that was */
 
-	/* requests and answers */
-	uint64		last_ticket;
-	WalsizerRequest requests[WALSIZER_REQUEST_SLOTS];
+	/* what a session asks, and the answer */
+	WalsizerRequest request;
 	ConditionVariable answered;
 
 	/* the history: a ring, slot (number - 1) % slots */
@@ -217,8 +213,8 @@ extern void walsizer_reread_configuration(void);
 
 /* server/request.c */
 extern void walsizer_attach_worker(void);
-extern WalsizerRequest *walsizer_take_request(void);
-extern void walsizer_give_answer(WalsizerRequest *request, const WalsizerAnswer *answer);
+extern const WalsizerRequest *walsizer_take_request(void);
+extern void walsizer_give_answer(const WalsizerAnswer *answer);
 extern WalsizerAnswer walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost_ms);
 
 /* server/recovery.c */

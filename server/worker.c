@@ -117,17 +117,6 @@ forget(void)
 	walsizer_state_save();
 }
 
-/* walsizer_reset_stats(): count from now on; the policy's totals stay. */
-static void
-reset_stats(void)
-{
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	memcpy(walsizer_shared->checkpoints_at_reset, walsizer_shared->state.checkpoints.total,
-		   sizeof(walsizer_shared->checkpoints_at_reset));
-	walsizer_shared->stats_reset = GetCurrentTimestamp();
-	LWLockRelease(walsizer_shared->lock);
-}
-
 /* Set the planned load (0: none).  The caller writes the state file. */
 static void
 set_boost(int64 mb, int64 ms)
@@ -206,8 +195,6 @@ prepare(const WalsizerRequest *request)
 		return false;
 	if (request->what == WALSIZER_ASK_FORGET)
 		forget();
-	if (request->what == WALSIZER_ASK_RESET_STATS)
-		reset_stats();
 	if (request->what == WALSIZER_ASK_BOOST)
 		set_boost(request->boost_mb, request->boost_ms);
 	if (request->what == WALSIZER_ASK_REVERT)
@@ -366,30 +353,23 @@ catch_up_with_session(Clockwork *clockwork)
 	handle_interrupts(clockwork);
 }
 
-/*
- * Serve the requests, in the order of asking.  False if there was none.  Those
- * that come meanwhile set the latch, and have to wait until the memory of this
- * round was freed.
- */
+/* Serve the request of a session.  False if there is none. */
 static bool
 serve(Clockwork *clockwork)
 {
-	WalsizerRequest *request;
+	const WalsizerRequest *request = walsizer_take_request();
 	WalsizerAnswer answer;
 	bool		refused;
-	int			served = 0;
 
-	while (served < WALSIZER_REQUEST_SLOTS && (request = walsizer_take_request()) != NULL)
-	{
-		catch_up_with_session(clockwork);
-		refused = !prepare(request);
-		if (!pass(clockwork, request, &answer) && request->what == WALSIZER_ASK_BOOST)
-			(void) pass(clockwork, request, &answer);
-		answer.refused = refused;
-		walsizer_give_answer(request, &answer);
-		served++;
-	}
-	return served > 0;
+	if (request == NULL)
+		return false;
+	catch_up_with_session(clockwork);
+	refused = !prepare(request);
+	if (!pass(clockwork, request, &answer) && request->what == WALSIZER_ASK_BOOST)
+		(void) pass(clockwork, request, &answer);
+	answer.refused = refused;
+	walsizer_give_answer(&answer);
+	return true;
 }
 
 /* Remove a note that an earlier pass found to tell nothing any more. */

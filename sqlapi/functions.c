@@ -144,10 +144,18 @@ walsizer_forget_1_0(PG_FUNCTION_ARGS)
 	PG_RETURN_VOID();
 }
 
-/* Let the counters of checkpoints begin anew. */
+/*
+ * Let the counters of checkpoints begin anew.  The policy's totals stay, so the
+ * worker is not needed.
+ */
 Datum
 walsizer_reset_stats_1_0(PG_FUNCTION_ARGS)
 {
-	(void) walsizer_ask(WALSIZER_ASK_RESET_STATS, 0, 0);
+	walsizer_check_preloaded();
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	memcpy(walsizer_shared->checkpoints_at_reset, walsizer_shared->state.checkpoints.total,
+		   sizeof(walsizer_shared->checkpoints_at_reset));
+	walsizer_shared->stats_reset = GetCurrentTimestamp();
+	LWLockRelease(walsizer_shared->lock);
 	PG_RETURN_VOID();
 }

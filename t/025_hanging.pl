@@ -21,19 +21,24 @@ use WalsizerTest;
 my $node   = make_node('node', conf => "walsizer.predict = off\n");
 my $pid    = pid($node);
 my $offset = log_offset($node);
-my ($status, $began, $stderr);
+my ($status, $began, $stderr, $queued);
 
 $status = status($node);
 
 # Not in the middle of something, where it may hold a lock: as it waits.
-for (1 .. 1000)
+sub stop_worker
 {
-	kill 'STOP', $pid or die $!;
-	last if $node->safe_psql('postgres',
-		"SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid") eq 't';
-	kill 'CONT', $pid or die $!;
-	usleep(10_000);
+	for (1 .. 1000)
+	{
+		kill 'STOP', $pid or die $!;
+		last if $node->safe_psql('postgres',
+			"SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid") eq 't';
+		kill 'CONT', $pid or die $!;
+		usleep(10_000);
+	}
+	return;
 }
+stop_worker();
 
 # The server does all that it is there for.
 write_wal($node, 4);
@@ -46,7 +51,15 @@ my $wait_event = $node->pg_version < 17 ? 'Extension' : 'WalsizerAnswer';
 ok($node->poll_query_until('postgres',
 		"SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'SELECT walsizer_boost%' AND wait_event = '$wait_event'"),
 	"no answer: a function that asks the worker waits for it as $wait_event");
+my $second = start_asking($node, 'SELECT walsizer_adjust()', undef, \$queued);
+ok($node->poll_query_until('postgres',
+		"SELECT array_agg(granted ORDER BY granted) = '{f,t}' FROM pg_locks WHERE locktype = 'userlock'"),
+	'no answer: others queue for a lock, which pg_locks shows');
+my (undef, undef, $impatient) = $node->psql('postgres', "SET lock_timeout = '1s'; SELECT walsizer_adjust()");
+like($impatient, qr/ERROR:  canceling statement due to lock timeout/, 'no answer: and obey lock_timeout');
 $session->finish;
+$second->finish;
+like($queued, qr/ERROR:  the walsizer worker has not answered within 30 seconds/, 'no answer: they give up, too');
 like($stderr, qr/ERROR:  the walsizer worker has not answered within 30 seconds\nHINT:/,
 	'no answer: and gives up');
 cmp_ok(time - $began, '>=', 29, 'no answer: after 30 seconds');
@@ -67,6 +80,19 @@ adjust($node);	# unless the end of an interval came first
 my $event = last_event($node);
 is("$event->{action}, $event->{outcome}", 'raise, applied', 'and does its work');
 is(status($node)->{original_size}, $status->{original_size}, 'with what it knew');
+
+# What a worker has not begun before it ends, no other worker does.
+stop_worker();
+$session = start_asking($node, "SELECT walsizer_boost('100MB', '1 hour')", undef, \$stderr);
+$node->poll_query_until('postgres',
+	"SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'SELECT walsizer_boost%' AND wait_event = '$wait_event'")
+  or die 'nobody asks';
+$node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
+kill 'CONT', $pid or die $!;
+$session->finish;
+like($stderr, qr/ERROR:  the walsizer worker ended before it answered\nHINT:/, 'the worker ends: who waits is told');
+wait_for_worker($node, $pid);
+is(status($node)->{boost_size}, undef, 'the worker ends: the next one does not do it');
 
 is(log_count($node, qr/(FATAL|PANIC):/, $offset), 0, 'all the time the server lives');
 $node->stop;

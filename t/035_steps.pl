@@ -568,7 +568,7 @@ sub wait_for_askers
 	wait_until("$number sessions wait",
 		sub {
 			return $node->safe_psql('postgres',
-				"SELECT count(*) FROM pg_stat_activity WHERE query ~ 'walsizer_(boost|revert)' AND pid <> pg_backend_pid() AND wait_event_type = 'Extension'"
+				"SELECT count(*) FROM pg_stat_activity WHERE query ~ 'walsizer_(boost|revert)' AND pid <> pg_backend_pid() AND wait_event_type IN ('Extension', 'Lock')"
 			) == $number;
 		});
 	return;
