@@ -152,14 +152,24 @@ is_answered(WalsizerAnswer *answer)
 	return answered;
 }
 
-/* The session ends or has an error (code 0) before it has seen the answer. */
+/*
+ * The session ends, or has an error (code 0), before it has seen the answer.
+ * If the worker has begun, the error says so.
+ */
 static void
-take_back(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
+take_back(int code, Datum arg pg_attribute_unused())
 {
+	WalsizerRequest *request = &walsizer_shared->request;
+	bool		begun;
+
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	if (walsizer_shared->request.state == WALSIZER_SLOT_ASKED)
-		walsizer_shared->request.state = WALSIZER_SLOT_FREE;
+	begun = request->state != WALSIZER_SLOT_ASKED && worker_lives(request);
+	if (request->state == WALSIZER_SLOT_ASKED)
+		request->state = WALSIZER_SLOT_FREE;
 	LWLockRelease(walsizer_shared->lock);
+
+	if (begun && code == 0)
+		errdetail("The worker had begun to carry out the request, and completes it. walsizer_status and walsizer_history show the result. walsizer_boost_end() ends a planned load.");
 }
 
 /* Milliseconds until the deadline; an error if there are none. */
@@ -189,8 +199,7 @@ sleep_until(int64 deadline)
  * Ask the worker, and wait for its answer, at most 30 seconds, in which others
  * that asked before are served, too.  boost_mb and boost_ms are for a planned
  * load.  Raises an error if the library was not preloaded, if there is no worker,
- * or if no answer comes in time; then a request that the worker has taken may
- * still be carried out.
+ * or if no answer comes in time.
  */
 WalsizerAnswer
 walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost_ms)

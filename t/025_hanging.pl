@@ -68,6 +68,7 @@ is($node->safe_psql('postgres', "SELECT now() - sampled_at > interval '25 s' FRO
 is(setting_mb($node), 4, 'no answer: max_wal_size stays');
 $node->psql('postgres', "SET statement_timeout = '1s'; SELECT walsizer_boost('200MB', '1 hour')", stderr => \$stderr);
 like($stderr, qr/canceling statement due to statement timeout/, 'no answer: who waits may be interrupted');
+my $cancelled = $stderr;
 
 kill 'CONT', $pid or die $!;
 wait_for_worker($node);
@@ -81,6 +82,20 @@ my $event = last_event($node);
 is("$event->{action}, $event->{outcome}", 'raise, applied', 'and does its work');
 is(status($node)->{original_size}, $status->{original_size}, 'with what it knew');
 
+# The postmaster does not reload, so the worker waits in the middle of a request.
+my $postmaster = slurp_file($node->data_dir . '/postmaster.pid') =~ s/\n.*//sr;
+$node->psql('postgres', <<"END", stderr => \$stderr, on_error_stop => 0);
+SET statement_timeout = '3s';
+\\! kill -STOP $postmaster
+SELECT walsizer_boost('300MB', '1 hour');
+\\! kill -CONT $postmaster
+END
+like($stderr, qr/ERROR:  canceling statement due to statement timeout\nDETAIL:  The worker had begun to carry out the request, and completes it\./,
+	'cancelled when it was begun: the error says so');
+wait_for($node, 'max_wal_size = 300 * 1048576');
+is(status($node)->{boost_size}, 300 * MB, 'cancelled when it was begun: completed');
+unlike($cancelled, qr/DETAIL/, 'cancelled before: the error says nothing else');
+
 # What a worker has not begun before it ends, no other worker does.
 stop_worker();
 $session = start_asking($node, "SELECT walsizer_boost('100MB', '1 hour')", undef, \$stderr);
@@ -92,7 +107,7 @@ kill 'CONT', $pid or die $!;
 $session->finish;
 like($stderr, qr/ERROR:  the walsizer worker ended before it answered\nHINT:/, 'the worker ends: who waits is told');
 wait_for_worker($node, $pid);
-is(status($node)->{boost_size}, undef, 'the worker ends: the next one does not do it');
+is(status($node)->{boost_size}, 300 * MB, 'the worker ends: the next one does not do it');
 
 is(log_count($node, qr/(FATAL|PANIC):/, $offset), 0, 'all the time the server lives');
 $node->stop;
