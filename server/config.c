@@ -106,16 +106,27 @@ walsizer_auto_conf_in_effect(void)
 }
 
 /*
- * Was postgresql.auto.conf written since this process last read it?  Then a
- * reload may be under way.  False if that cannot be told.
+ * Was a configuration file written since this process last read them?  Then a
+ * reload may be under way.  True only once for each time of writing: it may not
+ * be reloaded at all, or lie in the future.  Included files are not looked at.
  */
 bool
-walsizer_auto_conf_is_newer(void)
+walsizer_reload_may_come(void)
 {
+	static TimestampTz seen[2];
+	const char *const files[] = {ConfigFileName, PG_AUTOCONF_FILENAME};
+	bool		may_come = false;
 	struct stat st;
 
-	return stat(PG_AUTOCONF_FILENAME, &st) == 0 &&
-		time_t_to_timestamptz(st.st_mtim.tv_sec) + st.st_mtim.tv_nsec / 1000 > PgReloadTime;
+	for (int i = 0; i < (int) lengthof(files); i++)
+	{
+		TimestampTz written = stat(files[i], &st) != 0 ? 0 :
+			time_t_to_timestamptz(st.st_mtim.tv_sec) + st.st_mtim.tv_nsec / 1000;
+
+		may_come |= written > PgReloadTime && written != seen[i];
+		seen[i] = written;
+	}
+	return may_come;
 }
 
 /* MB that a line of max_wal_size sets, or WALSIZER_BAD_LINE. */

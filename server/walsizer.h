@@ -198,7 +198,7 @@ extern void walsizer_take_disk(WalsizerSample *sample);
 
 /* server/config.c */
 extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);
-extern bool walsizer_auto_conf_is_newer(void);
+extern bool walsizer_reload_may_come(void);
 extern int64 walsizer_configured_mb(void);
 extern void walsizer_read_files(void);
 extern WalsizerNote walsizer_note_waiting(void);

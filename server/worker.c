@@ -348,7 +348,7 @@ handle_interrupts(Clockwork *clockwork)
 static void
 catch_up_with_session(Clockwork *clockwork)
 {
-	if (walsizer_auto_conf_is_newer())
+	if (walsizer_reload_may_come())
 		(void) walsizer_await_reload(RELOAD_UNDER_WAY_MS);
 	handle_interrupts(clockwork);
 }

@@ -231,6 +231,39 @@ foreach my $mb (14, 16, 18)
 	is($status->{boost_size}, 100 * MB, "in one session: $mb MB: and does not end the plan");
 	like(revert($node), qr/^revert to $mb MB: applied/, "in one session: $mb MB: which comes back");
 }
+
+# The same with an edit of postgresql.conf.
+my $file = $node->data_dir . '/postgresql.conf';
+sub edited_in_one_session
+{
+	my ($setting) = @_;
+
+	my (undef, undef, $error) = $node->psql('postgres',
+		"\\! echo \"$setting\" >>$file\nSELECT pg_reload_conf();\nSELECT walsizer_boost('100MB', '1 hour')");
+	return $error;
+}
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET walsizer.enable');
+foreach my $round (1 .. 10)
+{
+	like(edited_in_one_session('walsizer.enable = off'), qr/"walsizer.enable" is off/, "edited in one session, $round: off");
+	is(edited_in_one_session('walsizer.enable = on'), '', "edited in one session, $round: on");
+}
+revert($node);
+
+# What was written and not reloaded is waited for once, whenever it was written.
+sub seconds_for_20
+{
+	my $began = Time::HiRes::time();
+
+	$node->safe_psql('postgres', 'SELECT walsizer_adjust() FROM generate_series(1, 20)');
+	return Time::HiRes::time() - $began;
+}
+$node->safe_psql('postgres', "ALTER SYSTEM SET work_mem = '5MB'");
+cmp_ok(seconds_for_20(), '<', 15, 'not reloaded: 20 calls do not wait a second each');
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET work_mem');
+$node->reload;
+utime(undef, time + 86400, $node->data_dir . '/postgresql.auto.conf') or die $!;
+cmp_ok(seconds_for_20(), '<', 15, 'written in the future: nor do they');
 my $asked = $node;
 
 # ---- what was not ended has ended, and the next one while the server was down
