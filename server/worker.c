@@ -16,7 +16,6 @@
 #include <dlfcn.h>
 
 #include "miscadmin.h"
-#include "pgstat.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
@@ -439,7 +438,6 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	measured = walsizer_recovery_ended();
 	walsizer_state_load();
 	walsizer_read_files();
-	pgstat_report_activity(STATE_IDLE, "watching max_wal_size");
 
 	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass",
 										 ALLOCSET_DEFAULT_SIZES);

@@ -32,6 +32,8 @@ $offset = log_offset($node);
 is($node->safe_psql('postgres',
 		"SELECT backend_type, datid IS NULL, backend_xmin IS NULL FROM pg_stat_activity WHERE pid = $pid"),
 	'walsizer|t|t', 'one worker, in no database, holding nothing back');
+is($node->safe_psql('postgres', "SELECT state IS NULL, query FROM pg_stat_activity WHERE pid = $pid"),
+	't|', 'and no session, idle or active, to others');
 is($node->safe_psql('postgres',
 		"SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsizer'"),
 	1, 'there is no second one');

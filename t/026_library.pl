@@ -68,7 +68,7 @@ sub wait_for_watching
 
 	$node->poll_query_until('postgres',
 		"SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'walsizer' "
-		  . "AND query = 'watching max_wal_size' AND pid <> $not_this_pid")
+		  . "AND wait_event_type = 'Extension' AND pid <> $not_this_pid")
 	  or return 0;
 	return $node->safe_psql('postgres',
 		"SELECT pid FROM pg_stat_activity WHERE backend_type = 'walsizer'");
