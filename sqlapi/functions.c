@@ -114,6 +114,11 @@ walsizer_boost_1_0(PG_FUNCTION_ARGS)
 																PG_GETARG_DATUM(1)));
 
 	walsizer_check_preloaded();
+	if (RecoveryInProgress())
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("no load can be planned on a standby"),
+				 errhint("Call walsizer_boost() on the primary. If the standby itself needs more, set its \"max_wal_size\".")));
 	if (mb < walsizer_least_mb() || mb > MAX_KILOBYTES)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
