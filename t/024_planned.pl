@@ -196,6 +196,8 @@ revert($node);
 my %errors = (
 	"'1MB', '1 hour'"     => qr/size must be between 2 MB and/,
 	"'nonsense', '1 hour'" => qr/invalid size/,
+	"NULL, '1 hour'"      => qr/size must not be null/,
+	"'8GB', NULL"         => qr/duration must not be null/,
 	"'8GB', '-1 hour'"    => qr/duration must be positive and at most 31 days/,
 	"'8GB', '31 days 3 hours'" => qr/duration must be positive and at most 31 days/,
 	"'8GB', '1 year'"     => qr/duration must be positive and at most 31 days/);
