@@ -156,7 +156,7 @@ walsizer_change_setting(const WalsizerDecision *decision, const WalsizerSample *
 		publish_in_effect(applied->in_effect_mb);
 		LWLockRelease(walsizer_shared->lock);
 	}
-	walsizer_record_attempt(&event, applied, &decision->figures);
+	walsizer_record_attempt(&event, applied, &decision->figures, sample->adjust);
 }
 
 /*
@@ -202,5 +202,5 @@ walsizer_restore_original(const WalsizerDecision *decision, const WalsizerSample
 		LWLockRelease(walsizer_shared->lock);
 		event.new_mb = applied->in_effect_mb;
 	}
-	walsizer_record_attempt(&event, applied, &decision->figures);
+	walsizer_record_attempt(&event, applied, &decision->figures, sample->adjust);
 }

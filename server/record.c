@@ -124,10 +124,11 @@ set_trouble(const WalsizerApplied *trouble)
 /*
  * Is the result of an attempt to set this size (MB) news?  An attempt that
  * fails is repeated every timeout, but is news only if it fails in another way
- * than the last one; a dry run, if its size differs by more than a quarter.
+ * than the last one, or if a person asked for it; a dry run, if its size differs
+ * by more than a quarter.
  */
 static bool
-is_news(const WalsizerApplied *applied, int64 mb)
+is_news(const WalsizerApplied *applied, int64 mb, bool asked)
 {
 	const WalsizerApplied *trouble = &walsizer_shared->trouble;
 	const WalsizerApplied none = {0};
@@ -142,7 +143,7 @@ is_news(const WalsizerApplied *applied, int64 mb)
 	}
 	else if (applied->outcome == trouble->outcome &&
 			 strcmp(applied->message, trouble->message) == 0)
-		return false;
+		return asked;
 	else
 		set_trouble(applied);
 	return true;
@@ -150,15 +151,16 @@ is_news(const WalsizerApplied *applied, int64 mb)
 
 /*
  * Record and log the result of an attempt to set event->new_mb, if it is news.
- * Takes the lock briefly and writes the state file.
+ * "asked": walsizer_adjust() or a planned load asked for it.  Takes the lock briefly and writes the state file.
  */
 void
 walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
-						const WalsizerFigures *figures)
+						const WalsizerFigures *figures, bool asked)
 {
+	asked |= event->reason == WALSIZER_BECAUSE_REVERT;
 	event->outcome = applied->outcome;
 	strlcpy(event->message, applied->message, sizeof(event->message));
-	if (!is_news(applied, event->new_mb))
+	if (!is_news(applied, event->new_mb, asked))
 		return;
 	record(event);
 	log_change(event, figures);

@@ -185,7 +185,7 @@ extern void walsizer_restore_original(const WalsizerDecision *decision,
 extern WalsizerEvent walsizer_make_event(const WalsizerDecision *decision,
 										 const WalsizerSample *sample, int64 old_mb);
 extern void walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
-									const WalsizerFigures *figures);
+									const WalsizerFigures *figures, bool asked);
 extern void walsizer_record_external(const WalsizerDecision *decision,
 									 const WalsizerSample *sample, int64 old_mb);
 extern void walsizer_end_trouble(const WalsizerDecision *decision,

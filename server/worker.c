@@ -196,8 +196,6 @@ prepare(const WalsizerRequest *request)
 		forget();
 	if (request->what == WALSIZER_ASK_BOOST)
 		set_boost(request->boost_mb, request->boost_ms);
-	if (request->what == WALSIZER_ASK_REVERT)
-		end_boost();
 	return true;
 }
 
@@ -243,19 +241,27 @@ drop_change(WalsizerDecision *decision)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/* walsizer_revert(), unless the original value is back already. */
+/*
+ * walsizer_revert(), unless the original value is back already.  It ends the
+ * planned load, but not if the value stays.
+ */
 static void
 revert(const WalsizerSample *sample, WalsizerAnswer *answer)
 {
 	bool		is_back = answer->decision.action == WALSIZER_REVERT &&
 		answer->applied.outcome == WALSIZER_APPLIED;
 
-	if (is_back)
-		return;
-	answer->decision = reverting(&answer->decision);
-	walsizer_restore_original(&answer->decision, sample, &answer->applied);
-	if (answer->applied.outcome == WALSIZER_NO_OUTCOME)
-		answer->decision.action = WALSIZER_NONE;
+	if (!is_back)
+	{
+		answer->decision = reverting(&answer->decision);
+		walsizer_restore_original(&answer->decision, sample, &answer->applied);
+		if (answer->applied.outcome == WALSIZER_NO_OUTCOME)
+			answer->decision.action = WALSIZER_NONE;
+	}
+	/* "refused": the original value takes effect with a later reload */
+	if (answer->applied.outcome <= WALSIZER_APPLIED ||
+		answer->applied.outcome == WALSIZER_REFUSED)
+		end_boost();
 }
 
 /*

@@ -192,6 +192,25 @@ is($node->safe_psql('postgres',
 	't', 'one of which has an hour more');
 revert($node);
 
+# What is asked for is recorded each time, even if it fails as the last time; and
+# a revert that fails does not end the planned load.
+is(act($node, "walsizer_boost('100MB', '1 hour')"), 'raise to 100 MB: applied', 'not writable: before');
+my $events = () = history($node);
+my $auto_conf = $node->data_dir . '/postgresql.auto.conf';
+$offset = log_offset($node);
+chmod 0400, $auto_conf or die $!;
+like(act($node, "walsizer_boost('200MB', '1 hour')"), qr/^raise to 200 MB: forbidden: /, 'not writable: a planned load');
+like(act($node, "walsizer_boost('300MB', '1 hour')"), qr/^raise to 300 MB: forbidden: /, 'not writable: a larger one');
+like(adjust($node), qr/^raise to 300 MB: forbidden: /, 'not writable: the rules');
+like(revert($node), qr/^revert to 12 MB: forbidden: /, 'not writable: the original value');
+is(scalar(my @now = history($node)), $events + 4, 'not writable: each is in the history');
+is(log_count($node, qr/LOG:  walsizer could not change "max_wal_size" .* is not writable/, $offset),
+	4, 'not writable: and in the log');
+is(status($node)->{boost_size}, 300 * MB, 'not writable: the planned load is not over');
+chmod 0600, $auto_conf or die $!;
+like(revert($node), qr/^revert to 12 MB: applied/, 'not writable any more');
+is(status($node)->{boost_size}, undef, 'and the planned load is over');
+
 # Bad input.
 my %errors = (
 	"'1MB', '1 hour'"     => qr/size must be between 2 MB and/,
