@@ -23,7 +23,8 @@
 void
 walsizer_put(WalsizerRow *row, Datum value, bool isnull)
 {
-	Assert(row->next < (int) lengthof(row->values));
+	if (row->next >= (int) lengthof(row->values))
+		elog(ERROR, "too many columns");
 	row->values[row->next] = value;
 	row->nulls[row->next++] = isnull;
 }
