@@ -315,6 +315,8 @@ SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
                 OR own_size > size_limit OR reason IN ('edited', 'waiting'))
         THEN 'To do: walsizer cannot change the setting: ' || message
             || '. To set it by hand, see walsizer_instructions.'
+        WHEN limited_by IS NOT NULL AND wanted_size <= max_wal_size
+        THEN 'To do: raise walsizer.max or lower max_wal_size, if walsizer is to change it.'
         WHEN limited_by IS NOT NULL
         THEN pg_catalog.format('To do: %s needs %s, which the limit does not allow. See walsizer_advice.',
             CASE WHEN boost_size > wanted_size THEN 'the planned load' ELSE 'demand' END,
@@ -434,16 +436,16 @@ COMMENT ON FUNCTION walsizer_forget() IS 'clear learned demand and history';
 COMMENT ON FUNCTION walsizer_reset_stats() IS 'set the checkpoint counters in walsizer_stats to zero';
 
 COMMENT ON VIEW walsizer_status IS 'what walsizer does, and its last decision; one row';
-COMMENT ON COLUMN walsizer_status.state IS 'active, limited (a limit keeps the size below wanted_size or boost_size), dry run, disabled, blocked (walsizer cannot change the setting) or not running';
+COMMENT ON COLUMN walsizer_status.state IS 'active, limited (a limit forbids wanted_size or boost_size, or any change), dry run, disabled, blocked (walsizer cannot change the setting) or not running';
 COMMENT ON COLUMN walsizer_status.role IS 'primary or standby';
 COMMENT ON COLUMN walsizer_status.max_wal_size IS 'value in effect, in bytes';
 COMMENT ON COLUMN walsizer_status.original_size IS 'the administrator''s value: in effect before walsizer''s first change, or set by an administrator since, in bytes';
 COMMENT ON COLUMN walsizer_status.own_size IS 'value that walsizer set and that is in effect, in bytes; null if there is none';
 COMMENT ON COLUMN walsizer_status.wanted_size IS 'size that the largest known demand needs with headroom, or more if full-page images hurry timed checkpoints; regardless of limits, in bytes';
-COMMENT ON COLUMN walsizer_status.limited_by IS 'limit that keeps the size below wanted_size or boost_size: max, disk or recovery; null if none does';
+COMMENT ON COLUMN walsizer_status.limited_by IS 'limit that keeps the size below wanted_size or boost_size: max, disk or recovery; max, too, if an administrator''s value exceeds it; null if none does';
 COMMENT ON COLUMN walsizer_status.action IS 'decision at the last sample: none, raise, lower, external or revert';
 COMMENT ON COLUMN walsizer_status.reason IS 'short code of the reason for that decision';
-COMMENT ON COLUMN walsizer_status.explanation IS 'the reason as a sentence; after a semicolon, what a larger max_wal_size does not help against';
+COMMENT ON COLUMN walsizer_status.explanation IS 'the reason as a sentence; after a semicolon, what a larger max_wal_size does not help against, or why walsizer changes nothing';
 COMMENT ON COLUMN walsizer_status.outcome IS 'forbidden, overridden, refused or failed: outcome of the last attempt to change the setting, or of the next one if something prevents it; null otherwise';
 COMMENT ON COLUMN walsizer_status.message IS 'what prevents the change; null if nothing does';
 COMMENT ON COLUMN walsizer_status.boost_size IS 'size that the planned load in progress asks for, in bytes; null if there is none';

@@ -24,19 +24,29 @@ PG_FUNCTION_INFO_V1(walsizer_get_advice_1_0);
 
 #define STATS_COLUMNS	23
 
+/* Is an administrator's value in effect that walsizer could not have set? */
+static bool
+exceeds_max(const WalsizerShared *shared)
+{
+	return shared->state.owner.own_mb == 0 &&
+		shared->decision.figures.in_effect_mb > walsizer_max_mb;
+}
+
 /*
  * The limit that keeps max_wal_size from what is wanted, or from the size of a
- * planned load, if one does.
+ * planned load, or as it is.
  */
 static WalsizerLimit
-limited_by(const WalsizerDecision *decision)
+limited_by(const WalsizerShared *shared)
 {
+	const WalsizerDecision *decision = &shared->decision;
 	const WalsizerFigures *figures = &decision->figures;
 
 	if (decision->limited && decision->reason == WALSIZER_BECAUSE_BOOST)
 		return decision->limited_by;
-	return figures->wanted_mb > Max(figures->limit_mb, figures->in_effect_mb) ?
-		figures->limit_kind : WALSIZER_UNLIMITED;
+	if (figures->wanted_mb > Max(figures->limit_mb, figures->in_effect_mb))
+		return figures->limit_kind;
+	return exceeds_max(shared) ? WALSIZER_LIMIT_MAX : WALSIZER_UNLIMITED;
 }
 
 /*
@@ -67,12 +77,12 @@ state_name(const WalsizerShared *shared)
 		return "dry run";
 	if (shared->trouble.outcome != WALSIZER_NO_OUTCOME)
 		return "blocked";
-	return limited_by(&shared->decision) != WALSIZER_UNLIMITED ? "limited" : "active";
+	return limited_by(shared) != WALSIZER_UNLIMITED ? "limited" : "active";
 }
 
 /*
- * What a larger max_wal_size would not help against, NULL if there is nothing
- * of that kind.  The one that explains forced checkpoints comes first.
+ * What a larger max_wal_size would not help against, or why walsizer changes
+ * nothing; NULL if there is nothing of that kind.  The one that explains forced checkpoints comes first.
  */
 static const char *
 remark(const WalsizerShared *shared)
@@ -89,6 +99,8 @@ remark(const WalsizerShared *shared)
 	if (state->disk.held > sample->settings.max_wal_size_mb * WALSIZER_MB)
 		return psprintf("%lld MB of WAL are held back by replication slots, wal_keep_size or the archiver, which max_wal_size does not limit",
 						(long long) (state->disk.held / WALSIZER_MB));
+	if (exceeds_max(shared))
+		return "max_wal_size exceeds walsizer.max, so walsizer does not change it";
 	return NULL;
 }
 
@@ -113,7 +125,7 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 	walsizer_put_size(&row, shared->state.owner.original_mb);
 	walsizer_put_size(&row, shared->state.owner.own_mb);
 	walsizer_put_size(&row, decision->figures.wanted_mb);
-	walsizer_put_text(&row, walsizer_limit_name(limited_by(decision)));
+	walsizer_put_text(&row, walsizer_limit_name(limited_by(shared)));
 	walsizer_put_text(&row, sampled ? walsizer_action_name(decision->action) : NULL);
 	walsizer_put_text(&row, sampled ? walsizer_reason_code(decision->reason) : NULL);
 	walsizer_put_text(&row, sampled ? explanation : NULL);

@@ -166,6 +166,22 @@ like(adjust($node), qr/^raise to \d+ MB: applied$/, 'active: applied when it may
 is_row(status($node), 'active', state => 'active', outcome => undef, message => undef, limited_by => undef);
 $node->stop;
 
+# ---- an administrator's value above walsizer.max, as initdb sets it with segments of 1GB
+
+$node = make_node('exceeds', conf => $conf . "max_wal_size = 64MB
+walsizer.max = 32MB
+");
+$status = status($node);
+is_row($status, 'exceeds', state => 'limited', limited_by => 'max', own_size => undef, outcome => undef);
+cmp_ok($status->{wanted_size}, '<', 64 * MB, 'exceeds: although nothing more is wanted');
+like($status->{explanation}, qr/; max_wal_size exceeds walsizer\.max, so walsizer does not change it$/, 'exceeds: explained');
+like($node->safe_psql('postgres', 'SELECT walsizer_report()'),
+	qr/^To do: raise walsizer\.max or lower max_wal_size, if walsizer is to change it\.$/m,
+	'exceeds: the report says what to do');
+set_conf($node, 'walsizer.max = 64MB');
+wait_for($node, "state = 'active' AND limited_by IS NULL");
+$node->stop;
+
 # ---- walsizer.min above walsizer.max: walsizer.max takes precedence
 
 $node = make_node('precedence', conf => $conf . "walsizer.min = 64MB\nwalsizer.max = 16MB\n");
