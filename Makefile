@@ -7,7 +7,6 @@ OBJS = \
 	policy/boost.o \
 	policy/demand.o \
 	policy/limits.o \
-	policy/memory.o \
 	policy/names.o \
 	policy/observe.o \
 	policy/owner.o \
@@ -25,6 +24,7 @@ OBJS = \
 	server/shmem.o \
 	server/startcheck.o \
 	server/statefile.o \
+	server/statetext.o \
 	server/worker.o \
 	sqlapi/functions.o \
 	sqlapi/rows.o \

@@ -12,8 +12,6 @@
 
 #include "policy/policy.h"
 
-/* WAL figures are cut off here, so that their sums cannot overflow. */
-#define WALSIZER_MOST_BYTES	(INT64_C(1) << 60)
 
 /* At most this long, because a timeout may be a day: walsizer_patience(). */
 #define WALSIZER_MOST_PATIENCE	(INT64_C(300) * 1000)	/* ms */

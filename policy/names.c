@@ -11,8 +11,9 @@
 #include "policy/policy.h"
 
 /* An unknown value has a name as well: nothing here may fail. */
+#define NUMBER_OF(names) (sizeof(names) / sizeof((names)[0]))
 #define NAME_OF(names, value) \
-	((size_t) (value) < sizeof(names) / sizeof((names)[0]) ? (names)[value] : "unknown")
+	((size_t) (value) < NUMBER_OF(names) ? (names)[value] : "unknown")
 
 /* A short code, which never changes, and a sentence. */
 static const struct
@@ -52,13 +53,13 @@ walsizer_action_name(WalsizerAction action)
 const char *
 walsizer_reason_code(WalsizerReason reason)
 {
-	return (unsigned int) reason <= WALSIZER_LAST_REASON ? reasons[reason].code : "unknown";
+	return (size_t) reason < NUMBER_OF(reasons) ? reasons[reason].code : "unknown";
 }
 
 const char *
 walsizer_reason_text(WalsizerReason reason)
 {
-	return (unsigned int) reason <= WALSIZER_LAST_REASON ? reasons[reason].text : "unknown";
+	return (size_t) reason < NUMBER_OF(reasons) ? reasons[reason].text : "unknown";
 }
 
 /* Empty if there is no limit. */

@@ -28,16 +28,16 @@
 #define WALSIZER_MB					(INT64_C(1024) * 1024)
 #define WALSIZER_MOST_MB			INT64_C(2147483647) /* of max_wal_size, on any platform */
 
+/* WAL figures are cut off here, so that their sums cannot overflow. */
+#define WALSIZER_MOST_BYTES			(INT64_C(1) << 60)
+
 #define WALSIZER_WINDOW_STEPS		120 /* marks per window */
 #define WALSIZER_WINDOW_SLOTS		(WALSIZER_WINDOW_STEPS + 4)
 #define WALSIZER_RATE_SLOTS			6	/* samples kept for the recent rate */
 #define WALSIZER_PACE_SLOTS			3	/* timed intervals kept for the pace */
 #define WALSIZER_PEAK_SLOTS			(31 * 24 + 1)	/* longest lookback, now */
 
-/*
- * State files store these four enums: append only, extend names.c, and keep the
- * last ones true, or what is written is not read again.
- */
+/* Each value of the next four enums has a name in names.c. */
 typedef enum WalsizerAction
 {
 	WALSIZER_NONE = 0,
@@ -46,7 +46,6 @@ typedef enum WalsizerAction
 	WALSIZER_EXTERNAL,			/* an administrator changed the setting */
 	WALSIZER_REVERT,			/* our value is removed */
 } WalsizerAction;
-#define WALSIZER_LAST_ACTION		WALSIZER_REVERT
 
 typedef enum WalsizerReason
 {
@@ -70,7 +69,6 @@ typedef enum WalsizerReason
 	WALSIZER_BECAUSE_BOOST_OVER,
 	WALSIZER_BECAUSE_LATE,
 } WalsizerReason;
-#define WALSIZER_LAST_REASON		WALSIZER_BECAUSE_LATE
 
 typedef enum WalsizerLimit
 {
@@ -93,7 +91,6 @@ typedef enum WalsizerOutcome
 								 * late */
 	WALSIZER_FAILED,			/* writing failed, or the disk is not known */
 } WalsizerOutcome;
-#define WALSIZER_LAST_OUTCOME		WALSIZER_FAILED
 
 /* The cause of a checkpoint, judged by the distance the redo pointer moved. */
 typedef enum WalsizerCause

@@ -25,7 +25,7 @@
 #include "storage/ipc.h"
 #include "utils/timestamp.h"
 
-#include "policy/memory.h"
+#include "server/statetext.h"
 #include "server/walsizer.h"
 
 #define STATE_FILE			"pg_stat/walsizer.state"

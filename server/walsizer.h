@@ -18,8 +18,8 @@
 #include "storage/lwlock.h"
 #include "storage/proc.h"
 
-#include "policy/memory.h"
 #include "policy/policy.h"
+#include "server/statetext.h"
 
 /* Milliseconds of a clock that cannot be set. */
 static inline int64

@@ -247,9 +247,7 @@ back_to_original('raise');
 # The value that comes back after the planned load, as the state file has it.
 sub return_mb
 {
-	my $line = (grep { /^state / } split /\n/, slurp_file($node->data_dir . '/pg_stat/walsizer.state'))[0];
-
-	return (split / /, $line)[6];
+	return slurp_file($node->data_dir . '/pg_stat/walsizer.state') =~ /^state .* boost_return_mb (\d+)/m ? $1 : undef;
 }
 
 $killed = 0;

@@ -598,7 +598,8 @@ sub remember_peaks
 	my $hour = int(time / 3600);
 	my $lines = '';
 
-	$lines = 'peak ' . --$hour . ' ' . $_ * MB . " 300000\n" . $lines foreach @peaks;
+	$lines = 'peak hour ' . --$hour . ' demand ' . $_ * MB . " timeout_ms 300000\n" . $lines
+	  foreach @peaks;
 	$text =~ s/^(state .*\n)/$1$lines/m;
 	write_file($file, state_file($text));
 	return;

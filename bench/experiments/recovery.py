@@ -156,16 +156,12 @@ def crash(bench, server, cached):
     return {**found, "measured": new_measurement(server, before)}
 
 
-# As in the state file; see policy/memory.c.
-MEASURED = ["bytes", "replay_ms", "bytes_read", "pages_used", "pages_written", "writing_ms"]
-
-
 def last_measured(server):
-    """What walsizer's newest measurement of a recovery is, or None."""
+    """What walsizer's newest measurement of a recovery is, or None; see server/statetext.c."""
     file = server.data / "pg_stat" / "walsizer.state"
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     found = [line.split()[1:] for line in lines if line.startswith("recovery ")]
-    return dict(zip(MEASURED, map(int, found[0]))) if found else None
+    return dict(zip(found[0][::2], map(int, found[0][1::2]))) if found else None
 
 
 def new_measurement(server, before):

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "fuzz/input.h"
-#include "policy/memory.h"
+#include "server/statetext.h"
 #include "sim.h"
 
 #define MAX_TICKS		1500

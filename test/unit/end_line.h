@@ -15,7 +15,7 @@
 
 /*
  * Appends the number of lines before it and their FNV-1a sum, as
- * policy/memory.c writes them.  Returns the new length.
+ * server/statetext.c writes them.  Returns the new length.
  */
 static inline size_t
 add_end(char *text, size_t length)

@@ -143,14 +143,14 @@ candidates_are_parts_and_multiples(void **unused)
 static void
 everything_has_a_name_of_its_own(void **unused)
 {
-	const char *names[5][WALSIZER_LAST_REASON + 1] = {{NULL}};
+	const char *names[5][WALSIZER_BECAUSE_LATE + 1] = {{NULL}};
 	const int	last[5] = {
-		WALSIZER_REVERT, WALSIZER_LAST_REASON, WALSIZER_LAST_REASON, WALSIZER_LIMITS - 1,
-		WALSIZER_LAST_OUTCOME,
+		WALSIZER_REVERT, WALSIZER_BECAUSE_LATE, WALSIZER_BECAUSE_LATE, WALSIZER_LIMITS - 1,
+		WALSIZER_FAILED,
 	};
 
 	(void) unused;
-	for (int i = 0; i <= WALSIZER_LAST_REASON; i++)
+	for (int i = 0; i <= WALSIZER_BECAUSE_LATE; i++)
 	{
 		names[0][i] = walsizer_action_name((WalsizerAction) i);
 		names[1][i] = walsizer_reason_code((WalsizerReason) i);
@@ -159,7 +159,7 @@ everything_has_a_name_of_its_own(void **unused)
 		names[4][i] = walsizer_outcome_name((WalsizerOutcome) i);
 	}
 	for (int kind = 0; kind < 5; kind++)
-		for (int i = 0; i <= WALSIZER_LAST_REASON; i++)
+		for (int i = 0; i <= WALSIZER_BECAUSE_LATE; i++)
 		{
 			assert_int_equal(strcmp(names[kind][i], "unknown") == 0, i > last[kind]);
 			assert_int_equal(names[kind][i][0] == '\0', kind == 3 && i == WALSIZER_UNLIMITED);
@@ -168,8 +168,8 @@ everything_has_a_name_of_its_own(void **unused)
 		}
 	assert_string_equal(walsizer_action_name((WalsizerAction) -1), "unknown");
 	assert_string_equal(walsizer_reason_code((WalsizerReason) -1), "unknown");
-	assert_string_equal(walsizer_reason_code((WalsizerReason) (WALSIZER_LAST_REASON + 1)), "unknown");
-	assert_string_equal(walsizer_reason_text((WalsizerReason) (WALSIZER_LAST_REASON + 1)), "unknown");
+	assert_string_equal(walsizer_reason_code((WalsizerReason) (WALSIZER_BECAUSE_LATE + 1)), "unknown");
+	assert_string_equal(walsizer_reason_text((WalsizerReason) (WALSIZER_BECAUSE_LATE + 1)), "unknown");
 	assert_string_equal(walsizer_limit_name((WalsizerLimit) -1), "unknown");
 	assert_string_equal(walsizer_outcome_name((WalsizerOutcome) -1), "unknown");
 }
@@ -190,13 +190,13 @@ codes_never_change(void **unused)
 	};
 
 	(void) unused;
-	for (int i = 0; i <= WALSIZER_LAST_REASON; i++)
+	for (int i = 0; i <= WALSIZER_BECAUSE_LATE; i++)
 		assert_string_equal(walsizer_reason_code((WalsizerReason) i), codes[i]);
 	for (int i = 0; i <= WALSIZER_REVERT; i++)
 		assert_string_equal(walsizer_action_name((WalsizerAction) i), actions[i]);
 	for (int i = 0; i < WALSIZER_LIMITS; i++)
 		assert_string_equal(walsizer_limit_name((WalsizerLimit) i), limits[i]);
-	for (int i = 0; i <= WALSIZER_LAST_OUTCOME; i++)
+	for (int i = 0; i <= WALSIZER_FAILED; i++)
 		assert_string_equal(walsizer_outcome_name((WalsizerOutcome) i), outcomes[i]);
 }
 

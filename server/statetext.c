@@ -1,0 +1,466 @@
+/*-------------------------------------------------------------------------
+ *
+ * server/statetext.c
+ *	  The text of the state file, and of the note: writing and reading them.
+ *
+ *		walsizer 1
+ *		state <key> <value> ...
+ *		recovery <key> <value> ...		(newest first)
+ *		peak <key> <value> ...			(any number)
+ *		event <key> <value> ... message <rest of the line>	(oldest first)
+ *		end <number of the lines above> <checksum of them>
+ *
+ * The form can grow: kinds of lines and keys that are not known are ignored, a
+ * key that is missing is 0, and a name that is not known becomes "unknown".
+ * Anything else is damage.  Every line is checked before any is used; a file
+ * without its last line is incomplete.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include "server/statetext.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ranges of numbers */
+#define MB				0, INT32_MAX
+#define BYTES			0, WALSIZER_MOST_BYTES
+#define COUNT			0, INT64_MAX
+#define TIME			WALSIZER_LEAST_TIME, WALSIZER_MOST_TIME
+#define MOST_MS			(INT64_C(1) << 40)	/* longer than any time measured */
+
+typedef enum Names
+{
+	ACTIONS,
+	REASONS,
+	LIMITS,
+	OUTCOMES,
+} Names;
+
+/* The text that is written or read, and the line under way. */
+typedef struct Text
+{
+	bool		writing;
+	bool		failed;			/* something does not fit; or a bad line */
+	int			lines;			/* so far */
+
+	char	   *to;				/* writing */
+	size_t		size;
+	size_t		length;
+
+	const char *from;			/* reading: what is not read yet */
+	const char *end;
+	char		line[WALSIZER_LINE_SIZE];	/* words, with a zero behind each */
+	const char *line_end;
+	const char *message;
+} Text;
+
+/* FNV-1a: it detects damage, not forgery. */
+static uint64_t
+checksum(const char *text, size_t length)
+{
+	uint64_t	sum = UINT64_C(0xcbf29ce484222325);
+
+	for (size_t i = 0; i < length; i++)
+	{
+		sum ^= (unsigned char) text[i];
+		sum *= UINT64_C(0x100000001b3);
+	}
+	return sum;
+}
+
+static void __attribute__((format(printf, 2, 3)))
+append(Text *text, const char *format,...)
+{
+	size_t		left = text->size - text->length;
+	va_list		args;
+	int			added;
+
+	va_start(args, format);
+	added = vsnprintf(text->to + text->length, left, format, args);
+	va_end(args);
+	if ((size_t) added >= left) /* or an error, which is negative */
+		text->failed = true;
+	else
+		text->length += (size_t) added;
+}
+
+static void
+begin_line(Text *text, const char *kind)
+{
+	if (text->writing)
+	{
+		append(text, "\n%s", kind);
+		text->lines++;
+	}
+}
+
+/* Take the next line, without newline.  False at the end, or if it is too long. */
+static bool
+next_line(Text *text)
+{
+	size_t		left = (size_t) (text->end - text->from);
+	char	   *behind = memccpy(text->line, text->from, '\n',
+								 left < sizeof(text->line) ? left : sizeof(text->line));
+
+	if (behind == NULL || memchr(text->line, '\0', (size_t) (behind - text->line)) != NULL)
+		return false;
+	behind[-1] = '\0';
+	text->from += behind - text->line;
+	text->lines++;
+	return true;
+}
+
+/*
+ * Split the line into its kind, keys and values, and the message.  False if it
+ * has another form: before the first release there were values without keys.
+ */
+static bool
+split_line(Text *text)
+{
+	char	   *message = strstr(text->line, " message ");
+	char	   *word = text->line;
+	int			words;
+
+	text->message = message != NULL ? message + strlen(" message ") : "";
+	if (message != NULL)
+		*message = '\0';
+	text->line_end = strchr(text->line, '\0');
+	for (words = 0; word != NULL; words++)
+	{
+		bool		is_value = words > 0 && words % 2 == 0;
+
+		if (!is_value && (word[0] < 'a' || word[0] > 'z'))
+			return false;
+		word = strchr(word, ' ');
+		if (word != NULL)
+			*word++ = '\0';
+	}
+	return words % 2 == 1;
+}
+
+/* The value of a key in the line, or NULL. */
+static const char *
+value_of(const Text *text, const char *key)
+{
+	const char *word = strchr(text->line, '\0');
+
+	while (word < text->line_end)
+	{
+		const char *value = strchr(++word, '\0') + 1;
+
+		if (strcmp(word, key) == 0)
+			return value;
+		word = strchr(value, '\0');
+	}
+	return NULL;
+}
+
+/* A number within its range. */
+static void
+number(Text *text, const char *key, int64_t *value, int64_t least, int64_t most)
+{
+	const char *digits = "0";
+	char	   *end;
+
+	if (text->writing)
+	{
+		append(text, " %s %" PRId64, key, *value);
+		return;
+	}
+	if (value_of(text, key) != NULL)
+		digits = value_of(text, key);
+	*value = strtoll(digits, &end, 10);
+	if (strchr("-0123456789", digits[0]) == NULL || end == digits || *end != '\0' ||
+		*value < least || *value > most)
+		text->failed = true;
+}
+
+static void
+flag(Text *text, const char *key, bool *value)
+{
+	int64_t		as_number = *value;
+
+	number(text, key, &as_number, 0, 1);
+	*value = as_number == 1;
+}
+
+/* The name of a code, with '_' for a blank, or "none". */
+static void
+name_of(Names names, int code, char *name, size_t size)
+{
+	const char *plain = names == ACTIONS ? walsizer_action_name((WalsizerAction) code) :
+		names == REASONS ? walsizer_reason_code((WalsizerReason) code) :
+		names == LIMITS ? walsizer_limit_name((WalsizerLimit) code) :
+		walsizer_outcome_name((WalsizerOutcome) code);
+
+	snprintf(name, size, "%s", plain[0] != '\0' ? plain : "none");
+	while ((name = strchr(name, ' ')) != NULL)
+		*name = '_';
+}
+
+/* A code by its name.  One that is not known gets the first that has none. */
+static int
+code(Text *text, const char *key, Names names, int value)
+{
+	const char *wanted = text->writing ? NULL : value_of(text, key);
+	char		name[WALSIZER_MESSAGE_SIZE];
+
+	name_of(names, value, name, sizeof(name));
+	if (text->writing)
+		append(text, " %s %s", key, name);
+	while (wanted != NULL && strcmp(name, wanted) != 0 && strcmp(name, "unknown") != 0)
+		name_of(names, ++value, name, sizeof(name));
+	return value;
+}
+
+/* A message of the server may have several lines. */
+static void
+message(Text *text, char *value)
+{
+	if (!text->writing && strlen(text->message) >= WALSIZER_MESSAGE_SIZE)
+		text->failed = true;
+	else if (!text->writing)
+		strcpy(value, text->message);
+	else
+	{
+		append(text, " message ");
+		for (const char *c = value; *c != '\0'; c++)
+			append(text, "%c", (unsigned char) *c < ' ' ? ' ' : *c);
+	}
+}
+
+/* Each line, written or, if it was zero before, read. */
+static void
+state_line(Text *text, WalsizerMemory *memory)
+{
+	begin_line(text, "state");
+	number(text, "system_identifier", (int64_t *) &memory->system_identifier, INT64_MIN, INT64_MAX);
+	number(text, "original_mb", &memory->owner.original_mb, MB);
+	flag(text, "original_by_alter_system", &memory->owner.original_by_alter_system);
+	number(text, "own_mb", &memory->owner.own_mb, MB);
+	number(text, "boost_mb", &memory->boost_mb, MB);
+	number(text, "boost_until", &memory->boost_until, TIME);
+	number(text, "boost_return_mb", &memory->boost_return_mb, MB);
+	number(text, "interval_bytes", &memory->interval.bytes, BYTES);
+	number(text, "interval_records", &memory->interval.records, BYTES);
+	number(text, "interval_images", &memory->interval.images, BYTES);
+	number(text, "last_event", &memory->last_event, BYTES);
+}
+
+static void
+recovery_line(Text *text, WalsizerRecovery *recovery)
+{
+	begin_line(text, "recovery");
+	number(text, "bytes", &recovery->bytes, 1, WALSIZER_MOST_BYTES);
+	number(text, "replay_ms", &recovery->replay_ms, 1, MOST_MS);
+	number(text, "bytes_read", &recovery->bytes_read, BYTES);
+	number(text, "pages_used", &recovery->pages_used, BYTES);
+	number(text, "pages_written", &recovery->pages_written, BYTES);
+	number(text, "writing_ms", &recovery->writing_ms, 0, MOST_MS);
+}
+
+static void
+peak_line(Text *text, WalsizerPeak *peak)
+{
+	begin_line(text, "peak");
+	number(text, "hour", &peak->hour, 1, INT32_MAX);
+	number(text, "demand", &peak->demand, 1, WALSIZER_MOST_BYTES);
+	number(text, "timeout_ms", &peak->timeout_ms, 1, MOST_MS);
+}
+
+static void
+event_line(Text *text, WalsizerEvent *event)
+{
+	int64_t		millionths = (int64_t) (event->completion_target * 1e6 + 0.5);
+
+	begin_line(text, "event");
+	number(text, "number", &event->number, 1, WALSIZER_MOST_BYTES);
+	number(text, "at", &event->at, TIME);
+	event->action = (WalsizerAction) code(text, "action", ACTIONS, event->action);
+	event->reason = (WalsizerReason) code(text, "reason", REASONS, event->reason);
+	event->limited_by = (WalsizerLimit) code(text, "limited_by", LIMITS, event->limited_by);
+	event->outcome = (WalsizerOutcome) code(text, "outcome", OUTCOMES, event->outcome);
+	number(text, "old_mb", &event->old_mb, MB);
+	number(text, "wanted_mb", &event->wanted_mb, MB);
+	number(text, "new_mb", &event->new_mb, MB);
+	number(text, "demand", &event->demand, COUNT);
+	number(text, "rate", &event->rate, COUNT);
+	number(text, "forced", &event->forced, COUNT);
+	number(text, "requested", &event->requested, COUNT);
+	number(text, "timed", &event->timed, COUNT);
+	number(text, "timeout_ms", &event->timeout_ms, 0, MOST_MS);
+	number(text, "completion_target_millionths", &millionths, 0, 1000000);
+	event->completion_target = (double) millionths / 1e6;
+	flag(text, "standby", &event->standby);
+	number(text, "forced_after", &event->forced_after, -1, INT64_MAX);
+	message(text, event->message);
+}
+
+/* Read a line between the heading and the end.  False if it is damaged. */
+static bool
+read_line(Text *text, WalsizerMemory *memory)
+{
+	const char *kind = text->line;
+
+	if (!split_line(text))
+		return false;
+	if (strcmp(kind, "state") == 0)
+		state_line(text, memory);
+	else if (strcmp(kind, "recovery") == 0)
+	{
+		if (memory->num_recoveries >= WALSIZER_RECOVERIES)
+			return false;
+		recovery_line(text, &memory->recoveries[memory->num_recoveries++]);
+	}
+	else if (strcmp(kind, "peak") == 0)
+	{
+		WalsizerPeak peak = {0};
+
+		peak_line(text, &peak);
+		memory->peaks[text->failed ? 0 : peak.hour % WALSIZER_PEAK_SLOTS] = peak;
+	}
+	else if (strcmp(kind, "event") == 0)
+	{
+		WalsizerEvent *event = &memory->events[memory->num_events];
+
+		if (memory->num_events >= WALSIZER_HISTORY_SLOTS)
+			return false;
+		event_line(text, event);
+		if (event->number > memory->last_event ||
+			(memory->num_events++ > 0 && event->number <= event[-1].number))
+			return false;
+	}
+	return !text->failed;
+}
+
+static bool
+fail(WalsizerMemoryError *error, const Text *text, const char *what)
+{
+	error->line = text->lines;
+	error->what = what;
+	return false;
+}
+
+/*
+ * Read the text of a state file into *memory.  Returns false, with line and
+ * reason in *error, if it is damaged; *memory must not be used then.
+ */
+bool
+walsizer_memory_parse(const char *from, size_t length, WalsizerMemory *memory,
+					  WalsizerMemoryError *error)
+{
+	Text		text = {.from = from,.end = from + length};
+	char		last[WALSIZER_LINE_SIZE];
+
+	memset(memory, 0, sizeof(*memory));
+	if (!next_line(&text) || strncmp(text.line, "walsizer ", strlen("walsizer ")) != 0)
+		return fail(error, &text, "not a walsizer state file");
+	if (strcmp(text.line, "walsizer " WALSIZER_MEMORY_VERSION) != 0)
+		return fail(error, &text, "written by another version of walsizer");
+	for (;;)
+	{
+		size_t		so_far = (size_t) (text.from - from);
+
+		if (!next_line(&text))
+			return fail(error, &text, "cut short");
+		if (strncmp(text.line, "end ", strlen("end ")) == 0)
+		{
+			snprintf(last, sizeof(last), "end %d %" PRIx64, text.lines - 1, checksum(from, so_far));
+			if (strcmp(text.line, last) != 0 || text.from != text.end)
+				return fail(error, &text, "wrong number of lines or checksum");
+			return true;
+		}
+		if (!read_line(&text, memory))
+			return fail(error, &text, "not a valid line");
+	}
+}
+
+/*
+ * Write memory as text.  Returns the length, or 0 if size is too small:
+ * WALSIZER_MEMORY_LINES * WALSIZER_LINE_SIZE always suffices.
+ */
+size_t
+walsizer_memory_format(WalsizerMemory *memory, char *to, size_t size)
+{
+	Text		text = {.writing = true,.to = to,.size = size,.lines = 1};
+
+	append(&text, "walsizer " WALSIZER_MEMORY_VERSION);
+	state_line(&text, memory);
+	for (int i = 0; i < memory->num_recoveries; i++)
+		recovery_line(&text, &memory->recoveries[i]);
+	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
+	{
+		if (memory->peaks[i].hour > 0)
+			peak_line(&text, &memory->peaks[i]);
+	}
+	for (int i = 0; i < memory->num_events; i++)
+		event_line(&text, &memory->events[i]);
+	append(&text, "\n");
+	append(&text, "end %d %" PRIx64 "\n", text.lines, checksum(to, text.length));
+	return text.failed ? 0 : text.length;
+}
+
+/* What stands between the value in effect and the one before, by kind. */
+static const char *const note_words[] = {
+	[WALSIZER_NOTE_WRITTEN] = " instead of ",
+	[WALSIZER_NOTE_RESTORED] = " restored, was ",
+	[WALSIZER_NOTE_NO_ROOM] = " restored for lack of room, was ",
+};
+
+/* Write a note as text, into WALSIZER_NOTE_SIZE bytes; no note is empty. */
+void
+walsizer_note_format(const WalsizerNote *note, char *text)
+{
+	bool		written = note->kind == WALSIZER_NOTE_WRITTEN;
+
+	text[0] = '\0';
+	if (note->kind != WALSIZER_NO_NOTE)
+		snprintf(text, WALSIZER_NOTE_SIZE, "%" PRId64 "MB%s%" PRId64 "MB%s",
+				 written ? note->written_mb : note->original_mb, note_words[note->kind],
+				 written ? note->original_mb : note->written_mb,
+				 note->original_by_alter_system ? " by ALTER SYSTEM" : "");
+}
+
+/* Read a note of this kind; no note if the text is none. */
+static WalsizerNote
+parse_note(const char *text, WalsizerNoteKind kind)
+{
+	const char *words = strstr(text, note_words[kind]);
+	WalsizerNote note = {.kind = kind};
+	const WalsizerNote none = {0};
+	char		again[WALSIZER_NOTE_SIZE];
+
+	if (words == NULL || sscanf(text, "%10" SCNd64, &note.original_mb) != 1 ||
+		sscanf(words + strlen(note_words[kind]), "%10" SCNd64, &note.written_mb) != 1 ||
+		note.original_mb <= 0 || note.original_mb > INT32_MAX ||
+		note.written_mb <= 0 || note.written_mb > INT32_MAX)
+		return none;
+	if (kind == WALSIZER_NOTE_WRITTEN)
+	{
+		int64_t		first = note.original_mb;
+
+		note.original_mb = note.written_mb;
+		note.written_mb = first;
+	}
+	note.original_by_alter_system = strstr(text, " by ") != NULL;
+	walsizer_note_format(&note, again);
+	return strcmp(text, again) == 0 ? note : none;
+}
+
+/* Read a note.  A text that walsizer would not have written gives none. */
+WalsizerNote
+walsizer_note_parse(const char *text)
+{
+	WalsizerNote note = {0};
+
+	for (int kind = WALSIZER_NOTE_WRITTEN;
+		 kind <= WALSIZER_NOTE_NO_ROOM && note.kind == WALSIZER_NO_NOTE; kind++)
+		note = parse_note(text, (WalsizerNoteKind) kind);
+	return note;
+}

@@ -1,0 +1,90 @@
+/*-------------------------------------------------------------------------
+ *
+ * server/statetext.h
+ *	  What walsizer keeps across restarts, and its form as text.  Includes no
+ *	  header of the server.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef WALSIZER_STATETEXT_H
+#define WALSIZER_STATETEXT_H
+
+#include "policy/policy.h"
+
+#define WALSIZER_MEMORY_VERSION		"1"
+#define WALSIZER_HISTORY_SLOTS		1024	/* adjustments kept */
+#define WALSIZER_MESSAGE_SIZE		256 /* with terminating zero */
+
+/* Where a TimestampTz of the server begins and ends. */
+#define WALSIZER_LEAST_TIME			(-INT64_C(211813488000000000))
+#define WALSIZER_MOST_TIME			(INT64_C(9223371331200000000) - 1)
+
+/* Longest line of the file, with its newline, and most lines it can have. */
+#define WALSIZER_LINE_SIZE			1024
+#define WALSIZER_MEMORY_LINES \
+	(3 + WALSIZER_RECOVERIES + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
+
+/* One adjustment, with the figures of the decision. */
+typedef struct WalsizerEvent
+{
+	int64_t		number;			/* counts up from 1 */
+	int64_t		at;				/* a TimestampTz */
+	WalsizerAction action;
+	WalsizerReason reason;
+	WalsizerLimit limited_by;
+	WalsizerOutcome outcome;
+	int64_t		old_mb;
+	int64_t		wanted_mb;
+	int64_t		new_mb;
+	int64_t		demand;
+	int64_t		rate;
+	int64_t		forced;			/* in the window before, like the next two */
+	int64_t		requested;
+	int64_t		timed;
+	int64_t		timeout_ms;
+	double		completion_target;
+	bool		standby;
+	int64_t		forced_after;	/* in the timeout after it; -1: not over yet */
+	char		message[WALSIZER_MESSAGE_SIZE];
+
+	/* not in the file */
+	int64_t		made_at;		/* ms of the monotonic clock; 0: before this start */
+	int64_t		forced_before;	/* checkpoints, since the server started */
+} WalsizerEvent;
+
+typedef struct WalsizerMemory
+{
+	uint64_t	system_identifier;
+	WalsizerOwner owner;
+
+	int64_t		boost_mb;		/* 0: no planned load */
+	int64_t		boost_until;	/* a TimestampTz */
+	int64_t		boost_return_mb;
+	WalsizerRecovery recoveries[WALSIZER_RECOVERIES];	/* newest first */
+	int			num_recoveries;
+	WalsizerWal interval;		/* see WalsizerMix */
+	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];	/* hour 0: unused */
+	int64_t		last_event;		/* number of the newest ever */
+	int			num_events;
+	WalsizerEvent events[WALSIZER_HISTORY_SLOTS];	/* oldest first */
+} WalsizerMemory;
+
+/* Why a file was not read. */
+typedef struct WalsizerMemoryError
+{
+	int			line;			/* counts from 1 */
+	const char *what;			/* static */
+} WalsizerMemoryError;
+
+extern bool walsizer_memory_parse(const char *from, size_t length, WalsizerMemory *memory,
+								  WalsizerMemoryError *error);
+extern size_t walsizer_memory_format(WalsizerMemory *memory, char *to, size_t size);
+
+#define WALSIZER_NOTE_SIZE			112	/* with terminating zero */
+
+extern void walsizer_note_format(const WalsizerNote *note, char *text);
+extern WalsizerNote walsizer_note_parse(const char *text);
+
+#endif							/* WALSIZER_STATETEXT_H */
