@@ -76,23 +76,40 @@ boost_left(const WalsizerMemory *memory)
 	return left <= (WALSIZER_BOOST_MOST_DAYS + 1) * (USECS_PER_DAY / 1000) ? left : 0;
 }
 
+/*
+ * Remember.  If the file could not be read before, the worker knows by now whose
+ * value it is, and its planned load and its history come after those of the file.
+ */
 static void
 put_memory(const WalsizerMemory *memory)
 {
 	WalsizerState *state = &walsizer_shared->state;
+	int64		first = walsizer_first_event(walsizer_shared);
+	int			num_later = (int) (walsizer_shared->last_event + 1 - first);
+	WalsizerEvent *later = palloc(sizeof(WalsizerEvent) * (Size) num_later);
+
+	for (int i = 0; i < num_later; i++)
+		later[i] = *walsizer_event(walsizer_shared, first + i);
 
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	state->owner = memory->owner;
-	state->boost.return_mb = memory->boost_return_mb;
+	if (state->owner.original_mb == 0)
+		state->owner = memory->owner;
 	state->mix.interval = memory->interval;
-	walsizer_shared->boost_mb = memory->boost_mb;
-	walsizer_shared->boost_until = memory->boost_until;
-	walsizer_shared->boost_end = walsizer_monotonic_ms() + boost_left(memory);
+	if (walsizer_shared->boost_mb == 0)
+	{
+		state->boost.return_mb = memory->boost_return_mb;
+		walsizer_shared->boost_mb = memory->boost_mb;
+		walsizer_shared->boost_until = memory->boost_until;
+		walsizer_shared->boost_end = walsizer_monotonic_ms() + boost_left(memory);
+	}
 	/* behind the one of this start */
 	for (int from = 0, to = walsizer_shared->recoveries[0].replay_ms > 0 ? 1 : 0;
 		 from < memory->num_recoveries && to < WALSIZER_RECOVERIES; from++, to++)
 		walsizer_shared->recoveries[to] = memory->recoveries[from];
-	memcpy(state->learned.peaks, memory->peaks, sizeof(state->learned.peaks));
+	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
+		walsizer_remember(state, memory->peaks[i].hour, memory->peaks[i].demand,
+						  memory->peaks[i].timeout_ms);
+	walsizer_shared->last_event = walsizer_shared->forgotten = 0;
 	for (int i = 0; i < memory->num_events; i++)
 	{
 		const WalsizerEvent *event = &memory->events[i];
@@ -106,6 +123,10 @@ put_memory(const WalsizerMemory *memory)
 	if (walsizer_shared->last_event != memory->last_event)
 		walsizer_shared->last_event = walsizer_shared->forgotten = memory->last_event;
 	LWLockRelease(walsizer_shared->lock);
+
+	for (int i = 0; i < num_later; i++)
+		walsizer_add_event(&later[i]);
+	pfree(later);
 }
 
 /*
@@ -139,17 +160,24 @@ walsizer_replace_file(const char *file, const char *text, size_t length)
 }
 
 /*
- * Write the state file.  Logs a failure, once until it works again; the next
- * write tries anew.  False if it failed.  Takes the lock briefly.
+ * Write the state file, unless the one that is there was not read yet.  Logs a
+ * failure, once until it works again; the next write tries anew.  False if it was
+ * not written.  Takes the lock briefly.
  */
 bool
 walsizer_state_save(void)
 {
 	static bool failing = false;
-	WalsizerMemory *memory = copy_memory();
-	char	   *text = palloc(STATE_FILE_MOST);
-	size_t		length = walsizer_memory_format(memory, text, STATE_FILE_MOST);
+	WalsizerMemory *memory;
+	char	   *text;
+	size_t		length;
 	char	   *trouble = NULL;
+
+	if (!walsizer_shared->loaded)
+		return false;
+	memory = copy_memory();
+	text = palloc(STATE_FILE_MOST);
+	length = walsizer_memory_format(memory, text, STATE_FILE_MOST);
 
 	/* the text always fits; if not, the file that is there must stay */
 	Assert(length > 0);
@@ -180,22 +208,25 @@ walsizer_check_for_interrupts(void)
 	CHECK_FOR_INTERRUPTS();
 }
 
-/* The file as a palloc'd string, or NULL; *reason says why if logged. */
+/*
+ * The file as a palloc'd string.  NULL if there is none, with ENOENT in errno; if
+ * it is of no use, with the *reason; or if it cannot be read for now, with errno.
+ */
 static char *
 read_state_file(size_t *length, const char **reason)
 {
 	int			fd = OpenTransientFile(STATE_FILE, O_RDONLY | O_NONBLOCK | PG_BINARY);
 	struct stat st;
 	char	   *text = NULL;
+	ssize_t		got;
+	int			error = 0;
 
 	*reason = NULL;
 	if (fd < 0)
-	{
-		if (errno != ENOENT)
-			*reason = "it could not be opened";
 		return NULL;
-	}
-	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+	if (fstat(fd, &st) != 0)
+		error = errno;
+	else if (!S_ISREG(st.st_mode))
 		*reason = "it is not a regular file";
 	else if (st.st_size < 0 || (uint64) st.st_size > STATE_FILE_MOST)
 		*reason = "it is too large";
@@ -203,39 +234,51 @@ read_state_file(size_t *length, const char **reason)
 	{
 		text = palloc((Size) st.st_size + 1);
 		*length = (size_t) st.st_size;
-		if (read(fd, text, *length) != (ssize_t) *length)
+		got = read(fd, text, *length);
+		if (got != (ssize_t) *length)
 		{
-			*reason = "it could not be read";
+			error = got < 0 ? errno : EIO;
 			pfree(text);
 			text = NULL;
 		}
 	}
 	CloseTransientFile(fd);
+	errno = error;
 	return text;
 }
 
-/* Move an unusable file out of the way, for an administrator to look at. */
+/*
+ * Move an unusable file out of the way, for an administrator to look at, but
+ * not over an earlier one.
+ */
 static void
 set_aside(const char *reason, int line)
 {
-	bool		moved = rename(STATE_FILE, STATE_FILE_BAD) == 0;
+	const char *name = STATE_FILE_BAD;
 	const char *why = line > 0 ? psprintf("Line %d: %s", line, reason) :
 		psprintf("Reason: %s", reason);
+	struct stat st;
+	bool		moved;
 
+	for (int number = 1; lstat(name, &st) == 0; number++)
+		name = psprintf("%s.%d", STATE_FILE_BAD, number);
+	moved = rename(STATE_FILE, name) == 0;
 	ereport(LOG,
 			(errmsg("walsizer starts with an empty memory: its state file \"%s\" cannot be used",
 					STATE_FILE),
-			 moved ? errdetail("%s. The file was renamed to \"%s\".", why, STATE_FILE_BAD) :
+			 moved ? errdetail("%s. The file was renamed to \"%s\".", why, name) :
 			 errdetail("%s.", why)));
 }
 
 /*
  * Read the state file into shared memory, unless that was done.  If it cannot be
- * used walsizer starts with an empty memory.  Takes the lock briefly.
+ * used, walsizer starts with an empty memory.  If it cannot be read for now, that
+ * is logged once, and the next call tries again.  Takes the lock briefly.
  */
 void
 walsizer_state_load(void)
 {
+	static bool failing = false;
 	WalsizerMemory *memory;
 	WalsizerMemoryError error;
 	const char *reason;
@@ -247,17 +290,22 @@ walsizer_state_load(void)
 
 	unlink(STATE_FILE ".tmp");
 	text = read_state_file(&length, &reason);
-	memory = palloc(sizeof(WalsizerMemory));
-	if (text == NULL)
+	if (text == NULL && reason == NULL && errno != ENOENT)
 	{
-		if (reason != NULL)
-			set_aside(reason, 0);
+		ereport(failing ? DEBUG1 : LOG,
+				(errmsg("could not read walsizer's state file \"%s\": %m", STATE_FILE),
+				 errdetail("walsizer tries again, and writes no state file until then.")));
+		failing = true;
+		return;
 	}
-	else if (!walsizer_memory_parse(text, length, memory, &error))
+	memory = palloc(sizeof(WalsizerMemory));
+	if (reason != NULL)
+		set_aside(reason, 0);
+	else if (text != NULL && !walsizer_memory_parse(text, length, memory, &error))
 		set_aside(error.what, error.line);
-	else if (memory->system_identifier != GetSystemIdentifier())
+	else if (text != NULL && memory->system_identifier != GetSystemIdentifier())
 		set_aside("it belongs to another database system", 0);
-	else
+	else if (text != NULL)
 		put_memory(memory);
 
 	walsizer_shared->loaded = true;

@@ -396,6 +396,8 @@ work(Clockwork *clockwork)
 	bool		tick = now >= clockwork->next_tick;
 	WalsizerAnswer answer;
 
+	if (tick)
+		walsizer_state_load();
 	if (tick && !clockwork->first)
 		remove_left_note(clockwork);
 	if (!serve(clockwork))

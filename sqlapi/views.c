@@ -29,7 +29,7 @@ static bool
 exceeds_max(const WalsizerShared *shared)
 {
 	return shared->state.owner.own_mb == 0 &&
-		shared->decision.figures.in_effect_mb > walsizer_max_mb;
+		shared->decision.figures.in_effect_mb > walsizer_config(shared).max_mb;
 }
 
 /*

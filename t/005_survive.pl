@@ -9,6 +9,7 @@
 
 use strict;
 use warnings;
+use File::Basename;
 use FindBin;
 use POSIX ();
 use lib $FindBin::RealBin;
@@ -235,11 +236,6 @@ truncate $file, 100 * MB or die $!;
 starts_with('oversized', qr/it is too large/);
 
 unlink "$file.bad";
-write_file($file, $good_with_event);
-chmod 0, $file or die $!;
-starts_with('unreadable', qr/it could not be opened/);
-
-unlink "$file.bad";
 unlink $file;
 mkdir $file or die $!;
 starts_with('directory', qr/it is not a regular file/);
@@ -250,11 +246,42 @@ unlink $file;
 POSIX::mkfifo($file, 0600) or die $!;
 starts_with('pipe', qr/it is not a regular file/);
 
-# A directory that cannot even be moved away: no memory, but no harm.
+# What was set aside stays.
 unlink "$file.bad" or die $!;
-write_file("$file.bad", '');
-unlink $file;
-mkdir $file or die $!;
+foreach my $name ("$file.bad", "$file.bad.1", "$file.bad.2")
+{
+	write_file($file, "nonsense, later $name\n");
+	$node->start;
+	wait_for_worker($node);
+	$node->stop;
+	is(slurp_file($name), "nonsense, later $name\n", 'set aside as ' . ($name =~ s/.*state//r));
+}
+is(slurp_file("$file.bad"), "nonsense, later $file.bad\n", 'and not over an earlier one');
+
+# A file that may not be read now is not damaged: it is neither moved nor written over.
+write_file($file, $good_with_event);
+chmod 0, $file or die $!;
+$offset = log_offset($node);
+$node->start;
+wait_for_worker($node);
+wait_for_sample($node);
+is(scalar(history($node)), 0, 'unreadable: an empty history');
+is(adjust($node), 'none: the value in effect suffices', 'unreadable: at work');
+$status = status($node);
+is($status->{own_size}, $status->{max_wal_size}, "unreadable: the value is known as walsizer's");
+is(log_count($node, qr/LOG:  could not read walsizer's state file "[^"]*": Permission denied$/, $offset),
+	1, 'unreadable: logged once');
+$node->stop;
+chmod 0600, $file or die $!;
+is(slurp_file($file), $good_with_event, 'unreadable: stays as it was');
+$node->start;
+wait_for_worker($node);
+is(last_event($node)->{message}, 'with a message', 'unreadable: over');
+$node->stop;
+
+# A file that cannot even be moved away, nor replaced: no memory, but no harm.
+write_file($file, "nonsense\n");
+chmod 0500, dirname($file) or die $!;
 $offset = log_offset($node);
 $node->start;
 wait_for_worker($node);
@@ -262,10 +289,10 @@ force_checkpoints($node, 3 * trigger_point_mb(setting_mb($node), 1, 0.9));
 like(adjust($node), qr/^raise .*: applied$/, 'immovable: walsizer works without a file');
 is(log_count($node, qr/(FATAL|ERROR|PANIC):/, $offset), 0, 'immovable: no error');
 adjust($node);
-$node->stop;
-rmdir $file or die $!;
-$node->start;
+chmod 0700, dirname($file) or die $!;
+$node->restart;
 wait_for_worker($node);
+cmp_ok(scalar(history($node)), '>', 0, 'immovable: until it can be replaced');
 
 # The last words: the server never went down by itself.
 is(log_count($node, qr/was terminated by signal|crash of another server process/),

@@ -13,7 +13,7 @@ use FindBin;
 use lib $FindBin::RealBin;
 
 use Cwd qw(abs_path);
-use Errno qw(EACCES EIO ENOMEM ENOSPC ESRCH);
+use Errno qw(EACCES EIO EMFILE ENOMEM ENOSPC ESRCH);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -282,31 +282,66 @@ is(pid($node), $pid, 'the state file: no failure ends the worker');
 
 # ---- the state file is read, when the server starts
 
+# An error that may pass forgets nothing: the file is read when it can be, and until
+# then it stays as it is.
 my @loads = (
-	[ 'open',  EACCES, 'it could not be opened' ],
-	[ 'fstat', EIO,    'it is not a regular file' ],
-	[ 'read',  EIO,    'it could not be read' ],
-	[ 'read',  0,      'it could not be read' ]);
+	[ 'open',  EIO,    'Input\/output error' ],
+	[ 'open',  EMFILE, 'Too many open files' ],
+	[ 'open',  EACCES, 'Permission denied' ],
+	[ 'fstat', EIO,    'Input\/output error' ],
+	[ 'read',  EIO,    'Input\/output error' ],
+	[ 'read',  0,      'Input\/output error' ]);
 
+sub memory
+{
+	return $node->safe_psql('postgres',
+		'SELECT * FROM walsizer_history ORDER BY id; SELECT boost_size, original_size, own_size FROM walsizer_status');
+}
+
+like(act($node, "walsizer_boost('100MB', '1 hour')"), qr/^raise to 100 MB: applied/, 'a planned load');
 foreach my $load (@loads)
 {
-	my ($call, $error, $reason) = @$load;
-	my $what = "state file, $call at the start" . ($error ? '' : ', less');
+	my ($call, $error, $message) = @$load;
+	my $what = "state file, $call at the start fails with $error";
 	my $before = log_offset($node);
+	my $known = memory();
 
 	$node->stop;
+	my $inode = (stat $state_file)[1];
 	arm(ANY_PROCESS, { call => $call, error => $error, path => 'walsizer.state' });
 	start();
 	wait_for_worker($node);
-	cmp_ok(disarm(), '>', 0, "$what: fails");
-	like(
-		slurp_file($node->logfile, $before),
-		qr/walsizer starts with an empty memory.*\n.*DETAIL:  Reason: $reason\. The file was renamed to/,
-		"$what: logged");
-	ok(-e "$state_file.bad", "$what: the file is kept");
-	unlink "$state_file.bad";
+	wait_for_sample($node);
+	is(scalar(history($node)), 0, "$what: no history");
 	is(status($node)->{original_size}, 4 * MB, "$what: walsizer works without it");
+	cmp_ok(disarm(), '>', 1, "$what: and tries again");
+	wait_for($node, 'boost_size IS NOT NULL');
+	is(memory(), $known, "$what: nothing is forgotten");
+	is(log_count($node, qr/LOG:  could not read walsizer's state file "[^"]*\.state": $message$/, $before),
+		1, "$what: logged once");
+	is((stat $state_file)[1], $inode, "$what: the file stays");
+	ok(!-e "$state_file.bad", "$what: where it is");
 }
+
+# What was done meanwhile follows what the file has.
+revert($node);
+my @events = history($node);
+$node->stop;
+arm(ANY_PROCESS, { call => 'open', error => EIO, path => 'walsizer.state' });
+start();
+wait_for_worker($node);
+need_a_raise($node);
+like(adjust($node), qr/^raise .*: applied$/, 'state file, not read yet: raised');
+is(last_event($node)->{id}, 1, 'state file, not read yet: recorded');
+disarm();
+wait_until('the file is read', sub { return history($node) > 1 });
+is(last_event($node)->{id}, $events[-1]{id} + 1, 'state file, read: the raise follows');
+is(last_event($node)->{action}, 'raise', 'state file, read: as it was');
+is(scalar(history($node)), @events + 1, 'state file, read: with all before it');
+is(status($node)->{own_size}, setting_mb($node) * MB, "state file, read: the value is walsizer's");
+revert($node);
+restart();
+is(scalar(history($node)), @events + 2, 'state file, read: and is written again');
 
 # A file that is of no use, and stays where it is.
 $node->stop;
