@@ -72,7 +72,7 @@ walsizer_reload(void)
 static void
 apply(const WalsizerNote *note, WalsizerApplied *applied)
 {
-	int64		reloads = walsizer_shared->reloads;
+	int64		reloads = walsizer_shared->unlocked.reloads;
 	const char *message;
 
 	applied->outcome = walsizer_write_note(note, &message);
@@ -84,7 +84,7 @@ apply(const WalsizerNote *note, WalsizerApplied *applied)
 			applied->outcome = WALSIZER_REFUSED;
 			message = "the server has not reloaded its configuration";
 		}
-		else if (walsizer_shared->reloads == reloads)
+		else if (walsizer_shared->unlocked.reloads == reloads)
 		{
 			applied->outcome = WALSIZER_REFUSED;
 			message = "an error in the configuration files keeps the reload from taking effect";

@@ -212,7 +212,7 @@ walsizer_reread_configuration(void)
 	ProcessConfigFile(PGC_SIGHUP);
 	if (PgReloadTime == reloaded_before)
 		return;					/* it was refused */
-	walsizer_shared->reloads++;
+	walsizer_shared->unlocked.reloads++;
 	walsizer_read_files();
 }
 

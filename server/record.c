@@ -117,7 +117,7 @@ set_trouble(const WalsizerApplied *trouble)
 {
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_shared->trouble = *trouble;
-	walsizer_shared->trouble_reloads = walsizer_shared->reloads;
+	walsizer_shared->trouble_reloads = walsizer_shared->unlocked.reloads;
 	LWLockRelease(walsizer_shared->lock);
 }
 
@@ -137,9 +137,9 @@ is_news(const WalsizerApplied *applied, int64 mb, bool asked)
 		set_trouble(&none);
 	else if (applied->outcome == WALSIZER_DRY_RUN)
 	{
-		if (!walsizer_differs_much(mb, walsizer_shared->dry_run_mb))
+		if (!walsizer_differs_much(mb, walsizer_shared->unlocked.dry_run_mb))
 			return false;
-		walsizer_shared->dry_run_mb = mb;
+		walsizer_shared->unlocked.dry_run_mb = mb;
 	}
 	else if (applied->outcome == trouble->outcome &&
 			 strcmp(applied->message, trouble->message) == 0)
@@ -203,7 +203,7 @@ trouble_is_over(const WalsizerDecision *decision)
 			return walsizer_obstacle_now(&obstacle) == NULL ||
 				(nothing_to_do && figures->wanted_mb <= figures->in_effect_mb);
 		case WALSIZER_REFUSED:
-			return walsizer_shared->reloads > walsizer_shared->trouble_reloads;
+			return walsizer_shared->unlocked.reloads > walsizer_shared->trouble_reloads;
 		case WALSIZER_FAILED:
 			return nothing_to_do || walsizer_dry_run;
 		default:
@@ -336,15 +336,14 @@ walsizer_report_limit(const WalsizerDecision *decision, bool standby)
 		[WALSIZER_LIMIT_RECOVERY] = "walsizer.max_recovery_time",
 	};
 	const WalsizerFigures *figures = &decision->figures;
-	int64	   *reported = &walsizer_shared->reported_limit_mb[decision->limited_by];
+	WalsizerUnlocked *logged = &walsizer_shared->unlocked;
+	int64	   *reported = &logged->reported_limit_mb[decision->limited_by];
 
-	/* only the worker uses this, so it needs no lock */
-	if (walsizer_shared->reported_standby != standby ||
+	if (logged->reported_standby != standby ||
 		(decision->cycle && decision->reason == WALSIZER_BECAUSE_SUFFICIENT &&
 		 figures->wanted_mb <= figures->in_effect_mb))
-		memset(walsizer_shared->reported_limit_mb, 0,
-			   sizeof(walsizer_shared->reported_limit_mb));
-	walsizer_shared->reported_standby = standby;
+		memset(logged->reported_limit_mb, 0, sizeof(logged->reported_limit_mb));
+	logged->reported_standby = standby;
 	if (!decision->limited || decision->reason == WALSIZER_BECAUSE_BOOST ||
 		figures->wanted_mb <= figures->in_effect_mb)
 		return;

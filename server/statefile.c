@@ -173,7 +173,7 @@ walsizer_state_save(void)
 	size_t		length;
 	char	   *trouble = NULL;
 
-	if (!walsizer_shared->loaded)
+	if (!walsizer_shared->unlocked.loaded)
 		return false;
 	memory = copy_memory();
 	text = palloc(STATE_FILE_MOST);
@@ -285,7 +285,7 @@ walsizer_state_load(void)
 	size_t		length = 0;
 	char	   *text;
 
-	if (walsizer_shared->loaded)
+	if (walsizer_shared->unlocked.loaded)
 		return;
 
 	unlink(STATE_FILE ".tmp");
@@ -308,7 +308,7 @@ walsizer_state_load(void)
 	else if (text != NULL)
 		put_memory(memory);
 
-	walsizer_shared->loaded = true;
+	walsizer_shared->unlocked.loaded = true;
 	pfree(memory);
 	if (text != NULL)
 		pfree(text);

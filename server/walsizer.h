@@ -99,13 +99,24 @@ typedef struct WalsizerAutoConf
 
 #define WALSIZER_BOOST_MOST_DAYS	31	/* longest planned load */
 
+/* What only the worker uses, without the lock; the next worker needs it, too. */
+typedef struct WalsizerUnlocked
+{
+	bool		loaded;			/* the state file has been read */
+	int64		reloads;		/* that took effect */
+
+	/* logged already, so not logged again; 0: nothing */
+	int64		dry_run_mb;		/* size of the last dry run */
+	int64		reported_limit_mb[WALSIZER_LIMITS];
+	bool		reported_standby;	/* the role for which that was */
+} WalsizerUnlocked;
+
 /*
- * Shared memory.  "lock" protects all of it except "answered", and is never held
- * over I/O.  Only the worker writes, so it reads without the lock; but sessions
- * write the request and what walsizer_reset_stats() sets, and the startup process
- * writes recoveries before there is a worker.  Others copy out under the shared
- * lock.  What no other process looks at, the worker also writes without the
- * lock: loaded, reloads, dry_run_mb, reported_limit_mb and reported_standby.
+ * Shared memory.  "lock" protects all of it except "answered" and "unlocked", and
+ * is never held over I/O.  Only the worker writes, so it reads without the lock;
+ * but sessions write the request and what walsizer_reset_stats() sets, and the
+ * startup process writes recoveries before there is a worker.  Others copy out
+ * under the shared lock.
  */
 typedef struct WalsizerShared
 {
@@ -116,7 +127,6 @@ typedef struct WalsizerShared
 	int			worker_pid;
 
 	/* what the worker knows; it resumes from here after an error */
-	bool		loaded;			/* the state file has been read */
 	WalsizerState state;
 	WalsizerSample sample;
 	WalsizerDecision decision;	/* of the last pass */
@@ -127,7 +137,6 @@ typedef struct WalsizerShared
 	int64		checkpoints_at_reset[WALSIZER_CAUSES];
 
 	int64		configured_mb;	/* see walsizer_configured_mb() */
-	int64		reloads;		/* that took effect */
 
 	/* the planned load */
 	int64		boost_mb;		/* 0: none */
@@ -141,12 +150,9 @@ typedef struct WalsizerShared
 
 	/* the last attempt that did not succeed; no outcome: none */
 	WalsizerApplied trouble;
-	int64		trouble_reloads;	/* the value of reloads then */
+	int64		trouble_reloads;	/* the value of unlocked.reloads then */
 
-	/* logged already, so not logged again; 0: nothing */
-	int64		dry_run_mb;		/* size of the last dry run */
-	int64		reported_limit_mb[WALSIZER_LIMITS];
-	bool		reported_standby;	/* the role for which that was */
+	WalsizerUnlocked unlocked;
 
 	/* what a session asks, and the answer */
 	WalsizerRequest request;

@@ -169,10 +169,10 @@ decide(WalsizerSample *sample)
 	if (walsizer_look_is_due(&config, &walsizer_shared->state, sample))
 		walsizer_take_disk(sample);
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	if (!walsizer_dry_run && walsizer_shared->dry_run_mb != 0)
+	if (!walsizer_dry_run && walsizer_shared->unlocked.dry_run_mb != 0)
 	{
 		/* a dry run has ended, so what it did not do need not wait */
-		walsizer_shared->dry_run_mb = 0;
+		walsizer_shared->unlocked.dry_run_mb = 0;
 		walsizer_shared->state.pacing.tried_mb = 0;
 	}
 	decision = walsizer_step(&config, &walsizer_shared->state, sample);
