@@ -188,7 +188,7 @@ walsizer_restore_original(const WalsizerDecision *decision, const WalsizerSample
 		applied->outcome = WALSIZER_DRY_RUN;
 	else
 	{
-		WalsizerNote note = walsizer_restoring(&ours, walsizer_shared->configured_mb,
+		WalsizerNote note = walsizer_restoring(&ours, walsizer_shared->unlocked.configured_mb,
 											   WALSIZER_NOTE_RESTORED);
 
 		apply(&note, applied);

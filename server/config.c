@@ -173,7 +173,9 @@ read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
 /*
  * The value (MB) that takes effect if postgresql.auto.conf sets none; 0 if that
  * is not known, or if the server would not start with it (ReadControlFile in
- * xlog.c).  Then our line must stay, or the original value take its place.
+ * xlog.c).  Then our line must stay, or the original value take its place.  The
+ * worker reads it at its start and after each reload: a value of ours would keep
+ * an administrator's edit from taking effect.
  */
 int64
 walsizer_configured_mb(void)
@@ -187,21 +189,6 @@ walsizer_configured_mb(void)
 	return conf.size_mb >= walsizer_least_mb() ? conf.size_mb : 0;
 }
 
-/*
- * For the worker, at its start and after each reload: learn what the files set
- * underneath our line, which would keep an administrator's edit from taking
- * effect.  Takes the lock briefly.
- */
-void
-walsizer_read_files(void)
-{
-	int64		configured_mb = walsizer_configured_mb();
-
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->configured_mb = configured_mb;
-	LWLockRelease(walsizer_shared->lock);
-}
-
 /* Reread the configuration, as this process was told to. */
 void
 walsizer_reread_configuration(void)
@@ -213,7 +200,7 @@ walsizer_reread_configuration(void)
 	if (PgReloadTime == reloaded_before)
 		return;					/* it was refused */
 	walsizer_shared->unlocked.reloads++;
-	walsizer_read_files();
+	walsizer_shared->unlocked.configured_mb = walsizer_configured_mb();
 }
 
 /* Like read_file() for postgresql.auto.conf, which need not exist. */

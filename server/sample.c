@@ -411,5 +411,5 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 	conf = walsizer_auto_conf_in_effect();
 	sample->alter_system = conf.size_mb != WALSIZER_NO_LINE;
 	sample->note = conf.note;
-	sample->configured_mb = walsizer_shared->configured_mb;
+	sample->configured_mb = walsizer_shared->unlocked.configured_mb;
 }

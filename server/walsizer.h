@@ -104,6 +104,7 @@ typedef struct WalsizerUnlocked
 {
 	bool		loaded;			/* the state file has been read */
 	int64		reloads;		/* that took effect */
+	int64		configured_mb;	/* see walsizer_configured_mb() */
 
 	/* logged already, so not logged again; 0: nothing */
 	int64		dry_run_mb;		/* size of the last dry run */
@@ -135,8 +136,6 @@ typedef struct WalsizerShared
 	/* walsizer_stats counts from here: totals in state at that time */
 	TimestampTz stats_reset;
 	int64		checkpoints_at_reset[WALSIZER_CAUSES];
-
-	int64		configured_mb;	/* see walsizer_configured_mb() */
 
 	/* the planned load */
 	int64		boost_mb;		/* 0: none */
@@ -206,7 +205,6 @@ extern void walsizer_take_disk(WalsizerSample *sample);
 extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);
 extern bool walsizer_reload_may_come(void);
 extern int64 walsizer_configured_mb(void);
-extern void walsizer_read_files(void);
 extern WalsizerNote walsizer_note_waiting(void);
 extern WalsizerNote walsizer_restoring(const WalsizerNote *ours, int64 configured_mb,
 									   WalsizerNoteKind kind);

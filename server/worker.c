@@ -445,7 +445,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	/* not on disk yet */
 	measured = walsizer_recovery_ended();
 	walsizer_state_load();
-	walsizer_read_files();
+	walsizer_shared->unlocked.configured_mb = walsizer_configured_mb();
 
 	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass",
 										 ALLOCSET_DEFAULT_SIZES);
