@@ -26,6 +26,9 @@
 #define SEGMENT		(16 * MB)
 #define SECOND		INT64_C(1000)
 
+/* A unit test; none needs what cmocka passes. */
+#define TEST(name)	static void name(void **unused __attribute__((unused)))
+
 /* 528MB force a checkpoint at 1GB. */
 #define TRIGGER_POINT	(33 * SEGMENT)
 

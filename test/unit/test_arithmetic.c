@@ -25,10 +25,8 @@ server_segments(int max_wal_size_mb, int segment_size, double completion_target)
 	return segments;
 }
 
-static void
-segments_are_the_servers(void **unused)
+TEST(segments_are_the_servers)
 {
-	(void) unused;
 	for (int64_t s = 1; s <= 1024; s *= 2)
 		for (int c = 0; c <= 100; c++)
 			for (int64_t mb = s; mb < 2 * s + 400 * s; mb += s > 4 ? s / 4 + 1 : 1)
@@ -73,10 +71,8 @@ check_size(int64_t wal, const WalsizerSettings *settings)
 		assert_true(less_forces);
 }
 
-static void
-size_suffices_and_is_small(void **unused)
+TEST(size_suffices_and_is_small)
 {
-	(void) unused;
 	for (int64_t s = 1; s <= 1024; s *= 2)
 		for (int c = 0; c <= 100; c++)
 			for (int64_t n = 0; n < 400; n += n < 40 ? 1 : 9)
@@ -89,12 +85,10 @@ size_suffices_and_is_small(void **unused)
 			}
 }
 
-static void
-examples_of_the_manual(void **unused)
+TEST(examples_of_the_manual)
 {
 	WalsizerSettings settings = {16 * MB, 1024, 0.9, 300000};
 
-	(void) unused;
 	assert_int_equal(walsizer_checkpoint_segments(1024, &settings), 33);
 	assert_int_equal(walsizer_trigger_point(1024, &settings), 528 * MB);
 	assert_int_equal(walsizer_checkpoint_segments(320, &settings), 10);
@@ -102,10 +96,8 @@ examples_of_the_manual(void **unused)
 	assert_int_equal(walsizer_size_for(0, &settings), 32);
 }
 
-static void
-the_largest_sizes_do_not_overflow(void **unused)
+TEST(the_largest_sizes_do_not_overflow)
 {
-	(void) unused;
 	for (int64_t s = 1; s <= 1024; s *= 2)
 	{
 		WalsizerSettings settings = {s * MB, INT32_MAX, 1.0, 1000};
@@ -119,10 +111,8 @@ the_largest_sizes_do_not_overflow(void **unused)
 }
 
 /* A quarter of the size before, and more than that, is much. */
-static void
-a_size_differs_much_by_a_quarter(void **unused)
+TEST(a_size_differs_much_by_a_quarter)
 {
-	(void) unused;
 	assert_false(walsizer_differs_much(1000, 1000));
 	assert_false(walsizer_differs_much(1250, 1000));
 	assert_true(walsizer_differs_much(1251, 1000));
@@ -133,13 +123,11 @@ a_size_differs_much_by_a_quarter(void **unused)
 }
 
 /* A size for demand with headroom, to the byte. */
-static void
-headroom_is_a_factor_on_demand(void **unused)
+TEST(headroom_is_a_factor_on_demand)
 {
 	WalsizerSettings settings = {16 * MB, 1024, 0.9, 300000};
 	WalsizerConfig config = {.headroom = 1.5};
 
-	(void) unused;
 	assert_int_equal(walsizer_roomy_size(&config, &settings, 320 * MB),
 					 walsizer_size_for(480 * MB, &settings));
 	assert_int_equal(walsizer_roomy_size(&config, &settings, 320 * MB + 2),
@@ -148,10 +136,8 @@ headroom_is_a_factor_on_demand(void **unused)
 }
 
 /* What the other files share: defined for every value. */
-static void
-sums_cannot_overflow(void **unused)
+TEST(sums_cannot_overflow)
 {
-	(void) unused;
 	assert_int_equal(walsizer_to_int64(-1.0), 0);
 	assert_int_equal(walsizer_to_int64(0.0 / 1.0), 0);
 	assert_int_equal(walsizer_to_int64(0.5), 0);

@@ -18,13 +18,11 @@ observe(Driver *d, int64_t ms, int64_t boost_mb)
 	walsizer_observe_boost(&d->state, &d->sample);
 }
 
-static void
-the_value_before_it_is_to_come_back(void **unused)
+TEST(the_value_before_it_is_to_come_back)
 {
 	Driver	   *d = driver_new();
 	const WalsizerBoost *boost = &d->state.boost;
 
-	(void) unused;
 	observe(d, 0, 0);
 	assert_int_equal(boost->return_mb, 0);
 	assert_int_equal(boost->planned_until, 0);
@@ -42,14 +40,12 @@ the_value_before_it_is_to_come_back(void **unused)
 }
 
 /* One timeout after it no window has its WAL; another is left for the lowering. */
-static void
-it_ends_after_two_timeouts(void **unused)
+TEST(it_ends_after_two_timeouts)
 {
 	Driver	   *d = driver_new();
 	const WalsizerBoost *boost = &d->state.boost;
 	int64_t		until;
 
-	(void) unused;
 	observe(d, 0, 4096);
 	d->sample.settings.max_wal_size_mb = 4096;
 	observe(d, SECOND, 4096);
@@ -67,12 +63,10 @@ it_ends_after_two_timeouts(void **unused)
 }
 
 /* Nothing is left to do once the value before is back, or less. */
-static void
-it_ends_when_the_value_before_is_back(void **unused)
+TEST(it_ends_when_the_value_before_is_back)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	observe(d, 0, 4096);
 	d->sample.settings.max_wal_size_mb = 1025;
 	observe(d, SECOND, 0);
@@ -93,13 +87,11 @@ it_ends_when_the_value_before_is_back(void **unused)
 }
 
 /* After a restart, or with another timeout, it ends a timeout from now. */
-static void
-its_end_follows_the_timeout(void **unused)
+TEST(its_end_follows_the_timeout)
 {
 	Driver	   *d = driver_new();
 	const WalsizerBoost *boost = &d->state.boost;
 
-	(void) unused;
 	d->state.boost.return_mb = 1024;
 	d->sample.settings.max_wal_size_mb = 4096;
 	driver_observe(d, 0, 0);
@@ -129,13 +121,11 @@ its_end_follows_the_timeout(void **unused)
 }
 
 /* A mark separates its WAL from what follows.  One a sample would fill the ring. */
-static void
-one_mark_is_made_at_its_end(void **unused)
+TEST(one_mark_is_made_at_its_end)
 {
 	Driver	   *d = driver_new();
 	const WalsizerWindow *window = &d->state.window;
 
-	(void) unused;
 	d->state.window.lsn = 77;
 	observe(d, 0, 4096);
 	d->sample.settings.max_wal_size_mb = 4096;
@@ -176,10 +166,8 @@ run_planned(Driver *d, int64_t ms, int64_t samples)
 }
 
 /* Not even by the part of it that was written just before its end. */
-static void
-nothing_of_it_is_learned(void **unused)
+TEST(nothing_of_it_is_learned)
 {
-	(void) unused;
 	for (int64_t seconds = 1; seconds <= 60; seconds += 59)
 	{
 		for (int64_t phase = 0; phase < 30; phase++)
@@ -201,10 +189,8 @@ nothing_of_it_is_learned(void **unused)
 }
 
 /* Nor if the server is restarted while it lasts, or just after it. */
-static void
-nor_after_a_restart(void **unused)
+TEST(nor_after_a_restart)
 {
-	(void) unused;
 	for (int lasts = 0; lasts <= 1; lasts++)
 	{
 		Driver	   *d = driver_new();
@@ -227,12 +213,10 @@ nor_after_a_restart(void **unused)
 	}
 }
 
-static void
-impossible_sizes_are_cut_off(void **unused)
+TEST(impossible_sizes_are_cut_off)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	observe(d, 0, -5);
 	assert_int_equal(d->state.boost.size_mb, 0);
 	assert_int_equal(d->state.boost.return_mb, 0);
@@ -253,13 +237,11 @@ impossible_sizes_are_cut_off(void **unused)
  * A limit that varies changes the size once in a timeout; an administrator may
  * ask, or raise walsizer.max.
  */
-static void
-a_planned_load_raises_once_in_a_timeout(void **unused)
+TEST(a_planned_load_raises_once_in_a_timeout)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = {.in_effect_mb = 1024, .limit_mb = 8000};
 
-	(void) unused;
 	d->state.pacing.changed_at = d->sample.now - 300 * SECOND;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 0);
 	d->state.boost.size_mb = 4096;
@@ -312,15 +294,13 @@ lowered(const Driver *d, const WalsizerFigures *figures)
 	return size == 0 ? 0 : walsizer_lowered_size(&d->state, &d->sample, figures, size);
 }
 
-static void
-after_it_the_value_before_comes_back(void **unused)
+TEST(after_it_the_value_before_comes_back)
 {
 	WalsizerFigures figures;
 	Driver	   *d = over(&figures);
 	int64_t		fits = walsizer_trigger_point(1200, &d->sample.settings) - SEGMENT;
 	int64_t		half;
 
-	(void) unused;
 	assert_int_equal(walsizer_size_for(fits, &d->sample.settings), 1200);
 	figures.demand = fits;		/* headroom and older peaks do not matter */
 	assert_int_equal(lowered(d, &figures), 1200);
@@ -387,12 +367,10 @@ assert_held(const Driver *d, WalsizerLimit limit)
 }
 
 /* One that a limit holds back says so, and follows walsizer.max at once. */
-static void
-a_planned_load_follows_a_raised_max(void **unused)
+TEST(a_planned_load_follows_a_raised_max)
 {
 	Driver	   *d = driver_quiet();
 
-	(void) unused;
 	d->apply = true;
 	d->sample.has_disk = true;
 	d->sample.disk_free = 100000 * MB;

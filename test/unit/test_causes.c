@@ -20,13 +20,11 @@ old_trigger_point(Driver *d, int64_t mb)
 }
 
 /* The smallest value that a statement may still have. */
-static void
-raises_leave_the_smallest_trigger_point(void **unused)
+TEST(raises_leave_the_smallest_trigger_point)
 {
 	Driver	   *d = driver_begun();
 	const WalsizerSettings *settings = &d->sample.settings;
 
-	(void) unused;
 	assert_int_equal(old_trigger_point(d, 1024), WALSIZER_NO_TRIGGER_POINT);
 	d->state.checkpoints.quiet_intervals = 2;
 	assert_int_equal(old_trigger_point(d, 2048), TRIGGER_POINT);
@@ -47,12 +45,10 @@ raises_leave_the_smallest_trigger_point(void **unused)
 }
 
 /* A lowering leaves a larger trigger point, which explains nothing; a raise the smaller. */
-static void
-across_a_change_the_smaller_trigger_point_counts(void **unused)
+TEST(across_a_change_the_smaller_trigger_point_counts)
 {
 	Driver	   *d = driver_begun();
 
-	(void) unused;
 	driver_observe(d, SECOND, TRIGGER_POINT);
 	d->sample.settings.max_wal_size_mb = 2048;
 	driver_observe_redo(d, SECOND, 0);
@@ -64,14 +60,12 @@ across_a_change_the_smaller_trigger_point_counts(void **unused)
 }
 
 /* Two seconds, because both ends are whole seconds, and the time between two samples. */
-static void
-a_timed_checkpoint_may_come_a_little_early(void **unused)
+TEST(a_timed_checkpoint_may_come_a_little_early)
 {
 	for (int early = 0; early <= 1; early++)
 	{
 		Driver	   *d = driver_begun();
 
-		(void) unused;
 		driver_observe(d, 290 * SECOND, MB);
 		driver_observe_redo(d, 4 * SECOND - early, 0);
 		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_TIMED], 1 - early);
@@ -80,14 +74,12 @@ a_timed_checkpoint_may_come_a_little_early(void **unused)
 }
 
 /* At exactly the old trigger point it is the old value's; a byte less is nobody's. */
-static void
-the_old_value_explains_what_it_forces(void **unused)
+TEST(the_old_value_explains_what_it_forces)
 {
 	for (int less = 0; less <= 1; less++)
 	{
 		Driver	   *d = driver_begun();
 
-		(void) unused;
 		d->sample.settings.max_wal_size_mb = 2048;
 		driver_observe(d, SECOND, TRIGGER_POINT - less);
 		d->state.checkpoints.quiet_intervals = 1;
@@ -98,12 +90,10 @@ the_old_value_explains_what_it_forces(void **unused)
 }
 
 /* Intervals with less WAL than the old trigger point show nothing. */
-static void
-only_full_intervals_are_quiet(void **unused)
+TEST(only_full_intervals_are_quiet)
 {
 	Driver	   *d = driver_begun();
 
-	(void) unused;
 	d->sample.settings.max_wal_size_mb = 2048;
 	driver_observe(d, SECOND, 0);
 	for (int i = 0; i < 5; i++)
@@ -126,12 +116,10 @@ only_full_intervals_are_quiet(void **unused)
 }
 
 /* An hour and three timeouts after its last sign. */
-static void
-an_old_value_is_forgotten(void **unused)
+TEST(an_old_value_is_forgotten)
 {
 	Driver	   *d = driver_begun();
 
-	(void) unused;
 	d->sample.settings.max_wal_size_mb = 2048;
 	driver_observe(d, SECOND, 0);
 	driver_observe(d, (3600 + 3 * 300) * SECOND, 0);
@@ -141,12 +129,10 @@ an_old_value_is_forgotten(void **unused)
 }
 
 /* A checkpoint began when its redo pointer was written. */
-static void
-the_moment_of_a_checkpoint_is_interpolated(void **unused)
+TEST(the_moment_of_a_checkpoint_is_interpolated)
 {
 	Driver	   *d = driver_begun();
 
-	(void) unused;
 	d->sample.redo_lsn += 30 * MB;
 	driver_observe(d, 40 * SECOND, 120 * MB);
 	assert_int_equal(d->state.checkpoints.redo_moved, d->sample.now - 30 * SECOND);
@@ -196,10 +182,8 @@ timer_after_a_timed_one(int64_t bytes)
 }
 
 /* A timed checkpoint that is skipped shows in the counter, where nothing was written. */
-static void
-only_an_idle_server_skips_checkpoints(void **unused)
+TEST(only_an_idle_server_skips_checkpoints)
 {
-	(void) unused;
 	assert_int_equal(timer_after_a_timed_one(0), 0);
 	assert_int_equal(timer_after_a_timed_one(65535), 0);
 	assert_int_equal(timer_after_a_timed_one(65536), 101 * SECOND);
@@ -207,12 +191,10 @@ only_an_idle_server_skips_checkpoints(void **unused)
 }
 
 /* Just past its time a checkpoint is about to start; later the timer restarted unseen. */
-static void
-time_until_the_timed_checkpoint(void **unused)
+TEST(time_until_the_timed_checkpoint)
 {
 	Driver	   *d = driver_begun();
 
-	(void) unused;
 	assert_int_equal(driver_observe(d, 299999, 0).until_timed_ms, 1);
 	assert_int_equal(driver_observe(d, 1, 0).until_timed_ms, 0);
 	assert_int_equal(driver_observe(d, 2000, 0).until_timed_ms, 0);
@@ -238,13 +220,11 @@ interval(Driver *d, int64_t bytes, int64_t seconds)
 }
 
 /* WAL that came fast after the redo pointer, as if it went on like that. */
-static void
-pace_is_that_of_the_writing(void **unused)
+TEST(pace_is_that_of_the_writing)
 {
 	Driver	   *d = driver_begun();
 	const WalsizerPace *pace = &d->state.pace;
 
-	(void) unused;
 	/* the first tenth of the 270 s of writing is left out */
 	driver_observe(d, 27 * SECOND, 200 * MB);
 	assert_int_equal(pace->running, 0);
@@ -267,12 +247,10 @@ pace_is_that_of_the_writing(void **unused)
 }
 
 /* What happens in each of three timed intervals is the nature of the load. */
-static void
-pace_is_the_smallest_of_three_intervals(void **unused)
+TEST(pace_is_the_smallest_of_three_intervals)
 {
 	Driver	   *d = driver_begun();
 
-	(void) unused;
 	assert_int_equal(interval(d, 50 * MB, 300), 0);
 	assert_int_equal(interval(d, 30 * MB, 300), 0);
 	assert_int_equal(interval(d, 40 * MB, 300), 150 * MB);
@@ -301,12 +279,10 @@ paced(void)
 	return d;
 }
 
-static void
-an_interval_of_a_planned_load_has_no_pace(void **unused)
+TEST(an_interval_of_a_planned_load_has_no_pace)
 {
 	Driver	   *d = paced();
 
-	(void) unused;
 	d->state.boost.planned_until = d->sample.now + 300 * SECOND + 1;
 	assert_int_equal(interval(d, 20 * MB, 300), 300 * MB);
 	d->state.boost.planned_until = d->sample.now + 300 * SECOND;
@@ -314,12 +290,10 @@ an_interval_of_a_planned_load_has_no_pace(void **unused)
 }
 
 /* Then an idle server has skipped a checkpoint. */
-static void
-pace_ends_after_two_timeouts(void **unused)
+TEST(pace_ends_after_two_timeouts)
 {
 	Driver	   *d = paced();
 
-	(void) unused;
 	assert_int_equal(driver_observe(d, 600 * SECOND, 0).pace, 300 * MB);
 	assert_int_equal(driver_observe(d, 1, 0).pace, 0);
 }

@@ -17,12 +17,10 @@ count(const Driver *d, WalsizerCause cause)
 	return d->state.checkpoints.total[cause];
 }
 
-static void
-forced_at_the_trigger_point_and_not_before(void **unused)
+TEST(forced_at_the_trigger_point_and_not_before)
 {
 	Driver	   *d;
 
-	(void) unused;
 	/* the redo pointer lies inside its segment, which counts from its start */
 	for (int64_t offset = 0; offset < SEGMENT; offset += SEGMENT / 4)
 	{
@@ -49,24 +47,20 @@ forced_at_the_trigger_point_and_not_before(void **unused)
 	}
 }
 
-static void
-timed_by_the_clock(void **unused)
+TEST(timed_by_the_clock)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_run(d, 3001, MB / 2);
 	assert_int_equal(count(d, WALSIZER_CAUSE_TIMED), 10);
 	assert_int_equal(count(d, WALSIZER_CAUSE_OTHER), 0);
 	assert_int_equal(count(d, WALSIZER_CAUSE_FORCED), 0);
 }
 
-static void
-manual_ones_are_others_and_raise_nothing(void **unused)
+TEST(manual_ones_are_others_and_raise_nothing)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.settings.max_wal_size_mb = 128;
 	d->sample.settings.timeout_ms = 30 * SECOND;
 	for (int i = 0; i < 3600; i++)
@@ -103,12 +97,10 @@ just_raised(void)
 	return d;
 }
 
-static void
-stale_ones_are_forced_at_the_old_trigger_point(void **unused)
+TEST(stale_ones_are_forced_at_the_old_trigger_point)
 {
 	Driver	   *d = just_raised();
 
-	(void) unused;
 	driver_step(d, 50 * SECOND, CAPACITY);
 	driver_checkpoint(d, true);
 	driver_step(d, SECOND, 0);
@@ -134,12 +126,10 @@ stale_ones_are_forced_at_the_old_trigger_point(void **unused)
 }
 
 /* An hour and three intervals after its last sign, if less is written than it allows. */
-static void
-an_old_trigger_point_is_forgotten(void **unused)
+TEST(an_old_trigger_point_is_forgotten)
 {
 	Driver	   *d = just_raised();
 
-	(void) unused;
 	driver_step(d, (3600 + 900) * SECOND, SEGMENT);
 	assert_int_equal(d->state.checkpoints.old_trigger_point, CAPACITY);
 	driver_checkpoint(d, false);
@@ -153,12 +143,10 @@ an_old_trigger_point_is_forgotten(void **unused)
 	assert_int_equal(d->state.checkpoints.old_trigger_point, WALSIZER_NO_TRIGGER_POINT);
 }
 
-static void
-the_timer_starts_with_the_checkpoint(void **unused)
+TEST(the_timer_starts_with_the_checkpoint)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.checkpoint_age = 100 * SECOND;
 	driver_step(d, 0, 0);
 	assert_int_equal(d->last.figures.until_timed_ms, 200 * SECOND);
@@ -169,12 +157,10 @@ the_timer_starts_with_the_checkpoint(void **unused)
 	assert_int_equal(d->last.figures.until_timed_ms, 299 * SECOND);
 }
 
-static void
-the_first_interval_is_known_from_the_control_file(void **unused)
+TEST(the_first_interval_is_known_from_the_control_file)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	/* 400 of 528MB were written in the 100 s before we came */
 	d->sample.write_lsn += 400 * MB;
 	d->sample.checkpoint_age = 100 * SECOND;
@@ -185,12 +171,10 @@ the_first_interval_is_known_from_the_control_file(void **unused)
 	assert_int_equal(d->raises, 1);
 }
 
-static void
-a_skipped_checkpoint_resets_the_timer(void **unused)
+TEST(a_skipped_checkpoint_resets_the_timer)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_run(d, 900, MB / 10);
 	for (int i = 0; i < 200; i++)
 		driver_step(d, SECOND, 0);
@@ -204,12 +188,10 @@ a_skipped_checkpoint_resets_the_timer(void **unused)
 	assert_int_equal(d->last.figures.until_timed_ms, 200 * SECOND);
 }
 
-static void
-late_counters_reset_no_timer(void **unused)
+TEST(late_counters_reset_no_timer)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_run(d, 10, MB);
 	d->sample.redo_lsn = d->sample.write_lsn;	/* starts now, counted later */
 	driver_step(d, SECOND, MB);
@@ -219,13 +201,11 @@ late_counters_reset_no_timer(void **unused)
 	assert_int_equal(d->last.figures.until_timed_ms, 258 * SECOND);
 }
 
-static void
-a_statistics_reset_changes_nothing(void **unused)
+TEST(a_statistics_reset_changes_nothing)
 {
 	static Driver with;
 	Driver	   *without = driver_new();
 
-	(void) unused;
 	driver_run(without, 3600, 4 * MB);
 	with = *without;
 
@@ -243,12 +223,10 @@ a_statistics_reset_changes_nothing(void **unused)
 		assert_int_equal(without->state.checkpoints.total[i], with.state.checkpoints.total[i]);
 }
 
-static void
-requests_are_counted_over_resets(void **unused)
+TEST(requests_are_counted_over_resets)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.requested = 1000000;
 	driver_step(d, 0, 0);
 	assert_int_equal(d->state.checkpoints.requested, 0);
@@ -264,12 +242,10 @@ requests_are_counted_over_resets(void **unused)
 	assert_int_equal(d->state.checkpoints.requested, 9);
 }
 
-static void
-windows_are_of_one_timeout(void **unused)
+TEST(windows_are_of_one_timeout)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->config.enable = false;
 	driver_run(d, 3600, MB);
 	assert_in_range(d->last.figures.demand, 299 * MB, 301 * MB);
@@ -284,13 +260,11 @@ windows_are_of_one_timeout(void **unused)
 }
 
 /* As for a client that sees the redo pointer only when a checkpoint is complete. */
-static void
-an_estimate_is_corrected_without_a_checkpoint(void **unused)
+TEST(an_estimate_is_corrected_without_a_checkpoint)
 {
 	Driver	   *d = driver_new();
 	int64_t		timer;
 
-	(void) unused;
 	d->config.enable = false;
 	driver_step(d, 0, 0);
 	d->sample.write_lsn += 100 * MB;

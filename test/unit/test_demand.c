@@ -10,13 +10,11 @@
 #include "driver.h"
 #include "policy/internal.h"
 
-static void
-what_was_seen_is_remembered(void **unused)
+TEST(what_was_seen_is_remembered)
 {
 	Driver	   *d = driver_new();
 	int64_t		hour;
 
-	(void) unused;
 	driver_run(d, 1800, 4 * MB);
 	hour = d->sample.hour;
 	assert_in_range(walsizer_learned_demand(&d->state, hour, 1),
@@ -35,13 +33,11 @@ what_was_seen_is_remembered(void **unused)
  * A peak is what was measured.  A timeout that is twelve times as long needs what is
  * written then, not twelve times the minute that was remembered.
  */
-static void
-a_peak_is_not_stretched_with_the_timeout(void **unused)
+TEST(a_peak_is_not_stretched_with_the_timeout)
 {
 	Driver	   *d = driver_new();
 	int64_t		needed;
 
-	(void) unused;
 	driver_run(d, 60, 80 * MB);
 	driver_run(d, 4000, MB);
 	needed = walsizer_roomy_size(&d->config, &d->sample.settings, 5040 * MB);
@@ -52,13 +48,11 @@ a_peak_is_not_stretched_with_the_timeout(void **unused)
 	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
 }
 
-static void
-demand_belongs_to_the_timeout_it_was_measured_with(void **unused)
+TEST(demand_belongs_to_the_timeout_it_was_measured_with)
 {
 	Driver	   *d = driver_new();
 	int64_t		hour;
 
-	(void) unused;
 	d->sample.settings.timeout_ms = 1800 * SECOND;
 	driver_run(d, 1500, MB);
 	d->sample.settings.timeout_ms = 300 * SECOND;
@@ -71,13 +65,11 @@ demand_belongs_to_the_timeout_it_was_measured_with(void **unused)
 }
 
 /* The largest of an hour, as measured. */
-static void
-an_hour_keeps_its_largest_demand(void **unused)
+TEST(an_hour_keeps_its_largest_demand)
 {
 	Driver	   *d = driver_new();
 	const WalsizerPeak *peak;
 
-	(void) unused;
 	walsizer_remember(&d->state, 500000, 100 * MB, 300000);
 	walsizer_remember(&d->state, 500000, 99 * MB, 60000);
 	walsizer_remember(&d->state, 500000, 100 * MB, 60000);
@@ -99,13 +91,11 @@ an_hour_keeps_its_largest_demand(void **unused)
 	assert_int_equal(walsizer_peak_of(&d->state, 500000)->demand, MB / 2);
 }
 
-static void
-what_is_no_demand_is_not_remembered(void **unused)
+TEST(what_is_no_demand_is_not_remembered)
 {
 	Driver	   *d = driver_new();
 	static const WalsizerState nothing;
 
-	(void) unused;
 	walsizer_remember(&d->state, 0, MB, 1);
 	walsizer_remember(&d->state, -1, MB, 1);
 	walsizer_remember(&d->state, 5, 0, 1);
@@ -122,12 +112,10 @@ what_is_no_demand_is_not_remembered(void **unused)
 }
 
 /* Each of the hours counts, from lookback before to lookback after this one. */
-static void
-all_of_the_lookback_counts(void **unused)
+TEST(all_of_the_lookback_counts)
 {
 	const int64_t now = 500000;
 
-	(void) unused;
 	for (int64_t lookback = 1; lookback < WALSIZER_PEAK_SLOTS; lookback += 24)
 		for (int64_t off = -lookback - 1; off <= lookback + 1; off++)
 		{
@@ -141,13 +129,11 @@ all_of_the_lookback_counts(void **unused)
 }
 
 /* The maximum of all hours is computed when it may have changed, not at each sample. */
-static void
-what_was_learned_is_kept_until_it_may_change(void **unused)
+TEST(what_was_learned_is_kept_until_it_may_change)
 {
 	Driver	   *d = driver_new();
 	WalsizerLearned *learned = &d->state.learned;
 
-	(void) unused;
 	walsizer_remember(&d->state, d->sample.hour, 7 * MB, 1);
 	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 24), 7 * MB);
 	learned->demand = 1;

@@ -11,12 +11,10 @@
 #include "policy/internal.h"
 
 /* The server does not start with less than two segments. */
-static void
-sizes_are_whole_segments_and_at_least_two(void **unused)
+TEST(sizes_are_whole_segments_and_at_least_two)
 {
 	WalsizerSettings settings = driver_new()->sample.settings;
 
-	(void) unused;
 	assert_int_equal(walsizer_whole_segments(1003, &settings), 992);
 	assert_int_equal(walsizer_whole_segments(1008, &settings), 1008);
 	assert_int_equal(walsizer_whole_segments(47, &settings), 32);
@@ -44,12 +42,10 @@ look_is_due(const Driver *d)
 }
 
 /* Ten samples at most, and none of them between which the clock went back. */
-static void
-the_disk_is_read_after_ten_samples(void **unused)
+TEST(the_disk_is_read_after_ten_samples)
 {
 	Driver	   *d = looked_a_second_ago(INT64_C(1) << 50);
 
-	(void) unused;
 	assert_false(look_is_due(d));
 	d->state.disk.looked_at = d->sample.now - 9999;
 	assert_false(look_is_due(d));
@@ -87,14 +83,12 @@ read_disk(Driver *d, int64_t ms, int64_t free, int64_t wal, int64_t held)
 }
 
 /* Where that takes long, it is to cost no more than a thousandth of the time. */
-static void
-a_disk_that_is_dear_to_read_is_read_less_often(void **unused)
+TEST(a_disk_that_is_dear_to_read_is_read_less_often)
 {
 	Driver	   *d = driver_new();
 	const int64_t took[] = {0, 10, 11, 40, 300, 301, INT64_MAX, -1};
 	const int64_t after[] = {10, 10, 11, 40, 300, 300, 300, 10};
 
-	(void) unused;
 	for (int i = 0; i < 8; i++)
 	{
 		d->sample.look_ms = took[i];
@@ -123,12 +117,10 @@ a_disk_that_is_dear_to_read_is_read_less_often(void **unused)
  * A sixteenth of the free space could be gone until the next sample: two
  * seconds of our own WAL, of what others take, and of 64MB/s that may begin.
  */
-static void
-the_disk_is_read_before_a_sixteenth_can_be_gone(void **unused)
+TEST(the_disk_is_read_before_a_sixteenth_can_be_gone)
 {
 	Driver	   *d = looked_a_second_ago(16 * (200 + 100 + 128) * MB);
 
-	(void) unused;
 	d->sample.write_lsn += 100 * MB;
 	d->state.disk.taken[0] = 50 * MB;
 	d->state.disk.taken[1] = 5000 * MB; /* before that: others are calm now */
@@ -151,13 +143,11 @@ the_disk_is_read_before_a_sixteenth_can_be_gone(void **unused)
 }
 
 /* What others take is what is missing and is not our WAL. */
-static void
-what_others_take_is_measured(void **unused)
+TEST(what_others_take_is_measured)
 {
 	Driver	   *d = driver_new();
 	const WalsizerDisk *disk = &d->state.disk;
 
-	(void) unused;
 	read_disk(d, 0, 9000 * MB, 600 * MB, 400 * MB);
 	assert_true(disk->known);
 	assert_int_equal(disk->looked_at, d->sample.now);
@@ -190,13 +180,11 @@ what_others_take_is_measured(void **unused)
 }
 
 /* If it cannot be read, what is known stays, but not for long. */
-static void
-a_disk_that_cannot_be_read_is_not_known(void **unused)
+TEST(a_disk_that_cannot_be_read_is_not_known)
 {
 	Driver	   *d = looked_a_second_ago(INT64_C(1) << 50);
 	WalsizerDisk before;
 
-	(void) unused;
 	d->sample.disk_alone = true;
 	read_disk(d, 0, 900000 * MB, 600 * MB, 400 * MB);
 	before = d->state.disk;
@@ -231,12 +219,10 @@ a_disk_that_cannot_be_read_is_not_known(void **unused)
 	assert_memory_equal(&d->state.disk, &before, sizeof(before));
 }
 
-static void
-impossible_disk_figures_are_cut_off(void **unused)
+TEST(impossible_disk_figures_are_cut_off)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	read_disk(d, 0, -1, -1, -1);
 	assert_int_equal(d->state.disk.free, 0);
 	assert_int_equal(d->state.disk.wal, 0);
@@ -256,13 +242,11 @@ find_limit(const Driver *d)
 	return figures;
 }
 
-static void
-the_smallest_limit_counts_and_is_named(void **unused)
+TEST(the_smallest_limit_counts_and_is_named)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures;
 
-	(void) unused;
 	d->config.max_mb = 2001;
 	figures = find_limit(d);
 	assert_int_equal(figures.limit_mb, 2000);
@@ -321,12 +305,10 @@ check_step_limit(Driver *d, int64_t claim)
 	assert_true((double) walsizer_trigger_point(step + segment_mb, settings) * spread > most);
 }
 
-static void
-a_raise_fills_a_tenth_of_the_free_space(void **unused)
+TEST(a_raise_fills_a_tenth_of_the_free_space)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	for (int c = 0; c <= 100; c += 5)
 		for (int64_t free = 10000 * MB; free < 10500 * MB; free += 7 * MB)
 			for (int64_t wal = 0; wal < 300 * MB; wal += 30 * MB)
@@ -337,13 +319,11 @@ a_raise_fills_a_tenth_of_the_free_space(void **unused)
 			}
 }
 
-static void
-a_raise_fills_one_segment_if_that_is_an_eighth(void **unused)
+TEST(a_raise_fills_one_segment_if_that_is_an_eighth)
 {
 	Driver	   *d = driver_new();
 	int64_t		one = SEGMENT * 19 / 10 + 1;
 
-	(void) unused;
 	for (int64_t wal = 0; wal < 900 * MB; wal += 3 * MB)
 	{
 		/* within an eighth, more than an eighth, and less than a tenth */
@@ -363,12 +343,10 @@ a_raise_fills_one_segment_if_that_is_an_eighth(void **unused)
 }
 
 /* Less what others take in five samples, by the smaller of the last two rates. */
-static void
-a_raise_leaves_what_others_take(void **unused)
+TEST(a_raise_leaves_what_others_take)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	for (int64_t rate = 0; rate < 900 * MB; rate += 11 * MB)
 	{
 		d->state.disk = (WalsizerDisk) {.known = true, .free = 10000 * MB, .wal = 1000 * MB,
@@ -387,13 +365,11 @@ a_raise_leaves_what_others_take(void **unused)
 }
 
 /* A step of less than a tenth waits, except on a disk that is nearly full. */
-static void
-a_step_must_be_worth_a_change(void **unused)
+TEST(a_step_must_be_worth_a_change)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = {.in_effect_mb = 1000, .step_limit_mb = 1100};
 
-	(void) unused;
 	d->state.disk.free = 100000 * MB;
 	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1100);
 	assert_int_equal(walsizer_step_size(&d->state, &figures, 1050), 1050);
@@ -417,26 +393,22 @@ a_step_must_be_worth_a_change(void **unused)
 }
 
 /* Or if it prevents the checkpoint that is about to be forced. */
-static void
-a_step_that_is_enough_for_now_is_worth_a_change(void **unused)
+TEST(a_step_that_is_enough_for_now_is_worth_a_change)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = {.in_effect_mb = 1000, .step_limit_mb = 1020, .enough_mb = 1020};
 
-	(void) unused;
 	d->state.disk.free = 100000 * MB;
 	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1020);
 	figures.enough_mb = 1021;
 	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1000);
 }
 
-static void
-a_raise_to_a_measured_limit_must_be_worth_a_change(void **unused)
+TEST(a_raise_to_a_measured_limit_must_be_worth_a_change)
 {
 	WalsizerFigures figures = {.in_effect_mb = 1000, .limit_mb = 1099, .disk_limit_mb = 1100,
 	.limit_kind = WALSIZER_LIMIT_DISK};
 
-	(void) unused;
 	assert_true(walsizer_worth_raising(&figures, 1001));
 	assert_true(walsizer_worth_raising(&figures, 1099));
 	assert_false(walsizer_worth_raising(&figures, 1100));
@@ -491,13 +463,11 @@ followed(const Driver *d, const WalsizerFigures *figures, WalsizerLimit limit)
 }
 
 /* A fifth less on the disk, just read, is followed at once, whatever is used. */
-static void
-a_disk_limit_is_followed_by_a_fifth(void **unused)
+TEST(a_disk_limit_is_followed_by_a_fifth)
 {
 	WalsizerFigures figures;
 	Driver	   *d = our_raise(&figures);
 
-	(void) unused;
 	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
 	figures.used = 9000 * MB;
 	figures.disk_limit_mb = 3200;
@@ -517,13 +487,11 @@ a_disk_limit_is_followed_by_a_fifth(void **unused)
 }
 
 /* The other limits wait until half of the new trigger point is free. */
-static void
-other_limits_are_followed_when_there_is_room(void **unused)
+TEST(other_limits_are_followed_when_there_is_room)
 {
 	WalsizerFigures figures;
 	Driver	   *d = our_raise(&figures);
 
-	(void) unused;
 	figures.recovery_limit_mb = 3600;
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3600);
 	figures.used = walsizer_trigger_point(3600, &d->sample.settings) / 2;
@@ -545,13 +513,11 @@ other_limits_are_followed_when_there_is_room(void **unused)
 }
 
 /* One that is not followed yet hides no other. */
-static void
-each_limit_is_followed_for_itself(void **unused)
+TEST(each_limit_is_followed_for_itself)
 {
 	WalsizerFigures figures;
 	Driver	   *d = our_raise(&figures);
 
-	(void) unused;
 	figures.disk_limit_mb = 3216;	/* lower, but not by a fifth */
 	figures.recovery_limit_mb = 3616;
 	d->config.max_mb = 3904;
@@ -572,12 +538,10 @@ each_limit_is_followed_for_itself(void **unused)
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_MAX), 3200);
 }
 
-static void
-nothing_lowers_below_the_original_value_or_two_segments(void **unused)
+TEST(nothing_lowers_below_the_original_value_or_two_segments)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->state.owner.original_mb = 1024;
 	assert_int_equal(walsizer_least_size(&d->state, &d->sample.settings, 500), 1024);
 	assert_int_equal(walsizer_least_size(&d->state, &d->sample.settings, 2000), 2000);

@@ -9,12 +9,10 @@
  */
 #include "driver.h"
 
-static void
-max_binds_and_is_named(void **unused)
+TEST(max_binds_and_is_named)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->config.max_mb = 1500;
 	driver_step(d, 0, 0);
 	while (d->raises == 0)
@@ -28,12 +26,10 @@ max_binds_and_is_named(void **unused)
 }
 
 /* Why more is wanted is told beside the limit, and what was measured is no guess. */
-static void
-a_limit_does_not_hide_the_reason(void **unused)
+TEST(a_limit_does_not_hide_the_reason)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->config.max_mb = 1024;
 	driver_run(d, 30, 8 * MB);
 	for (int i = 0; i < 60 && !d->last.limited; i++)
@@ -54,12 +50,10 @@ a_limit_does_not_hide_the_reason(void **unused)
 }
 
 /* A lowering to a limit is not reported as a raise that the limit prevents. */
-static void
-a_lowering_to_a_limit_is_not_limited(void **unused)
+TEST(a_lowering_to_a_limit_is_not_limited)
 {
 	Driver	   *d = driver_quiet_raise(4000);
 
-	(void) unused;
 	d->state.cycle.forced = 2;
 	d->state.cycle.demand = 8000 * MB;
 	d->sample.adjust = true;
@@ -69,12 +63,10 @@ a_lowering_to_a_limit_is_not_limited(void **unused)
 	assert_false(d->last.limited);
 }
 
-static void
-a_limit_below_never_lowers_what_is_not_ours(void **unused)
+TEST(a_limit_below_never_lowers_what_is_not_ours)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->config.max_mb = 512;
 	driver_run(d, 3600, 8 * MB);
 	assert_int_equal(d->raises + d->lowers, 0);
@@ -84,12 +76,10 @@ a_limit_below_never_lowers_what_is_not_ours(void **unused)
 	assert_int_equal(d->lowers, 0);
 }
 
-static void
-a_limit_that_comes_down_lowers_our_raise(void **unused)
+TEST(a_limit_that_comes_down_lowers_our_raise)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_run(d, 1800, 8 * MB);
 	assert_true(d->sample.settings.max_wal_size_mb > 4000);
 	d->config.max_mb = 2048;
@@ -105,24 +95,20 @@ a_limit_that_comes_down_lowers_our_raise(void **unused)
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
 }
 
-static void
-never_below_two_segments(void **unused)
+TEST(never_below_two_segments)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.settings.segment_bytes = 1024 * MB;
 	d->config.max_mb = 2;
 	driver_run(d, 1200, 30 * MB);
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 2048);
 }
 
-static void
-disk_space_binds(void **unused)
+TEST(disk_space_binds)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.has_disk = true;
 	for (int i = 0; i < 1500; i++)
 	{
@@ -146,12 +132,10 @@ disk_space_binds(void **unused)
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
 }
 
-static void
-the_disk_wins_over_min(void **unused)
+TEST(the_disk_wins_over_min)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->config.min_mb = 3000;
 	driver_run(d, 900, 4 * MB);
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 2800);
@@ -170,13 +154,11 @@ the_disk_wins_over_min(void **unused)
 }
 
 /* A raise that failed, at a checkpoint_timeout of a day, stands in no way of it. */
-static void
-nothing_that_failed_keeps_the_disk_from_being_saved(void **unused)
+TEST(nothing_that_failed_keeps_the_disk_from_being_saved)
 {
 	Driver	   *d = driver_new();
 	int			lowers = 0;
 
-	(void) unused;
 	d->sample.settings.timeout_ms = 86400 * SECOND;
 	driver_run(d, 300, 8 * MB);
 	assert_in_range(d->sample.settings.max_wal_size_mb, 4000, 8192);
@@ -202,12 +184,10 @@ nothing_that_failed_keeps_the_disk_from_being_saved(void **unused)
 }
 
 /* What one raise may claim of the disk: a part of what is free. */
-static void
-a_raise_claims_a_part_of_what_is_free(void **unused)
+TEST(a_raise_claims_a_part_of_what_is_free)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.has_disk = true;
 	d->sample.disk_free = 9000 * MB;
 	d->sample.disk_wal = 600 * MB;
@@ -235,13 +215,11 @@ a_raise_claims_a_part_of_what_is_free(void **unused)
  * A small step is not taken as long as the disk may allow a larger one, but in
  * time if it prevents a forced checkpoint: 800MB in T need five per cent more.
  */
-static void
-a_small_step_waits_until_it_is_needed(void **unused)
+TEST(a_small_step_waits_until_it_is_needed)
 {
 	Driver	   *d = driver_new();
 	int64_t		before;
 
-	(void) unused;
 	d->sample.has_disk = true;
 	d->sample.disk_free = 9000 * MB;
 	d->sample.disk_wal = 600 * MB;
@@ -263,12 +241,10 @@ a_small_step_waits_until_it_is_needed(void **unused)
 }
 
 /* Nor need one be considerate where nothing but our own WAL is. */
-static void
-alone_on_a_volume_one_raise_takes_all_that_is_needed(void **unused)
+TEST(alone_on_a_volume_one_raise_takes_all_that_is_needed)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.has_disk = d->sample.disk_alone = true;
 	d->sample.disk_free = 9000 * MB;
 	d->sample.disk_wal = 600 * MB;
@@ -279,12 +255,10 @@ alone_on_a_volume_one_raise_takes_all_that_is_needed(void **unused)
 }
 
 /* After the disk limit was followed down, free space must last for one timeout. */
-static void
-free_space_that_comes_and_goes_is_not_followed(void **unused)
+TEST(free_space_that_comes_and_goes_is_not_followed)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.settings.timeout_ms = 30 * SECOND;
 	d->sample.has_disk = true;
 	d->sample.disk_wal = 1000 * MB;
@@ -309,12 +283,10 @@ free_space_that_comes_and_goes_is_not_followed(void **unused)
 }
 
 /* What others are about to take is not free. */
-static void
-a_raise_leaves_what_others_are_taking(void **unused)
+TEST(a_raise_leaves_what_others_are_taking)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.has_disk = true;
 	d->sample.disk_wal = 1000 * MB;
 	d->sample.disk_free = 20000 * MB;
@@ -345,22 +317,18 @@ looks_in_a_minute(int64_t free, int64_t rate)
 }
 
 /* The fuller the disk, and the faster WAL is written, the more often it is looked at. */
-static void
-the_disk_is_looked_at_before_it_can_fill(void **unused)
+TEST(the_disk_is_looked_at_before_it_can_fill)
 {
-	(void) unused;
 	assert_int_equal(looks_in_a_minute(100000 * MB, 8 * MB), 6);
 	assert_int_equal(looks_in_a_minute(500 * MB, 0), 60);
 	assert_int_equal(looks_in_a_minute(10000 * MB, 600 * MB), 60);
 	assert_in_range(looks_in_a_minute(5000 * MB, 8 * MB), 12, 20);
 }
 
-static void
-recovery_time_binds(void **unused)
+TEST(recovery_time_binds)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->config.max_recovery_ms = 50 * SECOND;
 	d->config.replay_rate = 40.0 * MB;
 	driver_run(d, 1500, 8 * MB);
@@ -369,12 +337,10 @@ recovery_time_binds(void **unused)
 }
 
 /* A limit that moves a little must not make a change of every movement. */
-static void
-a_limit_that_trembles_changes_little(void **unused)
+TEST(a_limit_that_trembles_changes_little)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.has_disk = true;
 	d->sample.disk_wal = 1000 * MB;
 	for (int i = 0; i < 7200; i++)
@@ -385,12 +351,10 @@ a_limit_that_trembles_changes_little(void **unused)
 	assert_in_range(d->raises + d->lowers, 1, 4);
 }
 
-static void
-a_planned_load_keeps_within_limits_that_come_down(void **unused)
+TEST(a_planned_load_keeps_within_limits_that_come_down)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_run(d, 10, MB);
 	d->sample.boost_mb = 8192;
 	d->sample.adjust = true;	/* as the worker does for a request */

@@ -10,13 +10,11 @@
 #include "driver.h"
 #include "policy/internal.h"
 
-static void
-lowers_what_it_raised_after_the_lookback(void **unused)
+TEST(lowers_what_it_raised_after_the_lookback)
 {
 	Driver	   *d = driver_new();
 	int64_t		raised;
 
-	(void) unused;
 	d->config.lookback_hours = 3;
 	driver_run(d, 1800, 8 * MB);
 	raised = d->sample.settings.max_wal_size_mb;
@@ -30,12 +28,10 @@ lowers_what_it_raised_after_the_lookback(void **unused)
 	assert_int_equal(d->lowers, 1);
 }
 
-static void
-lowers_to_min(void **unused)
+TEST(lowers_to_min)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->config.lookback_hours = 1;
 	d->config.min_mb = 2000;
 	driver_run(d, 1800, 8 * MB);
@@ -44,12 +40,10 @@ lowers_to_min(void **unused)
 	assert_in_range(d->sample.settings.max_wal_size_mb, 2000, 2016);
 }
 
-static void
-lowering_waits_for_little_wal(void **unused)
+TEST(lowering_waits_for_little_wal)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->config.lookback_hours = 1;
 	driver_run(d, 1800, 8 * MB);
 
@@ -64,13 +58,11 @@ lowering_waits_for_little_wal(void **unused)
 	assert_int_equal(d->lowers, 1);
 }
 
-static void
-a_raise_is_kept_for_an_hour(void **unused)
+TEST(a_raise_is_kept_for_an_hour)
 {
 	Driver	   *d = driver_new();
 	int64_t		raised;
 
-	(void) unused;
 	/* a burst of a second, once taken for a lasting load */
 	d->sample.settings.timeout_ms = 30 * SECOND;
 	driver_run(d, 10, 0);
@@ -84,12 +76,10 @@ a_raise_is_kept_for_an_hour(void **unused)
 	assert_in_range(d->sample.settings.max_wal_size_mb, 1024, 1200);
 }
 
-static void
-forgetting_lets_a_raise_go_after_two_windows(void **unused)
+TEST(forgetting_lets_a_raise_go_after_two_windows)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_run(d, 1000, 8 * MB);
 	walsizer_forget(&d->state);
 	driver_run(d, 590, MB);
@@ -116,17 +106,13 @@ clock_takes_nothing_at_once(int quiet, int hours)
 	assert_int_equal(d->sample.settings.max_wal_size_mb, raised);
 }
 
-static void
-a_clock_set_forward_takes_nothing_at_once(void **unused)
+TEST(a_clock_set_forward_takes_nothing_at_once)
 {
-	(void) unused;
 	clock_takes_nothing_at_once(4000, 40 * 24);
 }
 
-static void
-a_clock_set_back_takes_nothing_at_once(void **unused)
+TEST(a_clock_set_back_takes_nothing_at_once)
 {
-	(void) unused;
 	clock_takes_nothing_at_once(9600, -40 * 24);
 }
 
@@ -155,13 +141,11 @@ lowered(Driver *d, const WalsizerFigures *figures, bool cycle)
 	return size == 0 ? 0 : walsizer_lowered_size(&d->state, &d->sample, figures, size);
 }
 
-static void
-each_condition_of_a_lowering_counts(void **unused)
+TEST(each_condition_of_a_lowering_counts)
 {
 	WalsizerFigures figures;
 	Driver	   *d = lowerable(&figures);
 
-	(void) unused;
 	assert_int_equal(lowered(d, &figures, true), 3200);
 
 	d = lowerable(&figures);
@@ -182,8 +166,7 @@ each_condition_of_a_lowering_counts(void **unused)
 }
 
 /* What was raised for pace by day must not be lowered every night. */
-static void
-what_pace_may_cost_is_not_lowered(void **unused)
+TEST(what_pace_may_cost_is_not_lowered)
 {
 	WalsizerFigures figures;
 	Driver	   *d = lowerable(&figures);
@@ -191,7 +174,6 @@ what_pace_may_cost_is_not_lowered(void **unused)
 	int64_t		demand = 1370 * MB;
 	int64_t		most = walsizer_size_for(demand, settings) * 3 / 2 / 16 * 16;
 
-	(void) unused;
 	figures.wanted_mb = 2000;
 	figures.demand = demand;
 	figures.in_effect_mb = d->state.owner.own_mb = most;
@@ -203,14 +185,12 @@ what_pace_may_cost_is_not_lowered(void **unused)
 }
 
 /* The end of a cycle makes it due; room may come later, and conditions may end. */
-static void
-a_lowering_that_is_due_waits_for_room(void **unused)
+TEST(a_lowering_that_is_due_waits_for_room)
 {
 	WalsizerFigures figures;
 	Driver	   *d = lowerable(&figures);
 	int64_t		half = walsizer_trigger_point(3200, &d->sample.settings) / 2;
 
-	(void) unused;
 	assert_int_equal(lowered(d, &figures, false), 0);
 	figures.used = half + 1;
 	assert_int_equal(lowered(d, &figures, true), 0);
@@ -227,13 +207,11 @@ a_lowering_that_is_due_waits_for_room(void **unused)
 }
 
 /* Nothing is lowered below what was found, walsizer.min, or a planned load. */
-static void
-a_lowering_has_a_floor(void **unused)
+TEST(a_lowering_has_a_floor)
 {
 	WalsizerFigures figures;
 	Driver	   *d = lowerable(&figures);
 
-	(void) unused;
 	figures.wanted_mb = 100;
 	assert_int_equal(lowered(d, &figures, true), 1024);
 	d->config.min_mb = 2000;
@@ -243,13 +221,11 @@ a_lowering_has_a_floor(void **unused)
 }
 
 /* A limit lowers further; the room must suffice for what it leaves. */
-static void
-a_lowering_stays_within_the_limits(void **unused)
+TEST(a_lowering_stays_within_the_limits)
 {
 	WalsizerFigures figures;
 	Driver	   *d = lowerable(&figures);
 
-	(void) unused;
 	figures.limit_mb = 2048;
 	figures.used = walsizer_trigger_point(2048, &d->sample.settings) / 2;
 	assert_int_equal(lowered(d, &figures, true), 2048);
@@ -261,15 +237,13 @@ a_lowering_stays_within_the_limits(void **unused)
 }
 
 /* It names the limit, and what it would have been without. */
-static void
-a_lowering_to_a_limit_names_it(void **unused)
+TEST(a_lowering_to_a_limit_names_it)
 {
 	for (int over = 0; over <= 1; over++)
 		for (int limited = 0; limited <= 1; limited++)
 		{
 			Driver	   *d = driver_quiet_raise(4000);
 
-			(void) unused;
 			d->config.min_mb = 3000;
 			if (limited)
 				d->config.max_mb = 2000;

@@ -35,13 +35,11 @@ CHANGES(wal_records, s->wal.records = value)
 CHANGES(wal_images, s->wal.images = value)
 
 /* Any value that a server can have, and no other. */
-static void
-what_a_sample_may_be(void **unused)
+TEST(what_a_sample_may_be)
 {
 	void		(*const counts[]) (WalsizerSample *, int64_t) = {now, hour, requested, timed};
 	void		(*const wal[]) (WalsizerSample *, int64_t) = {wal_bytes, wal_records, wal_images};
 
-	(void) unused;
 	for (int64_t mb = 1; mb <= 1024; mb *= 2)
 		assert_true(valid(segment, mb * MB));
 	assert_false(valid(segment, MB / 2));
@@ -76,12 +74,10 @@ what_a_sample_may_be(void **unused)
 }
 
 /* After a step back nothing is known of the time before; without one all is. */
-static void
-what_runs_backwards_starts_over(void **unused)
+TEST(what_runs_backwards_starts_over)
 {
 	Driver	   *d;
 
-	(void) unused;
 	for (int what = 0; what < 8; what++)
 	{
 		d = driver_new();
@@ -118,12 +114,10 @@ what_runs_backwards_starts_over(void **unused)
 }
 
 /* The timer runs since the checkpoint of the control file, whole timeouts left out. */
-static void
-a_start_knows_the_age_of_the_checkpoint(void **unused)
+TEST(a_start_knows_the_age_of_the_checkpoint)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.write_lsn += 100 * MB;
 	d->sample.checkpoint_age = 299 * SECOND;
 	assert_int_equal(driver_observe(d, 0, 0).until_timed_ms, SECOND);
@@ -174,13 +168,11 @@ a_start_knows_the_age_of_the_checkpoint(void **unused)
 }
 
 /* So does a clone whose log is shorter than what was seen before. */
-static void
-a_shorter_log_has_a_first_interval_as_well(void **unused)
+TEST(a_shorter_log_has_a_first_interval_as_well)
 {
 	Driver	   *d = driver_begun();
 	WalsizerFigures figures;
 
-	(void) unused;
 	driver_observe(d, SECOND, 5000 * MB);
 	d->sample.redo_lsn -= 4000 * MB;
 	d->sample.write_lsn = d->sample.redo_lsn + 100 * MB;
@@ -191,12 +183,10 @@ a_shorter_log_has_a_first_interval_as_well(void **unused)
 }
 
 /* What a start must not keep of the time before. */
-static void
-a_start_forgets_what_was_pending(void **unused)
+TEST(a_start_forgets_what_was_pending)
 {
 	Driver	   *d = driver_begun();
 
-	(void) unused;
 	d->state.checkpoints.old_trigger_point = 1;
 	d->state.checkpoints.quiet_intervals = 2;
 	d->state.pace.running = d->state.pace.last[0] = d->state.pace.last[1] = d->state.pace.last[2] = MB;
@@ -235,10 +225,8 @@ kept_for(int64_t ms, int64_t hours)
 }
 
 /* The hour may change once more than time has passed, but not go back. */
-static void
-a_clock_that_was_set_is_noticed(void **unused)
+TEST(a_clock_that_was_set_is_noticed)
 {
-	(void) unused;
 	assert_int_equal(kept_for(SECOND, 0), 0);
 	assert_int_equal(kept_for(SECOND, 1), 0);
 	assert_int_equal(kept_for(SECOND, 2), 3600 * SECOND);
@@ -249,14 +237,12 @@ a_clock_that_was_set_is_noticed(void **unused)
 }
 
 /* What was measured with another timeout is kept apart from what comes. */
-static void
-another_timeout_begins_a_step_of_the_window(void **unused)
+TEST(another_timeout_begins_a_step_of_the_window)
 {
 	for (int64_t timeout = 299; timeout <= 301; timeout++)
 	{
 		Driver	   *d = driver_begun();
 
-		(void) unused;
 		driver_observe(d, SECOND, MB);
 		d->sample.settings.timeout_ms = timeout * SECOND;
 		driver_observe(d, SECOND, MB);
@@ -271,12 +257,10 @@ another_timeout_begins_a_step_of_the_window(void **unused)
 }
 
 /* Monotonic clocks may begin anywhere, and so may hours. */
-static void
-a_clock_may_begin_at_zero(void **unused)
+TEST(a_clock_may_begin_at_zero)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.now = d->sample.hour = 0;
 	driver_observe(d, 0, 0);
 	d->sample.redo_lsn += 3000;
@@ -286,12 +270,10 @@ a_clock_may_begin_at_zero(void **unused)
 }
 
 /* Both counters, over resets. */
-static void
-the_servers_counters_are_added_up(void **unused)
+TEST(the_servers_counters_are_added_up)
 {
 	Driver	   *d = driver_begun();
 
-	(void) unused;
 	for (int i = 1; i <= 2; i++)
 	{
 		d->sample.requested += 3;
@@ -314,13 +296,11 @@ the_servers_counters_are_added_up(void **unused)
 }
 
 /* 60MB/s now: 300MB of 528MB used are 3.8 s from a forced checkpoint. */
-static void
-the_figures_of_a_prediction(void **unused)
+TEST(the_figures_of_a_prediction)
 {
 	Driver	   *d = driver_begun();
 	WalsizerFigures figures = driver_observe(d, 5 * SECOND, 300 * MB);
 
-	(void) unused;
 	assert_int_equal(figures.in_effect_mb, 1024);
 	assert_int_equal(figures.trigger_point, TRIGGER_POINT);
 	assert_int_equal(figures.used, 300 * MB);

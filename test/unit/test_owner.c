@@ -26,12 +26,10 @@ raised(Driver *d)
 	return d->sample.settings.max_wal_size_mb;
 }
 
-static void
-found_at_first(void **unused)
+TEST(found_at_first)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.alter_system = true;
 	driver_step(d, 0, 0);
 	assert_int_equal(d->state.owner.original_mb, 1024);
@@ -40,12 +38,10 @@ found_at_first(void **unused)
 	assert_int_equal(d->externals, 0);
 }
 
-static void
-a_larger_value_by_hand_is_adopted_and_kept(void **unused)
+TEST(a_larger_value_by_hand_is_adopted_and_kept)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->config.lookback_hours = 1;
 	raised(d);
 	set_by_hand(d, 20000);
@@ -60,13 +56,11 @@ a_larger_value_by_hand_is_adopted_and_kept(void **unused)
 	assert_int_equal(d->externals, 1);
 }
 
-static void
-a_smaller_value_by_hand_is_left_alone_for_one_timeout(void **unused)
+TEST(a_smaller_value_by_hand_is_left_alone_for_one_timeout)
 {
 	Driver	   *d = driver_new();
 	int			raises;
 
-	(void) unused;
 	raised(d);
 	raises = d->raises;
 	set_by_hand(d, 512);
@@ -83,12 +77,10 @@ a_smaller_value_by_hand_is_left_alone_for_one_timeout(void **unused)
 	assert_int_equal(d->state.owner.original_mb, 512);
 }
 
-static void
-found_set_again_is_somebody_elses_doing(void **unused)
+TEST(found_set_again_is_somebody_elses_doing)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	raised(d);
 	set_by_hand(d, 1024);
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
@@ -97,13 +89,11 @@ found_set_again_is_somebody_elses_doing(void **unused)
 }
 
 /* The very value that we wrote, set by an administrator to keep it. */
-static void
-a_pinned_value_is_the_administrators(void **unused)
+TEST(a_pinned_value_is_the_administrators)
 {
 	Driver	   *d = driver_new();
 	int64_t		size;
 
-	(void) unused;
 	d->config.lookback_hours = 1;
 	size = raised(d);
 	memset(&d->sample.note, 0, sizeof(d->sample.note));
@@ -115,25 +105,21 @@ a_pinned_value_is_the_administrators(void **unused)
 	assert_int_equal(d->externals, 1);
 }
 
-static void
-set_by_hand_before_we_wrote_anything(void **unused)
+TEST(set_by_hand_before_we_wrote_anything)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_step(d, 0, 0);
 	set_by_hand(d, 2048);
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
 	assert_int_equal(d->state.owner.original_mb, 2048);
 }
 
-static void
-a_value_that_waited_is_still_ours(void **unused)
+TEST(a_value_that_waited_is_still_ours)
 {
 	Driver	   *d = driver_new();
 	int64_t		wanted;
 
-	(void) unused;
 	d->apply = false;
 	driver_run(d, 400, 4 * MB);
 	assert_true(d->raises > 0);
@@ -148,13 +134,11 @@ a_value_that_waited_is_still_ours(void **unused)
 	assert_int_equal(d->state.pacing.tried_mb, 0);
 }
 
-static void
-a_second_write_that_failed_keeps_the_first(void **unused)
+TEST(a_second_write_that_failed_keeps_the_first)
 {
 	Driver	   *d = driver_new();
 	int64_t		first;
 
-	(void) unused;
 	first = raised(d);
 	d->apply = false;			/* what follows never takes effect */
 	driver_run(d, 600, 8 * MB);
@@ -162,13 +146,11 @@ a_second_write_that_failed_keeps_the_first(void **unused)
 	assert_int_equal(d->state.owner.own_mb, first);
 }
 
-static void
-given_back(void **unused)
+TEST(given_back)
 {
 	Driver	   *d = driver_new();
 	int			raises;
 
-	(void) unused;
 	raised(d);
 	raises = d->raises;
 	walsizer_original_is_back(&d->state, 1024);
@@ -185,14 +167,12 @@ given_back(void **unused)
 	assert_true(d->raises > raises);
 }
 
-static void
-ownership_outlives_a_restart(void **unused)
+TEST(ownership_outlives_a_restart)
 {
 	Driver	   *d = driver_new();
 	WalsizerState before;
 	int64_t		size;
 
-	(void) unused;
 	d->config.lookback_hours = 1;
 	size = raised(d);
 	walsizer_remember_window(&d->state);
@@ -215,12 +195,10 @@ ownership_outlives_a_restart(void **unused)
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
 }
 
-static void
-changed_while_the_server_was_down(void **unused)
+TEST(changed_while_the_server_was_down)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	raised(d);
 	d->state.primed = false;
 	set_by_hand(d, 3000);
@@ -228,13 +206,11 @@ changed_while_the_server_was_down(void **unused)
 	assert_int_equal(d->state.owner.original_mb, 3000);
 }
 
-static void
-our_value_reset_to_ours_by_a_standby_clone(void **unused)
+TEST(our_value_reset_to_ours_by_a_standby_clone)
 {
 	Driver	   *d = driver_new();
 	int64_t		size;
 
-	(void) unused;
 	size = raised(d);
 	d->sample.standby = true;
 	driver_step(d, SECOND, 0);
@@ -244,12 +220,10 @@ our_value_reset_to_ours_by_a_standby_clone(void **unused)
 	assert_int_equal(d->state.owner.own_mb, size);
 }
 
-static void
-an_edit_underneath_makes_our_value_give_way(void **unused)
+TEST(an_edit_underneath_makes_our_value_give_way)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.configured_mb = 1024;
 	raised(d);
 	d->sample.configured_mb = 0;	/* not read this time: nothing to conclude */
@@ -282,12 +256,10 @@ an_edit_underneath_makes_our_value_give_way(void **unused)
 	assert_int_equal(d->externals, 0);
 }
 
-static void
-an_edit_that_makes_our_value_permanent(void **unused)
+TEST(an_edit_that_makes_our_value_permanent)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.configured_mb = 1024;
 	d->sample.configured_mb = raised(d);
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
@@ -296,12 +268,10 @@ an_edit_that_makes_our_value_permanent(void **unused)
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
 }
 
-static void
-a_value_that_comes_back_late_is_no_change(void **unused)
+TEST(a_value_that_comes_back_late_is_no_change)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	raised(d);
 	driver_run(d, 20, 0);
 	d->sample.note.kind = WALSIZER_NOTE_RESTORED;
@@ -320,12 +290,10 @@ a_value_that_comes_back_late_is_no_change(void **unused)
 	assert_int_equal(d->state.owner.original_mb, 512);
 }
 
-static void
-a_load_announced_after_a_change_by_hand(void **unused)
+TEST(a_load_announced_after_a_change_by_hand)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	raised(d);
 	set_by_hand(d, 512);
 	assert_int_equal(driver_step(d, SECOND, 4 * MB), WALSIZER_EXTERNAL);
@@ -340,12 +308,10 @@ a_load_announced_after_a_change_by_hand(void **unused)
 }
 
 /* What the files say is compared with the original value, whenever it is read. */
-static void
-an_edit_while_nobody_knew_the_files(void **unused)
+TEST(an_edit_while_nobody_knew_the_files)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	raised(d);
 	d->sample.configured_mb = 1024;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
@@ -353,24 +319,20 @@ an_edit_while_nobody_knew_the_files(void **unused)
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
 }
 
-static void
-an_edit_before_we_wrote_is_nothing_to_us(void **unused)
+TEST(an_edit_before_we_wrote_is_nothing_to_us)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.configured_mb = 1024;
 	driver_step(d, 0, 0);
 	d->sample.configured_mb = 3000;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
 }
 
-static void
-a_planned_load_borrows_a_size(void **unused)
+TEST(a_planned_load_borrows_a_size)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_run(d, 700, MB);
 	d->sample.boost_mb = 8192;
 	driver_run(d, 2, MB);
@@ -411,12 +373,10 @@ recognized(Driver *d, int64_t size)
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
 }
 
-static void
-a_copy_with_no_memory_or_one_that_does_not_fit(void **unused)
+TEST(a_copy_with_no_memory_or_one_that_does_not_fit)
 {
 	Driver	   *d = copied(3000);
 
-	(void) unused;
 	recognized(d, 3000);
 
 	/* memory from before the raise, and from after the next one */
@@ -432,12 +392,10 @@ a_copy_with_no_memory_or_one_that_does_not_fit(void **unused)
 	recognized(d, 3000);
 }
 
-static void
-a_copy_within_its_own_limits(void **unused)
+TEST(a_copy_within_its_own_limits)
 {
 	Driver	   *d = copied(3000);
 
-	(void) unused;
 	d->sample.has_disk = true;
 	d->sample.disk_free = 4000 * MB;
 	driver_run(d, 2, 0);
@@ -445,12 +403,10 @@ a_copy_within_its_own_limits(void **unused)
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 2000);
 }
 
-static void
-a_note_on_an_alter_system_is_believed_whole(void **unused)
+TEST(a_note_on_an_alter_system_is_believed_whole)
 {
 	Driver	   *d = copied(3000);
 
-	(void) unused;
 	d->sample.note.original_by_alter_system = true;
 	driver_step(d, 0, 0);
 	assert_int_equal(d->state.owner.own_mb, 3000);
@@ -459,12 +415,10 @@ a_note_on_an_alter_system_is_believed_whole(void **unused)
 }
 
 /* The note tells what the files said when the value was written. */
-static void
-a_copy_with_files_of_its_own_follows_them(void **unused)
+TEST(a_copy_with_files_of_its_own_follows_them)
 {
 	Driver	   *d = copied(3000);
 
-	(void) unused;
 	d->sample.configured_mb = 8192;
 	assert_int_equal(driver_step(d, 0, 0), WALSIZER_REVERT);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_EDITED);
@@ -478,12 +432,10 @@ a_copy_with_files_of_its_own_follows_them(void **unused)
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
 }
 
-static void
-a_note_on_another_value_says_nothing(void **unused)
+TEST(a_note_on_another_value_says_nothing)
 {
 	Driver	   *d = copied(3000);
 
-	(void) unused;
 	/* by hand, after we had written another */
 	d->sample.note.written_mb = 2999;
 	driver_step(d, 0, 0);
@@ -507,13 +459,11 @@ a_note_on_another_value_says_nothing(void **unused)
 }
 
 /* A crash between writing a value and remembering it. */
-static void
-a_value_that_took_effect_with_a_restart_is_ours(void **unused)
+TEST(a_value_that_took_effect_with_a_restart_is_ours)
 {
 	Driver	   *d = driver_new();
 	int64_t		size;
 
-	(void) unused;
 	size = raised(d);
 	d->state.primed = false;
 	driver_write(d, 2 * size);
@@ -523,12 +473,10 @@ a_value_that_took_effect_with_a_restart_is_ours(void **unused)
 	assert_int_equal(d->state.owner.original_mb, 1024);
 }
 
-static void
-switched_off_it_makes_way_for_no_edit(void **unused)
+TEST(switched_off_it_makes_way_for_no_edit)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.configured_mb = 1024;
 	raised(d);
 	d->config.enable = false;

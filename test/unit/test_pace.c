@@ -24,14 +24,12 @@ run_intervals(Driver *d, int hours, bool images)
 	}
 }
 
-static void
-page_images_enlarge_our_raise(void **unused)
+TEST(page_images_enlarge_our_raise)
 {
 	Driver	   *d = driver_new();
 	int64_t		even;
 	int64_t		images;
 
-	(void) unused;
 	run_intervals(d, 1, false);
 	even = d->sample.settings.max_wal_size_mb;
 	assert_int_equal(d->state.owner.original_mb, 1024);
@@ -48,12 +46,10 @@ page_images_enlarge_our_raise(void **unused)
 	assert_int_equal(d->sample.settings.max_wal_size_mb, images);
 }
 
-static void
-page_images_alone_change_nothing(void **unused)
+TEST(page_images_alone_change_nothing)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.settings.max_wal_size_mb = 2048;
 	run_intervals(d, 3, true);
 	assert_true(d->last.figures.pace > d->last.figures.trigger_point);
@@ -69,13 +65,11 @@ idle(Driver *d)
 }
 
 /* No rule raises for what is over. */
-static void
-an_idle_server_has_no_pace(void **unused)
+TEST(an_idle_server_has_no_pace)
 {
 	Driver	   *d = driver_new();
 	int64_t		images;
 
-	(void) unused;
 	run_intervals(d, 1, true);
 	images = d->sample.settings.max_wal_size_mb;
 	d->config.max_mb = images * 2 / 3;
@@ -89,13 +83,11 @@ an_idle_server_has_no_pace(void **unused)
 }
 
 /* Nor does the pace of a planned load count after it. */
-static void
-a_planned_load_has_no_pace(void **unused)
+TEST(a_planned_load_has_no_pace)
 {
 	Driver	   *d = driver_new();
 	int64_t		before;
 
-	(void) unused;
 	run_intervals(d, 1, false);
 	before = d->sample.settings.max_wal_size_mb;
 	assert_true(before > 1024);
@@ -116,12 +108,10 @@ a_planned_load_has_no_pace(void **unused)
 	assert_int_equal(d->sample.settings.max_wal_size_mb, before);
 }
 
-static void
-smooth_checkpoints_are_nothing_to_warn_of(void **unused)
+TEST(smooth_checkpoints_are_nothing_to_warn_of)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	run_intervals(d, 1, false);
 	d->config.max_mb = d->sample.settings.max_wal_size_mb;
 	for (int i = 0; i < 36; i++)
@@ -151,13 +141,11 @@ hurried(WalsizerFigures *figures)
 	return d;
 }
 
-static void
-pace_raises_what_is_ours_and_worth_it(void **unused)
+TEST(pace_raises_what_is_ours_and_worth_it)
 {
 	WalsizerFigures figures;
 	Driver	   *d = hurried(&figures);
 
-	(void) unused;
 	assert_int_equal(walsizer_pace_rule(&d->state, &figures), 1696);
 	figures.pace--;				/* time paces them already */
 	assert_int_equal(walsizer_pace_rule(&d->state, &figures), 0);
@@ -189,12 +177,10 @@ wanted(int64_t demand, int64_t pace)
 }
 
 /* Pace and a tenth, but at most one and a half times what demand needs. */
-static void
-pace_asks_for_a_limited_size(void **unused)
+TEST(pace_asks_for_a_limited_size)
 {
 	const WalsizerSettings *settings = &driver_new()->sample.settings;
 
-	(void) unused;
 	assert_int_equal(wanted(1000 * MB, 0), walsizer_size_for(1200 * MB, settings));
 	assert_int_equal(wanted(1000 * MB, 1000 * MB), walsizer_size_for(1200 * MB, settings));
 	assert_int_equal(wanted(1000 * MB, 1200 * MB), walsizer_size_for(1320 * MB, settings));
@@ -205,14 +191,12 @@ pace_asks_for_a_limited_size(void **unused)
 }
 
 /* That of the load whose pace it is, not the largest known. */
-static void
-pace_counts_for_the_load_of_now(void **unused)
+TEST(pace_counts_for_the_load_of_now)
 {
 	Driver	   *d = driver_new();
 	const WalsizerSettings *settings = &d->sample.settings;
 	WalsizerFigures figures = {.in_effect_mb = 1024, .demand = 800 * MB, .pace = 9000 * MB};
 
-	(void) unused;
 	walsizer_remember(&d->state, d->sample.hour - 1, 900 * MB, 1);
 	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
 	assert_int_equal(figures.wanted_mb, walsizer_size_for(800 * MB, settings) * 3 / 2 / 16 * 16);
@@ -223,13 +207,11 @@ pace_counts_for_the_load_of_now(void **unused)
 }
 
 /* Demand is the largest known: now, in the window, and remembered. */
-static void
-all_known_demand_is_wanted(void **unused)
+TEST(all_known_demand_is_wanted)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = {.in_effect_mb = 1024, .demand = 1000 * MB};
 
-	(void) unused;
 	d->state.window.step_demand = 1100 * MB;
 	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
 	assert_int_equal(figures.wanted_mb,

@@ -13,12 +13,10 @@
 /* Capacity at 1GB, c = 0.9: 33 segments. */
 #define CAPACITY	(33 * SEGMENT)
 
-static void
-predicted_before_it_is_forced(void **unused)
+TEST(predicted_before_it_is_forced)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_run(d, 3600, 4 * MB);	/* 1200MB in T */
 	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
 	assert_in_range(d->raises, 1, 3);
@@ -27,12 +25,10 @@ predicted_before_it_is_forced(void **unused)
 					walsizer_size_for(1200 * MB * 135 / 100, &d->sample.settings));
 }
 
-static void
-prediction_waits_until_it_is_near(void **unused)
+TEST(prediction_waits_until_it_is_near)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_step(d, 0, 0);
 	for (int64_t used = 0; used < CAPACITY * 70 / 100; used += 4 * MB)
 		assert_int_equal(driver_step(d, SECOND, 4 * MB), WALSIZER_NONE);
@@ -40,12 +36,10 @@ prediction_waits_until_it_is_near(void **unused)
 	assert_int_equal(d->raises, 1);
 }
 
-static void
-prediction_goes_to_twice_at_most(void **unused)
+TEST(prediction_goes_to_twice_at_most)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_step(d, 0, 0);
 	while (d->raises == 0)
 		driver_step(d, SECOND, 10 * MB);	/* 3GB in T */
@@ -53,13 +47,11 @@ prediction_goes_to_twice_at_most(void **unused)
 	assert_true(d->last.wanted_mb == d->last.target_mb);
 }
 
-static void
-a_known_load_is_not_taken_for_more(void **unused)
+TEST(a_known_load_is_not_taken_for_more)
 {
 	Driver	   *d = driver_new();
 	int			raises;
 
-	(void) unused;
 	/* bursts of 20 s at 40MB/s every ten minutes: W = 800MB */
 	for (int i = 0; i < 3; i++)
 	{
@@ -112,13 +104,11 @@ roomy(const Driver *d, int64_t bytes)
  * A rate that falls is headroom enough: so it does where page images come first.
  * The timer fires in 100 s, so the mean since the checkpoint is that of 200 s.
  */
-static void
-a_falling_rate_is_headroom_enough(void **unused)
+TEST(a_falling_rate_is_headroom_enough)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = about_to_be_forced(d);
 
-	(void) unused;
 	figures.used = 500 * MB;
 	figures.rate = 1875 * MB / 1000;	/* three quarters of 2.5MB/s */
 	figures.projected = 688 * MB;
@@ -131,13 +121,11 @@ a_falling_rate_is_headroom_enough(void **unused)
 }
 
 /* The server forces a checkpoint as soon as the trigger point is reached. */
-static void
-reaching_the_trigger_point_is_enough(void **unused)
+TEST(reaching_the_trigger_point_is_enough)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = about_to_be_forced(d);
 
-	(void) unused;
 	figures.projected = figures.trigger_point;
 	assert_int_equal(predicted(d, &figures), roomy(d, figures.trigger_point));
 	figures.projected--;
@@ -145,13 +133,11 @@ reaching_the_trigger_point_is_enough(void **unused)
 }
 
 /* Without a load nothing will be forced, however much is used. */
-static void
-without_a_load_nothing_is_predicted(void **unused)
+TEST(without_a_load_nothing_is_predicted)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = about_to_be_forced(d);
 
-	(void) unused;
 	figures.used = figures.projected = figures.trigger_point + 100 * MB;
 	figures.until_forced_ms = 0;
 	figures.rate = 1;
@@ -165,14 +151,12 @@ without_a_load_nothing_is_predicted(void **unused)
 }
 
 /* Five samples ahead, at least two seconds: before that the estimate may improve. */
-static void
-prediction_acts_five_samples_ahead(void **unused)
+TEST(prediction_acts_five_samples_ahead)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = about_to_be_forced(d);
 	const int64_t leads[][2] = {{100, 2000}, {400, 2000}, {401, 2005}, {1000, 5000}, {60000, 300000}};
 
-	(void) unused;
 	for (size_t i = 0; i < sizeof(leads) / sizeof(leads[0]); i++)
 	{
 		d->config.sample_interval_ms = leads[i][0];
@@ -184,13 +168,11 @@ prediction_acts_five_samples_ahead(void **unused)
 }
 
 /* What would be enough is of interest only then, and is more than is in effect. */
-static void
-what_is_enough_for_now(void **unused)
+TEST(what_is_enough_for_now)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = about_to_be_forced(d);
 
-	(void) unused;
 	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
 	assert_int_equal(figures.enough_mb, walsizer_size_for(2300 * MB, &d->sample.settings));
 	figures.until_forced_ms++;
@@ -221,13 +203,11 @@ what_is_enough_for_now(void **unused)
 }
 
 /* However slow the load is: 85 % of the trigger point are as near. */
-static void
-prediction_acts_near_the_trigger_point(void **unused)
+TEST(prediction_acts_near_the_trigger_point)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = about_to_be_forced(d);
 
-	(void) unused;
 	figures.until_forced_ms = 60 * SECOND;
 	figures.trigger_point = 100 * MB;
 	figures.used = 85 * MB;
@@ -237,13 +217,11 @@ prediction_acts_near_the_trigger_point(void **unused)
 }
 
 /* Demand within what was learned, and 5 %, will not exceed that. */
-static void
-a_known_load_is_expected_to_be_as_large_as_it_was(void **unused)
+TEST(a_known_load_is_expected_to_be_as_large_as_it_was)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = about_to_be_forced(d);
 
-	(void) unused;
 	figures.learned = 600 * MB;
 	figures.demand = 630 * MB;
 	assert_int_equal(predicted(d, &figures), roomy(d, 630 * MB));
@@ -257,13 +235,11 @@ a_known_load_is_expected_to_be_as_large_as_it_was(void **unused)
 }
 
 /* If the value suffices for what a known load was, nothing is raised for it. */
-static void
-a_known_load_that_fits_raises_nothing(void **unused)
+TEST(a_known_load_that_fits_raises_nothing)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = about_to_be_forced(d);
 
-	(void) unused;
 	figures.learned = 487 * MB;
 	figures.in_effect_mb = walsizer_size_for(512 * MB, &d->sample.settings);
 	assert_int_equal(walsizer_size_for(487 * MB * 105 / 100, &d->sample.settings),
@@ -276,13 +252,11 @@ a_known_load_that_fits_raises_nothing(void **unused)
 }
 
 /* An estimate goes to twice the value, in whole segments, and not further ... */
-static void
-an_estimate_is_trusted_up_to_twice_the_value(void **unused)
+TEST(an_estimate_is_trusted_up_to_twice_the_value)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = about_to_be_forced(d);
 
-	(void) unused;
 	assert_int_equal(predicted(d, &figures), 2048);
 	figures.in_effect_mb = 1023;
 	assert_int_equal(predicted(d, &figures), 2032);

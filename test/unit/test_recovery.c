@@ -83,12 +83,10 @@ interval_was(Driver *d, int64_t mb, int64_t records, int64_t images)
 	d->state.mix.interval = (WalsizerWal) {mb * MB, records, images};
 }
 
-static void
-the_configured_rate_counts_alone(void **unused)
+TEST(the_configured_rate_counts_alone)
 {
 	Driver	   *d = measured_server();
 
-	(void) unused;
 	d->config.replay_rate = 40.0 * MB;
 	assert_int_equal(time_of(d, 2000), 50 * SECOND);
 }
@@ -98,12 +96,10 @@ the_configured_rate_counts_alone(void **unused)
  * written.  What was in the cache may be read from storage, a second for each
  * 450 MB or so, but not twice.
  */
-static void
-what_was_measured_is_expected_again(void **unused)
+TEST(what_was_measured_is_expected_again)
 {
 	Driver	   *d = measured_server();
 
-	(void) unused;
 	interval_was(d, 1000, 1000 * 1000, 0);
 	d->sample.settings.completion_target = 0;
 	d->sample.buffers = 10000;
@@ -120,25 +116,21 @@ what_was_measured_is_expected_again(void **unused)
 }
 
 /* With nothing behind it, so that reading on is seen. */
-static void
-no_more_recoveries_are_read_than_there_are(void **unused)
+TEST(no_more_recoveries_are_read_than_there_are)
 {
 	Driver	   *d = measured_server();
 	WalsizerConfig *exact = malloc(sizeof(WalsizerConfig));
 
-	(void) unused;
 	*exact = d->config;
 	assert_int_equal(walsizer_recovery_time(exact, &d->state, &d->sample, 1000), time_of(d, 1000));
 	free(exact);
 }
 
-static void
-records_take_longer_than_images(void **unused)
+TEST(records_take_longer_than_images)
 {
 	Driver	   *d = measured_server();
 	int64_t		images;
 
-	(void) unused;
 	d->sample.buffers = 0;
 	d->config.recoveries[0].bytes_read = 1000 * MB;	/* slow enough that reading is a small part */
 	d->config.recoveries[0].replay_ms = 20000;
@@ -149,14 +141,12 @@ records_take_longer_than_images(void **unused)
 }
 
 /* Beyond what was seen there are no images, which is the slowest there is. */
-static void
-a_longer_interval_is_not_underestimated(void **unused)
+TEST(a_longer_interval_is_not_underestimated)
 {
 	Driver	   *d = measured_server();
 	Load		load = {20000, 100, 50000, 0};
 	int64_t		expected;
 
-	(void) unused;
 	d->config.enable = false;
 	d->sample.settings.max_wal_size_mb = 512;
 	load_run(d, &load, 1000);
@@ -171,12 +161,10 @@ a_longer_interval_is_not_underestimated(void **unused)
 }
 
 /* Nothing known: 60 bytes a record, at an assumed speed of about 40MB/s. */
-static void
-without_a_measurement_the_slowest_is_assumed(void **unused)
+TEST(without_a_measurement_the_slowest_is_assumed)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.buffers = 1000 * MB / PAGE;
 	assert_in_range(time_of(d, 4000), 75 * SECOND, 120 * SECOND);
 	interval_was(d, 2000, 250 * 1000, 240 * 1000);
@@ -184,13 +172,11 @@ without_a_measurement_the_slowest_is_assumed(void **unused)
 }
 
 /* At most what shared_buffers hold is written at the end. */
-static void
-pages_are_written_as_far_as_buffers_hold_them(void **unused)
+TEST(pages_are_written_as_far_as_buffers_hold_them)
 {
 	Driver	   *d = measured_server();
 	int64_t		few;
 
-	(void) unused;
 	d->config.recoveries[0].replay_ms = 1;
 	d->config.recoveries[0].writing_ms = 10000;	/* 1 ms a page */
 	interval_was(d, 8000, 1, 0);
@@ -202,14 +188,12 @@ pages_are_written_as_far_as_buffers_hold_them(void **unused)
 }
 
 /* What CHECKPOINT cut short, or was not counted, says nothing of whole intervals. */
-static void
-only_whole_intervals_count(void **unused)
+TEST(only_whole_intervals_count)
 {
 	Driver	   *d = measured_server();
 	Load		load = {20000, 100, 50000, 0};
 	WalsizerWal before;
 
-	(void) unused;
 	load_run(d, &load, 900);
 	before = d->state.mix.interval;
 	assert_true(before.bytes > 0);
@@ -233,12 +217,10 @@ only_whole_intervals_count(void **unused)
 	assert_memory_not_equal(&d->state.mix.interval, &before, sizeof(before));
 }
 
-static void
-the_limit_is_the_largest_size_within_the_time(void **unused)
+TEST(the_limit_is_the_largest_size_within_the_time)
 {
 	Driver	   *d = measured_server();
 
-	(void) unused;
 	interval_was(d, 1000, 1000 * 1000, 100 * 1000);
 	for (int64_t seconds = 1; seconds < 100000; seconds *= 3)
 	{
@@ -256,13 +238,11 @@ the_limit_is_the_largest_size_within_the_time(void **unused)
  * The larger the size, the fewer images and the slower the replay.  The limit
  * is approached from below, and not passed back and forth.
  */
-static void
-a_steady_load_comes_to_rest_at_the_limit(void **unused)
+TEST(a_steady_load_comes_to_rest_at_the_limit)
 {
 	Driver	   *d = measured_server();
 	Load		load = {100 * 1000, 100, 200 * 1000, 0};
 
-	(void) unused;
 	d->sample.settings.timeout_ms = 3600 * SECOND;
 	d->config.max_recovery_ms = 30 * SECOND;
 	load_run(d, &load, 4 * 3600);
@@ -274,14 +254,12 @@ a_steady_load_comes_to_rest_at_the_limit(void **unused)
 }
 
 /* What WAL consists of varies from interval to interval; that is no reason to follow. */
-static void
-a_limit_that_trembles_changes_nothing(void **unused)
+TEST(a_limit_that_trembles_changes_nothing)
 {
 	Driver	   *d = measured_server();
 	Load		load = {100 * 1000, 100, 200 * 1000, 0};
 	int			raises;
 
-	(void) unused;
 	d->sample.settings.timeout_ms = 3600 * SECOND;
 	d->config.max_recovery_ms = 30 * SECOND;
 	load_run(d, &load, 4 * 3600);
@@ -302,13 +280,11 @@ a_limit_that_trembles_changes_nothing(void **unused)
 }
 
 /* Each of the last recoveries had WAL of its own kind: the slowest counts. */
-static void
-the_slowest_of_the_last_recoveries_counts(void **unused)
+TEST(the_slowest_of_the_last_recoveries_counts)
 {
 	Driver	   *d = measured_server();
 	int64_t		one;
 
-	(void) unused;
 	interval_was(d, 1000, 1000 * 1000, 0);
 	one = time_of(d, 1000);
 	d->config.recoveries[3] = d->config.recoveries[0];
@@ -319,14 +295,12 @@ the_slowest_of_the_last_recoveries_counts(void **unused)
 }
 
 /* Just before a checkpoint completes, a crash now is the worst there is. */
-static void
-now_comes_to_the_worst_case(void **unused)
+TEST(now_comes_to_the_worst_case)
 {
 	Driver	   *d = measured_server();
 	int64_t		worst;
 	int64_t		now;
 
-	(void) unused;
 	d->sample.buffers = 0;
 	interval_was(d, 1000, 1000 * 1000, 100 * 1000);
 	d->sample.completed_lsn = d->sample.redo_lsn;
@@ -340,12 +314,10 @@ now_comes_to_the_worst_case(void **unused)
 }
 
 /* A measurement that cannot be is no trap. */
-static void
-any_measurement_gives_an_answer(void **unused)
+TEST(any_measurement_gives_an_answer)
 {
 	Driver	   *d = measured_server();
 
-	(void) unused;
 	d->config.recoveries[0] = (WalsizerRecovery) {.replay_ms = 1000};
 	assert_true(time_of(d, 1000) > 0);
 	d->config.recoveries[0] = (WalsizerRecovery) {
@@ -356,12 +328,10 @@ any_measurement_gives_an_answer(void **unused)
 }
 
 /* The slowest server, with records of 60 bytes: 40MB/s, then 0.02 ms for a page. */
-static void
-what_is_assumed_of_a_server(void **unused)
+TEST(what_is_assumed_of_a_server)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.settings.completion_target = 0;
 	assert_int_equal(time_of(d, 1000 * 1000), 24716520);
 	d->sample.buffers = 128000;
@@ -389,10 +359,8 @@ time_after(int64_t mb, int64_t records, int64_t images)
 }
 
 /* What is not page images is records, and all of it where more is asked than was seen. */
-static void
-records_follow_from_the_last_interval(void **unused)
+TEST(records_follow_from_the_last_interval)
 {
-	(void) unused;
 	assert_int_equal(time_after(512, 100000, 0), 1653 + 40);
 	assert_int_equal(time_after(1024, 100000, 0), 3307 + 80);
 	assert_int_equal(time_after(2048, 100000, 0), 6615 + 160);
@@ -431,10 +399,8 @@ counts(WalsizerCause cause, int64_t bytes, int64_t distance, int64_t records, in
 }
 
 /* At least a segment of WAL, half of which was counted, between two whole checkpoints. */
-static void
-which_intervals_count(void **unused)
+TEST(which_intervals_count)
 {
-	(void) unused;
 	assert_true(counts(WALSIZER_CAUSE_TIMED, 16 * MB, 16 * MB, 1, 0));
 	assert_true(counts(WALSIZER_CAUSE_FORCED, 16 * MB, 16 * MB, 1, 0));
 	assert_true(counts(WALSIZER_CAUSE_OLD_VALUE, 16 * MB, 16 * MB, 1, 0));
@@ -460,13 +426,11 @@ stands_for_a_full_one(Driver *d, int64_t bytes, int64_t records)
 }
 
 /* Half of the 528MB that 1GB allows, or what takes too long already. */
-static void
-a_small_interval_says_nothing_of_a_full_one(void **unused)
+TEST(a_small_interval_says_nothing_of_a_full_one)
 {
 	Driver	   *d = measured_server();
 	int64_t		half = TRIGGER_POINT / 2;
 
-	(void) unused;
 	d->sample.buffers = 0;
 	assert_true(stands_for_a_full_one(d, half, 1));
 	assert_false(stands_for_a_full_one(d, half - 1, 1));
@@ -497,15 +461,13 @@ a_small_interval_says_nothing_of_a_full_one(void **unused)
  * limit that follows from the records must not take from the images what they
  * need.
  */
-static void
-small_loads_between_large_ones_change_nothing(void **unused)
+TEST(small_loads_between_large_ones_change_nothing)
 {
 	Driver	   *d = measured_server();
 	Load		large = {3000, 100, 1000 * 1000 * 1000, 0};
 	Load		small = {20 * 1000, 100, 0, 0};
 	int			changes;
 
-	(void) unused;
 	d->config.max_recovery_ms = 60 * SECOND;
 	large.pages = 20 * 1200;
 	for (int i = 0; i < 7200; i++)
@@ -533,13 +495,11 @@ small_loads_between_large_ones_change_nothing(void **unused)
 }
 
 /* What is not a recovery is assumed; one of a single byte or millisecond is one. */
-static void
-the_least_recovery_counts(void **unused)
+TEST(the_least_recovery_counts)
 {
 	Driver	   *d = driver_new();
 	int64_t		assumed;
 
-	(void) unused;
 	interval_was(d, 1000, 1, 0);
 	assumed = time_of(d, 1000);
 	d->config.recoveries[0] = (WalsizerRecovery) {.bytes = 0, .replay_ms = 1};
@@ -574,12 +534,10 @@ the_least_recovery_counts(void **unused)
 }
 
 /* Before the first interval is known, all WAL counts as the smallest records. */
-static void
-now_is_estimated_without_an_interval(void **unused)
+TEST(now_is_estimated_without_an_interval)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.completed_lsn = d->sample.redo_lsn;
 	d->sample.write_lsn += 1000 * MB;
 	assert_int_equal(walsizer_recovery_time_now(&d->config, &d->state, &d->sample), 24716);

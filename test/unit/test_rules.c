@@ -13,35 +13,29 @@
 /* Capacity at 1GB, c = 0.9: 33 segments. */
 #define CAPACITY	(33 * SEGMENT)
 
-static void
-first_sample_decides_nothing(void **unused)
+TEST(first_sample_decides_nothing)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	assert_int_equal(driver_step(d, 0, 0), WALSIZER_NONE);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_STARTED);
 	assert_int_equal(d->state.owner.original_mb, 1024);
 }
 
-static void
-enough_stays(void **unused)
+TEST(enough_stays)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_run(d, 3600, CAPACITY * 95 / 100 / 300);
 	assert_int_equal(d->raises + d->lowers, 0);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
 	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
 }
 
-static void
-prediction_off_waits_for_the_cycle(void **unused)
+TEST(prediction_off_waits_for_the_cycle)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->config.predict = false;
 	driver_step(d, 0, 0);
 	driver_run(d, 299, 4 * MB);
@@ -53,12 +47,10 @@ prediction_off_waits_for_the_cycle(void **unused)
 					walsizer_size_for(1200 * MB * 135 / 100, &d->sample.settings));
 }
 
-static void
-forced_rule_waits_for_the_threshold(void **unused)
+TEST(forced_rule_waits_for_the_threshold)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->config.predict = false;
 	d->config.threshold = 3;
 	driver_run(d, 901, 35 * MB / 10);	/* one forced each 150 s, two in each T */
@@ -67,13 +59,11 @@ forced_rule_waits_for_the_threshold(void **unused)
 	assert_int_equal(d->raises, 1);
 }
 
-static void
-a_statement_with_the_old_value_raises_once(void **unused)
+TEST(a_statement_with_the_old_value_raises_once)
 {
 	Driver	   *d = driver_new();
 	int64_t		size;
 
-	(void) unused;
 	/* known demand of 800MB, so the size is right from the first raise on */
 	d->sample.checkpoint_age = 0;
 	driver_step(d, 0, 0);
@@ -94,12 +84,10 @@ a_statement_with_the_old_value_raises_once(void **unused)
 	assert_int_equal(d->raises, 1);
 }
 
-static void
-disabled_watches_only(void **unused)
+TEST(disabled_watches_only)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->config.enable = false;
 	driver_run(d, 1800, 8 * MB);
 	assert_int_equal(d->raises, 0);
@@ -110,12 +98,10 @@ disabled_watches_only(void **unused)
 	assert_true(d->raises > 0);
 }
 
-static void
-not_applied_is_retried_once_a_timeout(void **unused)
+TEST(not_applied_is_retried_once_a_timeout)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->apply = false;
 	driver_run(d, 3000, 8 * MB);
 	assert_in_range(d->raises, 5, 10);
@@ -130,12 +116,10 @@ not_applied_is_retried_once_a_timeout(void **unused)
 }
 
 /* A day without any change because one attempt failed would be too long. */
-static void
-what_failed_waits_minutes_at_most(void **unused)
+TEST(what_failed_waits_minutes_at_most)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.settings.timeout_ms = 86400 * SECOND;
 	d->apply = false;
 	driver_run(d, 300, 8 * MB);
@@ -156,24 +140,20 @@ what_failed_waits_minutes_at_most(void **unused)
 }
 
 /* Samples do not come exactly when the waiting is over. */
-static void
-what_failed_waits_no_longer_where_samples_are_rare(void **unused)
+TEST(what_failed_waits_no_longer_where_samples_are_rare)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->apply = false;
 	for (int i = 0; i < 300; i++)
 		(void) driver_step(d, 7 * SECOND, 56 * MB);
 	assert_in_range(d->raises, 6, 8);
 }
 
-static void
-evaluate_runs_the_cycles_rules(void **unused)
+TEST(evaluate_runs_the_cycles_rules)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->config.predict = false;
 	driver_run(d, 150, 10 * MB);
 	assert_int_equal(d->raises, 0);
@@ -183,13 +163,11 @@ evaluate_runs_the_cycles_rules(void **unused)
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_FORCED);
 }
 
-static void
-early_wakes_shorten_no_cycle(void **unused)
+TEST(early_wakes_shorten_no_cycle)
 {
 	Driver	   *d = driver_new();
 	int			cycles = 0;
 
-	(void) unused;
 	driver_step(d, 0, 0);
 	for (int i = 0; i < 30000; i++)
 	{
@@ -216,12 +194,10 @@ forced_size(const Driver *d, int64_t demand)
 }
 
 /* Several forced checkpoints wrote page images, which is headroom enough. */
-static void
-headroom_is_added_to_one_forced_checkpoint_only(void **unused)
+TEST(headroom_is_added_to_one_forced_checkpoint_only)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->state.cycle.forced = 1;
 	assert_int_equal(forced_size(d, 700 * MB),
 					 walsizer_roomy_size(&d->config, &d->sample.settings, 700 * MB));
@@ -231,26 +207,22 @@ headroom_is_added_to_one_forced_checkpoint_only(void **unused)
 }
 
 /* What just suffices is enough, without headroom. */
-static void
-a_size_that_just_suffices_is_not_raised(void **unused)
+TEST(a_size_that_just_suffices_is_not_raised)
 {
 	Driver	   *d = driver_new();
 	int64_t		enough = walsizer_size_for(700 * MB, &d->sample.settings);
 	WalsizerFigures figures = {.in_effect_mb = enough, .demand = 700 * MB};
 
-	(void) unused;
 	d->state.cycle.forced = 1;
 	assert_int_equal(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures), 0);
 	figures.in_effect_mb--;
 	assert_true(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures) > enough);
 }
 
-static void
-as_many_must_be_forced_as_the_threshold_says(void **unused)
+TEST(as_many_must_be_forced_as_the_threshold_says)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	assert_int_equal(forced_size(d, 700 * MB), 0);
 	d->config.threshold = 4;
 	d->state.cycle.forced = 4;
@@ -260,13 +232,11 @@ as_many_must_be_forced_as_the_threshold_says(void **unused)
 }
 
 /* The largest window of the cycle counts, or that at its end with a planned load. */
-static void
-the_largest_window_of_the_cycle_counts(void **unused)
+TEST(the_largest_window_of_the_cycle_counts)
 {
 	Driver	   *d = driver_new();
 	int64_t		fits = 512 * MB;	/* and a segment more for the redo pointer */
 
-	(void) unused;
 	d->state.cycle.forced = 2;
 	assert_true(walsizer_size_for(fits, &d->sample.settings) <= 1024);
 	assert_int_equal(forced_size(d, fits), 0);
@@ -285,10 +255,8 @@ the_largest_window_of_the_cycle_counts(void **unused)
  * One is forced every 285 s: two lie in one window for 15 s only, which the end
  * of a cycle may not see for an hour and a half.
  */
-static void
-two_in_a_window_count_whenever_that_was(void **unused)
+TEST(two_in_a_window_count_whenever_that_was)
 {
-	(void) unused;
 	for (int phase = 0; phase < 285; phase += 19)
 	{
 		Driver	   *d = driver_new();

@@ -10,13 +10,11 @@
 #include "driver.h"
 #include "policy/internal.h"
 
-static void
-a_standby_ignores_its_own_restartpoints(void **unused)
+TEST(a_standby_ignores_its_own_restartpoints)
 {
 	Driver	   *d = driver_new();
 	int64_t		forced;
 
-	(void) unused;
 	d->sample.standby = true;
 	driver_run(d, 1800, 8 * MB);
 	assert_int_equal(d->raises, 0);
@@ -28,13 +26,11 @@ a_standby_ignores_its_own_restartpoints(void **unused)
 }
 
 /* An administrator's change and a full disk are the same after a promotion. */
-static void
-a_promotion_does_not_end_a_wait(void **unused)
+TEST(a_promotion_does_not_end_a_wait)
 {
 	Driver	   *d = driver_new();
 	int64_t		until;
 
-	(void) unused;
 	d->sample.standby = true;
 	driver_step(d, SECOND, 0);
 	until = d->sample.now + 60 * SECOND;
@@ -53,12 +49,10 @@ a_promotion_does_not_end_a_wait(void **unused)
 	assert_int_equal(d->state.pacing.raise_not_before, 0);
 }
 
-static void
-a_standby_follows_its_primary(void **unused)
+TEST(a_standby_follows_its_primary)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.standby = true;
 	d->sample.primary_time = 1700000000;
 	d->sample.primary_redo = d->sample.write_lsn;
@@ -78,13 +72,11 @@ a_standby_follows_its_primary(void **unused)
 					 walsizer_size_for(1440 * MB, &d->sample.settings));
 }
 
-static void
-an_idle_primary_teaches_its_standby_nothing_new(void **unused)
+TEST(an_idle_primary_teaches_its_standby_nothing_new)
 {
 	Driver	   *d = driver_new();
 	int64_t		hour;
 
-	(void) unused;
 	d->sample.standby = true;
 	d->sample.primary_time = 1700000000;
 	d->sample.primary_redo = d->sample.write_lsn;
@@ -157,13 +149,11 @@ size_for_hourly_bursts(int phase)
 	return d->sample.settings.max_wal_size_mb;
 }
 
-static void
-bursts_after_idleness_are_seen_whole(void **unused)
+TEST(bursts_after_idleness_are_seen_whole)
 {
 	WalsizerSettings settings = driver_new()->sample.settings;
 	int64_t		needed = walsizer_size_for(6000 * MB, &settings);
 
-	(void) unused;
 	for (int phase = 0; phase < 300; phase += 20)
 	{
 		int64_t		size = size_for_hourly_bursts(phase);
@@ -173,12 +163,10 @@ bursts_after_idleness_are_seen_whole(void **unused)
 }
 
 /* It grows with the load in a few steps, not with each sample. */
-static void
-a_window_that_fills_raises_once_in_a_cycle(void **unused)
+TEST(a_window_that_fills_raises_once_in_a_cycle)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.standby = true;
 	for (int i = 0; i < 1500; i++)
 	{
@@ -192,13 +180,11 @@ a_window_that_fills_raises_once_in_a_cycle(void **unused)
 }
 
 /* Replay catches up ten times as fast as the primary wrote; so may the receiver. */
-static void
-catching_up_is_no_demand(void **unused)
+TEST(catching_up_is_no_demand)
 {
 	Driver	   *d = driver_new();
 	uint64_t	primary = d->sample.write_lsn + 100000 * MB;
 
-	(void) unused;
 	d->sample.standby = true;
 	for (int i = 0; i < 3500; i++)
 	{
@@ -217,14 +203,12 @@ catching_up_is_no_demand(void **unused)
 }
 
 /* The primary's checkpoints count at once, the window at the end of a cycle. */
-static void
-the_larger_demand_of_the_primary_counts(void **unused)
+TEST(the_larger_demand_of_the_primary_counts)
 {
 	Driver	   *d = driver_new();
 	const WalsizerSettings *settings = &d->sample.settings;
 	WalsizerFigures figures = {.in_effect_mb = walsizer_size_for(512 * MB, settings)};
 
-	(void) unused;
 	d->state.primary.demand = 512 * MB;
 	d->state.cycle.demand = 900 * MB;
 	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, false), 0);
@@ -240,12 +224,10 @@ the_larger_demand_of_the_primary_counts(void **unused)
 }
 
 /* Replay is always far from the redo pointer, and to lower does no harm. */
-static void
-a_standby_lowers_wherever_its_redo_pointer_is(void **unused)
+TEST(a_standby_lowers_wherever_its_redo_pointer_is)
 {
 	Driver	   *d = driver_quiet_raise(4000);
 
-	(void) unused;
 	driver_step(d, SECOND, 900 * MB);
 	d->config.max_mb = 2048;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
@@ -255,12 +237,10 @@ a_standby_lowers_wherever_its_redo_pointer_is(void **unused)
 }
 
 /* Restartpoints of a steady load: the redo pointer is nine tenths of it behind. */
-static void
-a_standby_has_no_pace(void **unused)
+TEST(a_standby_has_no_pace)
 {
 	Driver	   *d = driver_begun();
 
-	(void) unused;
 	d->sample.settings.max_wal_size_mb = 4096;
 	for (int standby = 0; standby <= 1; standby++)
 	{

@@ -101,13 +101,11 @@ remember_all(void)
 	};
 }
 
-static void
-the_form_of_the_file(void **unused)
+TEST(the_form_of_the_file)
 {
 	static char expected[TEXT_SIZE];
 	size_t		length;
 
-	(void) unused;
 	remember_all();
 	length = walsizer_memory_format(&memory, text, TEXT_SIZE);
 	strcpy(expected, HEADING STATE RECOVERIES PEAKS EVENTS);
@@ -129,12 +127,10 @@ the_form_of_the_file(void **unused)
 	}
 }
 
-static void
-what_is_written_is_read_as_it_was(void **unused)
+TEST(what_is_written_is_read_as_it_was)
 {
 	static WalsizerMemory before;
 
-	(void) unused;
 	remember_all();
 	before = memory;
 	assert_true(reads(HEADING STATE RECOVERIES PEAKS EVENTS));
@@ -204,8 +200,7 @@ check_numbers(const char *kind, const Range *ranges)
 #define ANY_COUNT	0, INT64_MAX
 #define TIMESTAMP	-INT64_C(211813488000000000), INT64_C(9223371331199999999)
 
-static void
-each_number_has_its_range(void **unused)
+TEST(each_number_has_its_range)
 {
 	const Range state[] = {
 		{"system_identifier", INT64_MIN, INT64_MAX}, {"original_mb", MOST_SIZE},
@@ -229,7 +224,6 @@ each_number_has_its_range(void **unused)
 		{"forced_after", -1, INT64_MAX}, {0},
 	};
 
-	(void) unused;
 	check_numbers("state", state);
 	check_numbers("recovery", recovery);
 	check_numbers("peak", peak);
@@ -237,13 +231,11 @@ each_number_has_its_range(void **unused)
 }
 
 /* Each name of a code is read as it is written. */
-static void
-codes_are_kept_by_name(void **unused)
+TEST(codes_are_kept_by_name)
 {
 	static WalsizerMemory before;
 	size_t		length;
 
-	(void) unused;
 	memset(&memory, 0, sizeof(memory));
 	for (int i = 0; strcmp(walsizer_reason_code((WalsizerReason) i), "unknown") != 0; i++)
 	{
@@ -264,12 +256,10 @@ codes_are_kept_by_name(void **unused)
 }
 
 /* What a newer version has written, and what an older one has not. */
-static void
-the_form_can_grow(void **unused)
+TEST(the_form_can_grow)
 {
 	const WalsizerEvent *event = memory.events;
 
-	(void) unused;
 	/* kinds of lines and keys that are not known, wherever they are */
 	assert_true(reads(HEADING "volume bytes 1 text x=y\n" STATE "volume\n" RECOVERIES PEAKS EVENTS "tail a b\n"));
 	assert_int_equal(memory.owner.original_mb, 1024);
@@ -320,13 +310,11 @@ the_form_can_grow(void **unused)
 	assert_int_equal(event[1].new_mb, 6);
 }
 
-static void
-a_file_of_another_form_is_refused(void **unused)
+TEST(a_file_of_another_form_is_refused)
 {
 	const char *not_ours = "not a walsizer state file";
 	const char *bad_line = "not a valid line";
 
-	(void) unused;
 	assert_true(reads(HEADING STATE));
 	refused("", 1, not_ours);
 	refused("walsizer\n", 1, not_ours);
@@ -353,14 +341,12 @@ a_file_of_another_form_is_refused(void **unused)
 }
 
 /* The last line says how many lines there are, and their sum; nothing follows it. */
-static void
-a_file_without_its_end_is_refused(void **unused)
+TEST(a_file_without_its_end_is_refused)
 {
 	const char *wrong = "wrong number of lines or checksum";
 	size_t		length;
 	size_t		whole;
 
-	(void) unused;
 	strcpy(text, HEADING STATE PEAKS);
 	length = strlen(text);
 	text[length] = '\n';		/* an empty line is a line */
@@ -393,14 +379,12 @@ a_file_without_its_end_is_refused(void **unused)
 }
 
 /* A line has at most 1023 characters, and no zero byte. */
-static void
-a_line_has_a_longest_length(void **unused)
+TEST(a_line_has_a_longest_length)
 {
 	char		lines[4 * WALSIZER_LINE_SIZE];
 	size_t		begin = strlen(HEADING);
 	size_t		length;
 
-	(void) unused;
 	for (int longer = 0; longer <= 1200; longer += longer < 3 ? 1 : 399)
 	{
 		memset(lines, 'x', sizeof(lines));
@@ -420,13 +404,11 @@ a_line_has_a_longest_length(void **unused)
 }
 
 /* As many as are kept, and in their order. */
-static void
-no_more_is_read_than_is_kept(void **unused)
+TEST(no_more_is_read_than_is_kept)
 {
 	static char lines[TEXT_SIZE];
 	char	   *end;
 
-	(void) unused;
 	assert_true(reads(HEADING STATE RECOVERIES RECOVERIES));
 	assert_int_equal(memory.num_recoveries, WALSIZER_RECOVERIES);
 	refused(HEADING STATE RECOVERIES RECOVERIES "recovery bytes 1 replay_ms 1\n", 7, "not a valid line");
@@ -453,12 +435,10 @@ no_more_is_read_than_is_kept(void **unused)
 }
 
 /* The largest memory that there can be fits into the size that the header names. */
-static void
-the_largest_memory_fits(void **unused)
+TEST(the_largest_memory_fits)
 {
 	size_t		length;
 
-	(void) unused;
 	remember_all();
 	memory.num_recoveries = WALSIZER_RECOVERIES;
 	for (int i = 0; i < WALSIZER_RECOVERIES; i++)
@@ -501,8 +481,7 @@ note_is(const char *expected, WalsizerNoteKind kind, int64_t written, int64_t or
 	assert_int_equal(read.original_by_alter_system, by_alter_system);
 }
 
-static void
-the_form_of_the_note(void **unused)
+TEST(the_form_of_the_note)
 {
 	const char *const wrong[] = {
 		"", "4000MB", "4000MB instead of", "4000MB instead of x", "4000MB instead of 1024",
@@ -518,7 +497,6 @@ the_form_of_the_note(void **unused)
 	};
 	char		none[WALSIZER_NOTE_SIZE] = "x";
 
-	(void) unused;
 	note_is("4000MB instead of 1024MB", WALSIZER_NOTE_WRITTEN, 4000, 1024, false);
 	note_is("4000MB instead of 1024MB by ALTER SYSTEM", WALSIZER_NOTE_WRITTEN, 4000, 1024, true);
 	note_is("1MB instead of 1MB", WALSIZER_NOTE_WRITTEN, 1, 1, false);

@@ -9,12 +9,10 @@
  */
 #include "driver.h"
 
-static void
-a_raise_that_nothing_limits_names_no_limit(void **unused)
+TEST(a_raise_that_nothing_limits_names_no_limit)
 {
 	Driver	   *d = driver_quiet();
 
-	(void) unused;
 	d->sample.boost_mb = 4096;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
 	assert_int_equal(d->last.target_mb, 4096);
@@ -38,12 +36,10 @@ a_raise_that_nothing_limits_names_no_limit(void **unused)
 }
 
 /* A raise that the disk allows in steps says so at the first of them. */
-static void
-a_step_towards_the_size_names_the_disk(void **unused)
+TEST(a_step_towards_the_size_names_the_disk)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.has_disk = true;
 	d->sample.disk_free = 9000 * MB;
 	d->sample.disk_wal = 600 * MB;
@@ -56,12 +52,10 @@ a_step_towards_the_size_names_the_disk(void **unused)
 }
 
 /* The first matching rule applies: a raise comes before any lowering. */
-static void
-a_raise_comes_before_a_lowering(void **unused)
+TEST(a_raise_comes_before_a_lowering)
 {
 	Driver	   *d = driver_quiet_raise(4000);
 
-	(void) unused;
 	/* a planned load is over, and demand needs less, when 500MB/s begin */
 	d->state.boost.return_mb = 1024;
 	d->state.boost.planned_until = d->sample.now - SECOND;
@@ -72,12 +66,10 @@ a_raise_comes_before_a_lowering(void **unused)
 }
 
 /* Of two rules that raise, the more urgent one is the reason. */
-static void
-a_forced_checkpoint_comes_before_pace(void **unused)
+TEST(a_forced_checkpoint_comes_before_pace)
 {
 	Driver	   *d = driver_quiet_raise(4000);
 
-	(void) unused;
 	d->state.checkpoints.redo_moved = d->sample.now;
 	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
 		d->state.pace.last[i] = 9000 * MB;
@@ -101,14 +93,12 @@ hurry(Driver *d)
 }
 
 /* Pace is no hurry: it is looked at where a cycle ends, and not on a standby. */
-static void
-pace_waits_for_the_cycle(void **unused)
+TEST(pace_waits_for_the_cycle)
 {
 	for (int standby = 0; standby <= 1; standby++)
 	{
 		Driver	   *d = driver_quiet();
 
-		(void) unused;
 		d->sample.standby = standby;
 		driver_step(d, SECOND, 0);
 		driver_write(d, 1600);
@@ -126,12 +116,10 @@ pace_waits_for_the_cycle(void **unused)
 }
 
 /* Nor does a raise for pace that failed wait for the end of the next cycle. */
-static void
-pace_that_failed_waits_five_minutes(void **unused)
+TEST(pace_that_failed_waits_five_minutes)
 {
 	Driver	   *d = driver_quiet_raise(1600);
 
-	(void) unused;
 	d->sample.settings.timeout_ms = 3600 * SECOND;
 	driver_step(d, SECOND, 0);
 	hurry(d);
@@ -144,12 +132,10 @@ pace_that_failed_waits_five_minutes(void **unused)
 }
 
 /* A lowering that demand allows anyway is not the limit's. */
-static void
-a_limit_changes_nothing_that_is_lowered_already(void **unused)
+TEST(a_limit_changes_nothing_that_is_lowered_already)
 {
 	Driver	   *d = driver_quiet_raise(4000);
 
-	(void) unused;
 	d->config.max_mb = 2000;
 	d->state.pacing.lower_due = true;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
@@ -177,12 +163,10 @@ a_limit_changes_nothing_that_is_lowered_already(void **unused)
 }
 
 /* A copy of a server on a full disk need not wait for a second sample. */
-static void
-the_first_sample_may_act(void **unused)
+TEST(the_first_sample_may_act)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_write(d, 4000);
 	d->sample.note.original_mb = 1024;
 	d->sample.has_disk = true;
@@ -210,12 +194,10 @@ asking(Driver *d)
 }
 
 /* The last look is good for a raise, too, except where a session asks for it. */
-static void
-a_raise_needs_no_look_of_its_own(void **unused)
+TEST(a_raise_needs_no_look_of_its_own)
 {
 	Driver	   *d = asking(driver_quiet());
 
-	(void) unused;
 	d->sample.boost_mb = 4096;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
 	assert_int_equal(d->last.target_mb, 4096);
@@ -229,12 +211,10 @@ a_raise_needs_no_look_of_its_own(void **unused)
 }
 
 /* A cycle is one timeout, and the next begins where it ended. */
-static void
-a_cycle_ends_after_a_timeout(void **unused)
+TEST(a_cycle_ends_after_a_timeout)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_step(d, 0, 0);
 	assert_false(d->last.cycle);
 	driver_step(d, 299999, 0);

@@ -11,14 +11,12 @@
 
 #include "driver.h"
 
-static void
-senseless_samples_change_nothing(void **unused)
+TEST(senseless_samples_change_nothing)
 {
 	Driver	   *d = driver_new();
 	static WalsizerState before;
 	WalsizerSample good;
 
-	(void) unused;
 	driver_run(d, 100, MB);
 	before = d->state;
 	good = d->sample;
@@ -53,12 +51,10 @@ senseless_samples_change_nothing(void **unused)
 	SENSELESS(timed, INT64_MAX);
 }
 
-static void
-the_ends_of_the_settings_ranges_work(void **unused)
+TEST(the_ends_of_the_settings_ranges_work)
 {
 	const double headrooms[] = {1.0, 4.0};
 
-	(void) unused;
 	for (size_t i = 0; i < sizeof(headrooms) / sizeof(headrooms[0]); i++)
 	{
 		Driver	   *d = driver_new();
@@ -76,12 +72,10 @@ the_ends_of_the_settings_ranges_work(void **unused)
 	}
 }
 
-static void
-the_log_position_goes_back(void **unused)
+TEST(the_log_position_goes_back)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_run(d, 1000, MB);
 	d->sample.write_lsn = d->sample.redo_lsn = 4096;
 	driver_step(d, SECOND, 0);
@@ -97,12 +91,10 @@ the_log_position_goes_back(void **unused)
 	assert_int_equal(d->last.figures.used, 0);
 }
 
-static void
-the_clock_steps(void **unused)
+TEST(the_clock_steps)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_run(d, 1000, MB);
 	driver_step(d, -500 * SECOND, 0);
 	assert_int_equal(d->last.action, WALSIZER_NONE);
@@ -117,13 +109,11 @@ the_clock_steps(void **unused)
 	assert_int_equal(d->raises, 0);
 }
 
-static void
-the_servers_settings_change(void **unused)
+TEST(the_servers_settings_change)
 {
 	Driver	   *d = driver_new();
 	int64_t		trigger_point;
 
-	(void) unused;
 	driver_run(d, 1000, 3 * MB / 2);	/* 450 of 528MB */
 	assert_int_equal(d->raises, 0);
 
@@ -147,12 +137,10 @@ the_servers_settings_change(void **unused)
 	assert_int_equal(d->externals, 0);
 }
 
-static void
-the_largest_values(void **unused)
+TEST(the_largest_values)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.settings.max_wal_size_mb = INT32_MAX;
 	d->config.max_mb = INT32_MAX;
 	driver_run(d, 700, INT64_C(1) << 50);
@@ -175,14 +163,12 @@ the_largest_values(void **unused)
 }
 
 /* A size that the server would not start with, and no demand to divide by. */
-static void
-a_size_below_all_candidates(void **unused)
+TEST(a_size_below_all_candidates)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures none = {0};
 	WalsizerWhatIf what;
 
-	(void) unused;
 	driver_step(d, 0, 0);
 	what = walsizer_what_if(&d->config, &d->state, &d->sample, &none, 1);
 	assert_int_equal(what.spacing_now_ms, d->sample.settings.timeout_ms);
@@ -190,12 +176,10 @@ a_size_below_all_candidates(void **unused)
 }
 
 /* What counts each timed checkpoint would overflow one day. */
-static void
-timed_checkpoints_without_end(void **unused)
+TEST(timed_checkpoints_without_end)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_step(d, 0, 0);
 	for (int i = 0; i < 100; i++)
 	{
@@ -207,12 +191,10 @@ timed_checkpoints_without_end(void **unused)
 	assert_in_range(d->state.checkpoints.quiet_intervals, 0, 2);
 }
 
-static void
-missed_ticks(void **unused)
+TEST(missed_ticks)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	driver_step(d, 0, 0);
 	for (int i = 0; i < 50; i++)
 	{
@@ -227,14 +209,12 @@ missed_ticks(void **unused)
 }
 
 /* A disk that does not change need not be read for each sample. */
-static void
-looking_when_it_is_due_makes_no_difference(void **unused)
+TEST(looking_when_it_is_due_makes_no_difference)
 {
 	static Driver asking;
 	Driver	   *d = driver_new();
 	uint64_t	random = 1;
 
-	(void) unused;
 	d->sample.settings.timeout_ms = 30 * SECOND;
 	d->sample.settings.max_wal_size_mb = 64;
 	d->sample.has_disk = true;
@@ -268,10 +248,8 @@ looking_when_it_is_due_makes_no_difference(void **unused)
 	assert_true(asking.looks >= 4000 && asking.looks < 12000);
 }
 
-static void
-names_of_everything(void **unused)
+TEST(names_of_everything)
 {
-	(void) unused;
 	assert_string_equal(walsizer_action_name(WALSIZER_RAISE), "raise");
 	assert_string_equal(walsizer_action_name((WalsizerAction) 77), "unknown");
 	for (int i = 0; i <= WALSIZER_BECAUSE_REVERT; i++)

@@ -37,12 +37,10 @@ observe(Driver *d)
 	return walsizer_observe_owner(&d->state, &d->sample);
 }
 
-static void
-our_value_in_effect_is_nothing_new(void **unused)
+TEST(our_value_in_effect_is_nothing_new)
 {
 	Driver	   *d = ours();
 
-	(void) unused;
 	assert_false(observe(d));
 	assert_int_equal(d->state.owner.original_mb, 1024);
 	assert_int_equal(d->state.owner.own_mb, 4000);
@@ -52,12 +50,10 @@ our_value_in_effect_is_nothing_new(void **unused)
 }
 
 /* An administrator's value ends all that was ours, and is left alone for a while. */
-static void
-a_change_by_hand_ends_all_that_was_ours(void **unused)
+TEST(a_change_by_hand_ends_all_that_was_ours)
 {
 	Driver	   *d = ours();
 
-	(void) unused;
 	d->sample.settings.max_wal_size_mb = 3000;
 	d->sample.alter_system = true;
 	d->sample.configured_mb = 2000;
@@ -86,12 +82,10 @@ a_change_by_hand_ends_all_that_was_ours(void **unused)
 }
 
 /* What is found at first is no change. */
-static void
-the_first_value_is_adopted_silently(void **unused)
+TEST(the_first_value_is_adopted_silently)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.configured_mb = 1024;
 	assert_false(observe(d));
 	assert_int_equal(d->state.owner.original_mb, 1024);
@@ -127,12 +121,10 @@ restored(WalsizerNoteKind kind)
 }
 
 /* The original value in effect, while ours should be, is an administrator's doing. */
-static void
-the_original_value_is_ours_to_expect_only_if_we_restored_it(void **unused)
+TEST(the_original_value_is_ours_to_expect_only_if_we_restored_it)
 {
 	Driver	   *d = restored(WALSIZER_NOTE_RESTORED);
 
-	(void) unused;
 	assert_false(observe(d));
 	assert_int_equal(d->state.owner.own_mb, 0);
 	assert_int_equal(d->state.owner.original_mb, 1024);
@@ -180,13 +172,11 @@ the_original_value_is_ours_to_expect_only_if_we_restored_it(void **unused)
 }
 
 /* As soon as a value of ours is in effect. */
-static void
-a_value_that_took_effect(void **unused)
+TEST(a_value_that_took_effect)
 {
 	Driver	   *d = ours();
 	const int64_t now = d->sample.now;
 
-	(void) unused;
 	walsizer_took_effect(&d->state, now, 5000);
 	assert_int_equal(d->state.owner.own_mb, 5000);
 	assert_int_equal(d->state.owner.original_mb, 1024);
@@ -207,24 +197,20 @@ a_value_that_took_effect(void **unused)
 }
 
 /* What was tried is in effect, no matter who set it. */
-static void
-what_is_in_effect_is_not_tried_any_more(void **unused)
+TEST(what_is_in_effect_is_not_tried_any_more)
 {
 	Driver	   *d = ours();
 
-	(void) unused;
 	d->state.pacing.tried_mb = 4000;
 	assert_false(observe(d));
 	assert_int_equal(d->state.pacing.tried_mb, 0);
 }
 
 /* The note counts if it is about the value in effect, and says what that replaced. */
-static void
-a_note_tells_more_than_memory(void **unused)
+TEST(a_note_tells_more_than_memory)
 {
 	Driver	   *d = ours();
 
-	(void) unused;
 	d->state.owner.original_mb = 900;
 	d->state.owner.own_mb = 2000;
 	d->sample.configured_mb = 1500;
@@ -251,12 +237,10 @@ edited(Driver *d, int64_t mb)
 }
 
 /* An edit that our value hides, until our value is removed. */
-static void
-only_an_edit_that_our_value_hides_counts(void **unused)
+TEST(only_an_edit_that_our_value_hides_counts)
 {
 	Driver	   *d = ours();
 
-	(void) unused;
 	assert_false(edited(d, 1024));
 	assert_false(edited(d, 0));
 	assert_true(edited(d, 3000));
@@ -272,12 +256,10 @@ only_an_edit_that_our_value_hides_counts(void **unused)
 	assert_false(edited(d, 3000));
 }
 
-static void
-only_more_than_the_original_value_is_our_raise(void **unused)
+TEST(only_more_than_the_original_value_is_our_raise)
 {
 	Driver	   *d = ours();
 
-	(void) unused;
 	assert_true(walsizer_is_own_raise(&d->state, 4000));
 	assert_false(walsizer_is_own_raise(&d->state, 4001));
 	assert_false(walsizer_is_own_raise(&d->state, 3999));

@@ -10,12 +10,10 @@
 #include "driver.h"
 
 /* What did not take effect is tried again after a timeout, or five minutes. */
-static void
-a_raise_that_failed_waits(void **unused)
+TEST(a_raise_that_failed_waits)
 {
 	Driver	   *d = driver_quiet();
 
-	(void) unused;
 	d->config.max_mb = 4080;
 	d->sample.boost_mb = 4096;
 	driver_step(d, SECOND, 0);
@@ -34,12 +32,10 @@ a_raise_that_failed_waits(void **unused)
 }
 
 /* However long checkpoint_timeout is, and just after a change or a start. */
-static void
-a_planned_load_that_failed_waits_five_minutes(void **unused)
+TEST(a_planned_load_that_failed_waits_five_minutes)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->apply = false;
 	d->sample.settings.timeout_ms = 3600 * SECOND;
 	driver_step(d, 0, 0);
@@ -54,10 +50,8 @@ a_planned_load_that_failed_waits_five_minutes(void **unused)
 }
 
 /* Not until the end of the next cycle, if that is later. */
-static void
-a_raise_that_failed_does_not_wait_for_a_cycle(void **unused)
+TEST(a_raise_that_failed_does_not_wait_for_a_cycle)
 {
-	(void) unused;
 	for (int standby = 0; standby <= 1; standby++)
 	{
 		Driver	   *d = driver_new();
@@ -80,12 +74,10 @@ a_raise_that_failed_does_not_wait_for_a_cycle(void **unused)
 }
 
 /* A raise to the same value is what failed, and not one from beyond it. */
-static void
-a_failure_counts_in_its_own_direction(void **unused)
+TEST(a_failure_counts_in_its_own_direction)
 {
 	Driver	   *d = driver_quiet();
 
-	(void) unused;
 	d->sample.boost_mb = 4096;
 	d->state.pacing.tried_at = d->sample.now;
 	d->state.pacing.tried_mb = 1024;
@@ -111,12 +103,10 @@ a_failure_counts_in_its_own_direction(void **unused)
 }
 
 /* More than four times as far is another matter. */
-static void
-a_change_four_times_as_far_does_not_wait(void **unused)
+TEST(a_change_four_times_as_far_does_not_wait)
 {
 	Driver	   *d = driver_quiet();
 
-	(void) unused;
 	d->state.pacing.tried_mb = 1100;
 	d->state.pacing.tried_at = d->sample.now;
 	d->sample.boost_mb = 4400;
@@ -136,12 +126,10 @@ a_change_four_times_as_far_does_not_wait(void **unused)
 }
 
 /* A raise that a limit forbids is not reported where following the limit waits. */
-static void
-what_waits_is_not_limited(void **unused)
+TEST(what_waits_is_not_limited)
 {
 	Driver	   *d = driver_quiet_raise(4000);
 
-	(void) unused;
 	d->config.max_mb = 2000;
 	d->state.pacing.tried_mb = 2000;
 	d->state.pacing.tried_at = d->sample.now;
@@ -153,12 +141,10 @@ what_waits_is_not_limited(void **unused)
 }
 
 /* What saves the disk waits ten seconds. */
-static void
-a_lowering_for_a_limit_is_retried_after_ten_seconds(void **unused)
+TEST(a_lowering_for_a_limit_is_retried_after_ten_seconds)
 {
 	Driver	   *d = driver_quiet_raise(4000);
 
-	(void) unused;
 	d->config.max_mb = 2000;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_LIMIT_FELL);
@@ -170,14 +156,12 @@ a_lowering_for_a_limit_is_retried_after_ten_seconds(void **unused)
 }
 
 /* Only a disk limit that was followed keeps raises back, for one timeout. */
-static void
-only_the_disk_keeps_raises_back(void **unused)
+TEST(only_the_disk_keeps_raises_back)
 {
 	for (int kind = WALSIZER_LIMIT_MAX; kind <= WALSIZER_LIMIT_RECOVERY; kind++)
 	{
 		Driver	   *d = driver_quiet_raise(4000);
 
-		(void) unused;
 		d->apply = true;
 		d->sample.has_disk = true;
 		d->sample.disk_free = (kind == WALSIZER_LIMIT_DISK ? 4000 : 100000) * MB;
@@ -196,12 +180,10 @@ only_the_disk_keeps_raises_back(void **unused)
 }
 
 /* From the moment on that it was kept back until, and not before. */
-static void
-raises_come_back_after_one_timeout(void **unused)
+TEST(raises_come_back_after_one_timeout)
 {
 	Driver	   *d = driver_quiet();
 
-	(void) unused;
 	d->sample.has_disk = true;
 	d->sample.disk_free = 100000 * MB;
 	d->sample.boost_mb = 4096;
@@ -254,12 +236,10 @@ edited(void)
 	return d;
 }
 
-static void
-an_edit_that_could_not_be_followed_waits(void **unused)
+TEST(an_edit_that_could_not_be_followed_waits)
 {
 	Driver	   *d = edited();
 
-	(void) unused;
 	assert_int_equal(driver_step(d, 299999, 0), WALSIZER_NONE);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_WAITING);
 	assert_int_equal(driver_step(d, 1, 0), WALSIZER_REVERT);
@@ -280,12 +260,10 @@ an_edit_that_could_not_be_followed_waits(void **unused)
 }
 
 /* Nothing is raised over an edit; an administrator may set the value instead. */
-static void
-while_an_edit_waits_no_rule_applies(void **unused)
+TEST(while_an_edit_waits_no_rule_applies)
 {
 	Driver	   *d = edited();
 
-	(void) unused;
 	d->state.pacing.changed_at = 0;
 	d->sample.boost_mb = 8192;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
@@ -302,12 +280,10 @@ while_an_edit_waits_no_rule_applies(void **unused)
 }
 
 /* The disk does not wait for it, but for its own last attempt. */
-static void
-while_an_edit_waits_the_disk_is_saved(void **unused)
+TEST(while_an_edit_waits_the_disk_is_saved)
 {
 	Driver	   *d = edited();
 
-	(void) unused;
 	d->sample.has_disk = true;
 	d->sample.disk_free = 100 * MB;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
@@ -316,12 +292,10 @@ while_an_edit_waits_the_disk_is_saved(void **unused)
 }
 
 /* Nothing is lowered, not even for the disk, while walsizer.enable is off. */
-static void
-a_hidden_edit_lowers_nothing(void **unused)
+TEST(a_hidden_edit_lowers_nothing)
 {
 	Driver	   *d = edited();
 
-	(void) unused;
 	d->config.enable = false;
 	d->sample.has_disk = true;
 	d->sample.disk_free = 100 * MB;
@@ -329,12 +303,10 @@ a_hidden_edit_lowers_nothing(void **unused)
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_EDIT_HIDDEN);
 }
 
-static void
-an_administrators_value_is_left_alone_until_then(void **unused)
+TEST(an_administrators_value_is_left_alone_until_then)
 {
 	Driver	   *d = driver_quiet();
 
-	(void) unused;
 	d->state.pacing.leave_alone_until = d->sample.now + SECOND;
 	driver_step(d, 999, 0);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_RECENTLY_CHANGED);

@@ -35,15 +35,13 @@ what_if(const Driver *d, const WalsizerFigures *figures, int64_t mb)
 }
 
 /* Checkpoints are as far apart as the trigger point is filled, at most one timeout. */
-static void
-a_size_is_judged_by_demand(void **unused)
+TEST(a_size_is_judged_by_demand)
 {
 	WalsizerFigures figures;
 	Driver	   *d = remembering(&figures);
 	WalsizerWhatIf what = what_if(d, &figures, 608);	/* 20 segments, 320MB */
 	int64_t		enough = walsizer_size_for(600 * MB, &d->sample.settings);
 
-	(void) unused;
 	assert_int_equal(what.size_mb, 608);
 	assert_int_equal(what.trigger_point, 320 * MB);
 	assert_int_equal(what.spacing_now_ms, 160 * SECOND);
@@ -78,13 +76,11 @@ a_size_is_judged_by_demand(void **unused)
 	assert_int_equal(what_if(d, &figures, INT32_MAX).spacing_now_ms, 300 * SECOND);
 }
 
-static void
-the_limit_that_forbids_a_size_is_named(void **unused)
+TEST(the_limit_that_forbids_a_size_is_named)
 {
 	WalsizerFigures figures;
 	Driver	   *d = remembering(&figures);
 
-	(void) unused;
 	assert_int_equal(what_if(d, &figures, 1499).limited_by, WALSIZER_UNLIMITED);
 	assert_int_equal(what_if(d, &figures, 1500).limited_by, WALSIZER_UNLIMITED);
 	assert_int_equal(what_if(d, &figures, 1501).limited_by, WALSIZER_LIMIT_MAX);
@@ -114,10 +110,8 @@ candidates_are(int64_t in_effect_mb, int64_t segment_mb, int64_t wanted, const i
 }
 
 /* From half to eight times the value, and the wanted size where it belongs. */
-static void
-candidates_are_parts_and_multiples(void **unused)
+TEST(candidates_are_parts_and_multiples)
 {
-	(void) unused;
 	candidates_are(1024, 16, 1024, (int64_t[]) {512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 0});
 	candidates_are(1024, 16, 1504, (int64_t[]) {512, 1024, 1504, 1536, 2048, 3072, 4096, 6144, 8192, 0});
 	candidates_are(1024, 16, 496, (int64_t[]) {496, 512, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 0});
@@ -140,8 +134,7 @@ candidates_are_parts_and_multiples(void **unused)
 }
 
 /* Monitoring matches the codes; each value has its own, and none is without. */
-static void
-everything_has_a_name_of_its_own(void **unused)
+TEST(everything_has_a_name_of_its_own)
 {
 	const char *names[5][WALSIZER_BECAUSE_LATE + 1] = {{NULL}};
 	const int	last[5] = {
@@ -149,7 +142,6 @@ everything_has_a_name_of_its_own(void **unused)
 		WALSIZER_FAILED,
 	};
 
-	(void) unused;
 	for (int i = 0; i <= WALSIZER_BECAUSE_LATE; i++)
 	{
 		names[0][i] = walsizer_action_name((WalsizerAction) i);
@@ -175,8 +167,7 @@ everything_has_a_name_of_its_own(void **unused)
 }
 
 /* The codes that state files and monitoring rely on: they never change. */
-static void
-codes_never_change(void **unused)
+TEST(codes_never_change)
 {
 	const char *const codes[] = {
 		"invalid_sample", "started", "sufficient", "forced", "predicted", "demand_fell",
@@ -189,7 +180,6 @@ codes_never_change(void **unused)
 		"none", "applied", "dry run", "forbidden", "overridden", "refused", "failed"
 	};
 
-	(void) unused;
 	for (int i = 0; i <= WALSIZER_BECAUSE_LATE; i++)
 		assert_string_equal(walsizer_reason_code((WalsizerReason) i), codes[i]);
 	for (int i = 0; i <= WALSIZER_REVERT; i++)

@@ -23,12 +23,10 @@ window(Driver *d, int64_t ms, int64_t bytes)
 }
 
 /* A mark each 120th of the timeout, 2.5 s here, and no window is longer than it. */
-static void
-the_window_has_120_steps(void **unused)
+TEST(the_window_has_120_steps)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	window(d, 0, 0);
 	window(d, 2499, 0);
 	assert_int_equal(d->state.window.number, 1);
@@ -40,12 +38,10 @@ the_window_has_120_steps(void **unused)
 }
 
 /* Between two marks the position is interpolated: a steady load has a steady demand. */
-static void
-the_start_of_the_window_is_interpolated(void **unused)
+TEST(the_start_of_the_window_is_interpolated)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	window(d, 0, 0);
 	window(d, 100 * SECOND, 100 * MB);
 	window(d, 100 * SECOND, 0);
@@ -68,12 +64,10 @@ the_start_of_the_window_is_interpolated(void **unused)
 }
 
 /* The ring holds a few marks more than a window has; then the oldest gives way. */
-static void
-a_full_ring_remembers_its_oldest_mark(void **unused)
+TEST(a_full_ring_remembers_its_oldest_mark)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->state.last.settings.timeout_ms = 1;
 	d->state.window.step_demand = 9 * MB;
 	for (int i = 0; i < WALSIZER_WINDOW_SLOTS; i++)
@@ -90,13 +84,11 @@ a_full_ring_remembers_its_oldest_mark(void **unused)
 }
 
 /* What was counted in the window is what was counted since its oldest mark. */
-static void
-the_window_counts_checkpoints(void **unused)
+TEST(the_window_counts_checkpoints)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures;
 
-	(void) unused;
 	d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = 10;
 	d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] = 20;
 	d->state.checkpoints.requested = 30;
@@ -117,13 +109,11 @@ the_window_counts_checkpoints(void **unused)
 }
 
 /* A cycle has the largest window in it; the next begins after the sample that ends it. */
-static void
-a_cycle_has_its_largest_window(void **unused)
+TEST(a_cycle_has_its_largest_window)
 {
 	Driver	   *d = driver_new();
 	const WalsizerCycle *cycle = &d->state.cycle;
 
-	(void) unused;
 	window(d, 0, 0);
 	d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = 2;
 	window(d, 10 * SECOND, 100 * MB);
@@ -169,12 +159,10 @@ rate(Driver *d, int64_t ms, int64_t bytes)
 }
 
 /* The mean of six samples or the newest, whichever is larger. */
-static void
-a_load_that_begins_counts_in_full(void **unused)
+TEST(a_load_that_begins_counts_in_full)
 {
 	Driver	   *d = first_sample(1000 * SECOND);
 
-	(void) unused;
 	assert_int_equal(rate(d, 0, 0), 0);
 	assert_int_equal(rate(d, 2000, 6 * MB), 3 * MB);
 	assert_int_equal(rate(d, 2000, 20 * MB), 10 * MB);
@@ -186,12 +174,10 @@ a_load_that_begins_counts_in_full(void **unused)
 }
 
 /* Samples in quick succession give no rate, and take no place. */
-static void
-samples_in_quick_succession_give_no_rate(void **unused)
+TEST(samples_in_quick_succession_give_no_rate)
 {
 	Driver	   *d = first_sample(1000 * SECOND);
 
-	(void) unused;
 	assert_int_equal(rate(d, 199, 10 * MB), 0);
 	assert_int_equal(d->state.rate.next, 0);
 	assert_int_equal(rate(d, 1, 0), 50 * MB);
@@ -210,13 +196,11 @@ primary_checkpoint(Driver *d, int64_t seconds, int64_t bytes)
 }
 
 /* Two checkpoints of the primary about a timeout apart, scaled to one. */
-static void
-the_primary_is_measured_between_checkpoints(void **unused)
+TEST(the_primary_is_measured_between_checkpoints)
 {
 	Driver	   *d = driver_new();
 	const WalsizerPrimary *primary = &d->state.primary;
 
-	(void) unused;
 	walsizer_observe_primary(&d->state, &d->sample);
 	assert_int_equal(primary->time, 0);
 	d->sample.primary_redo = d->sample.redo_lsn;
@@ -275,13 +259,11 @@ the_primary_is_measured_between_checkpoints(void **unused)
 }
 
 /* Of an idle primary that makes no more checkpoints. */
-static void
-what_the_primary_needed_once_ends(void **unused)
+TEST(what_the_primary_needed_once_ends)
 {
 	Driver	   *d = driver_new();
 	const WalsizerPrimary *primary = &d->state.primary;
 
-	(void) unused;
 	d->sample.primary_redo = d->sample.redo_lsn;
 	primary_checkpoint(d, 1, 0);
 	d->sample.now += 1000 * SECOND;
@@ -303,12 +285,10 @@ what_the_primary_needed_once_ends(void **unused)
 }
 
 /* What a cycle measured with another timeout says nothing of this one. */
-static void
-a_cycle_begins_anew_with_another_timeout(void **unused)
+TEST(a_cycle_begins_anew_with_another_timeout)
 {
 	Driver	   *d = driver_begun();
 
-	(void) unused;
 	driver_observe(d, 200 * SECOND, 3000 * MB);
 	d->state.cycle.forced = 3;
 	assert_int_equal(d->state.cycle.demand, 3000 * MB);
@@ -319,12 +299,10 @@ a_cycle_begins_anew_with_another_timeout(void **unused)
 }
 
 /* Without the primary's position restartpoints are counted all the same. */
-static void
-a_standby_that_does_not_know_the_position_counts(void **unused)
+TEST(a_standby_that_does_not_know_the_position_counts)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.standby = true;
 	(void) driver_observe(d, 0, 0);
 	d->sample.timed++;
@@ -333,12 +311,10 @@ a_standby_that_does_not_know_the_position_counts(void **unused)
 }
 
 /* Nothing is measured while the primary's position is not known, nor across that. */
-static void
-a_standby_measures_the_primarys_position(void **unused)
+TEST(a_standby_measures_the_primarys_position)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->sample.standby = true;
 	window(d, 0, 0);
 	assert_int_equal(window(d, 10 * SECOND, 50 * MB).demand, 0);
@@ -365,12 +341,10 @@ a_standby_measures_the_primarys_position(void **unused)
 }
 
 /* Memory, and what would bring it back, are empty; whose value it is remains. */
-static void
-forgetting_leaves_nothing_but_ownership(void **unused)
+TEST(forgetting_leaves_nothing_but_ownership)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	walsizer_remember(&d->state, 744, MB, 1);
 	walsizer_remember(&d->state, 745, MB, 1);
 	window(d, 0, 0);
@@ -403,12 +377,10 @@ forgetting_leaves_nothing_but_ownership(void **unused)
 }
 
 /* Before the server ends, what is still in the window is remembered, and once. */
-static void
-the_window_can_be_remembered(void **unused)
+TEST(the_window_can_be_remembered)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	window(d, 0, 0);
 	window(d, 3 * SECOND, 5 * MB);
 	d->sample.hour++;
