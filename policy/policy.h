@@ -223,6 +223,7 @@ typedef struct WalsizerSample
 	int64_t		configured_mb;	/* value of the other files; 0: not known */
 	int64_t		boost_mb;		/* of a planned load in progress; 0: none */
 	bool		adjust;			/* apply all rules now, on request */
+	bool		revert;			/* restore the original value, on request */
 	bool		looked;			/* the disk was read for this sample */
 	int64_t		look_ms;		/* that took so long */
 	bool		has_disk;		/* successfully: the next four are filled */

@@ -244,6 +244,13 @@ take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample
 		decision.action = WALSIZER_EXTERNAL;
 		decision.reason = WALSIZER_BECAUSE_CHANGED;
 	}
+	else if (sample->revert)
+	{
+		decision.action = WALSIZER_REVERT;
+		decision.reason = WALSIZER_BECAUSE_REVERT;
+		decision.target_mb = decision.wanted_mb = edited ?
+			sample->configured_mb : state->owner.original_mb;
+	}
 	else if (edited && !config->enable)
 		decision.reason = WALSIZER_BECAUSE_EDIT_HIDDEN;
 	else if (edited && edit_must_wait(state, sample))

@@ -182,7 +182,7 @@ walsizer_restore_original(const WalsizerDecision *decision, const WalsizerSample
 	if (state->owner.own_mb == 0)
 		ours = walsizer_note_waiting();
 	if (ours.kind != WALSIZER_NOTE_WRITTEN)
-		return;
+		return;				/* without an outcome: there is nothing of ours */
 
 	if (walsizer_dry_run && decision->reason == WALSIZER_BECAUSE_EDITED)
 		applied->outcome = WALSIZER_DRY_RUN;

@@ -13,6 +13,7 @@
 #include "storage/ipc.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
+#include "utils/timestamp.h"
 
 #include "server/walsizer.h"
 
@@ -68,6 +69,19 @@ walsizer_check_preloaded(void)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("walsizer must be loaded via \"shared_preload_libraries\""),
 				 errhint("Add walsizer to \"shared_preload_libraries\" in the server's configuration and restart the server. If it is there already, it names another file than \"$libdir/walsizer\", which the SQL functions use.")));
+}
+
+/*
+ * When the planned load ends, by the system clock, to the second; 0 if there is
+ * none.  It lasts as long as was asked for, even if that clock is set.
+ */
+TimestampTz
+walsizer_boost_until(const WalsizerShared *shared)
+{
+	TimestampTz until = GetCurrentTimestamp() +
+		(shared->boost_end - walsizer_monotonic_ms()) * 1000;
+
+	return shared->boost_mb != 0 ? until - until % USECS_PER_SEC + USECS_PER_SEC : 0;
 }
 
 /*

@@ -45,7 +45,7 @@ copy_memory(void)
 	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
 	*state = walsizer_shared->state;
 	memory->boost_mb = walsizer_shared->boost_mb;
-	memory->boost_until = walsizer_shared->boost_until;
+	memory->boost_until = walsizer_boost_until(walsizer_shared);
 	for (int i = 0; i < WALSIZER_RECOVERIES && walsizer_shared->recoveries[i].replay_ms > 0; i++)
 		memory->recoveries[memory->num_recoveries++] = walsizer_shared->recoveries[i];
 	memory->last_event = walsizer_shared->last_event;
@@ -99,7 +99,6 @@ put_memory(const WalsizerMemory *memory)
 	{
 		state->boost.return_mb = memory->boost_return_mb;
 		walsizer_shared->boost_mb = memory->boost_mb;
-		walsizer_shared->boost_until = memory->boost_until;
 		walsizer_shared->boost_end = walsizer_monotonic_ms() + boost_left(memory);
 	}
 	/* behind the one of this start */

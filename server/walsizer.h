@@ -140,7 +140,6 @@ typedef struct WalsizerShared
 	/* the planned load */
 	int64		boost_mb;		/* 0: none */
 	int64		boost_end;		/* ms of the monotonic clock */
-	TimestampTz boost_until;	/* the same, for display and the state file */
 
 	/* the last crash recoveries, newest first */
 	WalsizerRecovery recoveries[WALSIZER_RECOVERIES];
@@ -234,6 +233,7 @@ extern void walsizer_shmem_install_hooks(void);
 extern void walsizer_check_preloaded(void);
 extern void walsizer_add_event(const WalsizerEvent *event);
 extern void walsizer_follow_events(const WalsizerSample *sample);
+extern TimestampTz walsizer_boost_until(const WalsizerShared *shared);
 extern int64 walsizer_first_event(const WalsizerShared *shared);
 extern WalsizerEvent *walsizer_event(WalsizerShared *shared, int64 number);
 

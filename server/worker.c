@@ -92,19 +92,6 @@ end_in_other_copy(void)
 	proc_exit(0);
 }
 
-/* walsizer_revert() as a decision. */
-static WalsizerDecision
-reverting(const WalsizerDecision *decision)
-{
-	WalsizerDecision revert = *decision;
-
-	revert.action = WALSIZER_REVERT;
-	revert.reason = WALSIZER_BECAUSE_REVERT;
-	revert.limited_by = WALSIZER_UNLIMITED;
-	revert.wanted_mb = revert.target_mb = walsizer_shared->state.owner.original_mb;
-	return revert;
-}
-
 /* walsizer_forget(): clear demand and history, but not whose value it is. */
 static void
 forget(void)
@@ -123,7 +110,6 @@ set_boost(int64 mb, int64 ms)
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_shared->boost_mb = mb;
 	walsizer_shared->boost_end = walsizer_monotonic_ms() + ms;
-	walsizer_shared->boost_until = GetCurrentTimestamp() + ms * 1000;
 	LWLockRelease(walsizer_shared->lock);
 }
 
@@ -134,29 +120,6 @@ end_boost(void)
 		return;
 	set_boost(0, 0);
 	walsizer_state_save();
-}
-
-/*
- * End the planned load when it is over.  It lasts as long as was asked for, even
- * if the system clock is set; boost_until follows that.
- */
-static void
-follow_boost(void)
-{
-	int64		left = walsizer_shared->boost_end - walsizer_monotonic_ms();
-	TimestampTz until = GetCurrentTimestamp() + left * 1000;
-
-	if (walsizer_shared->boost_mb == 0)
-		return;
-	if (left <= 0)
-		end_boost();
-	else if (Max(until, walsizer_shared->boost_until) -
-			 Min(until, walsizer_shared->boost_until) > USECS_PER_SEC)
-	{
-		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-		walsizer_shared->boost_until = until;
-		LWLockRelease(walsizer_shared->lock);
-	}
 }
 
 /* Decide, and publish sample and decision.  Reads the disk without a lock. */
@@ -207,7 +170,9 @@ observe(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample *sa
 	clockwork->first = false;
 	sample->adjust = request != NULL &&
 		(request->what == WALSIZER_ASK_ADJUST || request->what == WALSIZER_ASK_BOOST);
-	follow_boost();
+	sample->revert = request != NULL && request->what == WALSIZER_ASK_REVERT;
+	if (sample->now >= walsizer_shared->boost_end)
+		end_boost();
 	sample->boost_mb = walsizer_shared->boost_mb;
 }
 
@@ -227,44 +192,6 @@ carry_out(const WalsizerDecision *decision, const WalsizerSample *sample,
 }
 
 /*
- * walsizer_revert() replaces what a rule decided.  That is not tried, so the
- * next decision need not wait for it.
- */
-static void
-drop_change(WalsizerDecision *decision)
-{
-	if (decision->action != WALSIZER_RAISE && decision->action != WALSIZER_LOWER)
-		return;
-	decision->action = WALSIZER_NONE;
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->state.pacing.tried_mb = 0;
-	LWLockRelease(walsizer_shared->lock);
-}
-
-/*
- * walsizer_revert(), unless the original value is back already.  It ends the
- * planned load, but not if the value stays.
- */
-static void
-revert(const WalsizerSample *sample, WalsizerAnswer *answer)
-{
-	bool		is_back = answer->decision.action == WALSIZER_REVERT &&
-		answer->applied.outcome == WALSIZER_APPLIED;
-
-	if (!is_back)
-	{
-		answer->decision = reverting(&answer->decision);
-		walsizer_restore_original(&answer->decision, sample, &answer->applied);
-		if (answer->applied.outcome == WALSIZER_NO_OUTCOME)
-			answer->decision.action = WALSIZER_NONE;
-	}
-	/* "refused": the original value takes effect with a later reload */
-	if (answer->applied.outcome <= WALSIZER_APPLIED ||
-		answer->applied.outcome == WALSIZER_REFUSED)
-		end_boost();
-}
-
-/*
  * Observe, decide and carry out, for a request or NULL; the result is in
  * *answer.  False if an administrator's change had to be handled first: then a
  * planned load needs another pass.
@@ -273,12 +200,12 @@ static bool
 pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answer)
 {
 	bool		boost_asked = request != NULL && request->what == WALSIZER_ASK_BOOST;
-	bool		revert_asked = request != NULL && request->what == WALSIZER_ASK_REVERT;
 	int64		edit_before = walsizer_shared->state.pacing.edit_tried_mb;
 	int64		old_mb = walsizer_shared->state.owner.own_mb != 0 ?
 		walsizer_shared->state.owner.own_mb : walsizer_shared->state.owner.original_mb;
 	WalsizerDecision *decision = &answer->decision;
 	WalsizerSample sample;
+	bool		edited;
 	bool		superseded;
 
 	memset(answer, 0, sizeof(*answer));
@@ -297,21 +224,23 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 		decision->action = WALSIZER_NONE;
 		old_mb = answer->old_mb;
 	}
-	superseded = decision->action == WALSIZER_EXTERNAL || decision->action == WALSIZER_REVERT;
+	edited = decision->reason == WALSIZER_BECAUSE_EDITED;
+	superseded = decision->action == WALSIZER_EXTERNAL || edited;
 
 	/*
 	 * An administrator's change ends a planned load, but only once, however
 	 * often we try to make way for it.
 	 */
-	if (superseded && !boost_asked &&
-		(decision->action == WALSIZER_EXTERNAL || sample.configured_mb != edit_before))
+	if (superseded && !boost_asked && !(edited && sample.configured_mb == edit_before))
 		end_boost();
-	if (revert_asked)
-		drop_change(decision);
 	carry_out(decision, &sample, old_mb, &answer->applied);
 
-	if (revert_asked)
-		revert(&sample, answer);
+	/* so does a revert, also if it takes effect with a later reload, not if the value stays */
+	if (sample.revert && (answer->applied.outcome <= WALSIZER_APPLIED ||
+						  answer->applied.outcome == WALSIZER_REFUSED))
+		end_boost();
+	if (sample.revert && answer->applied.outcome == WALSIZER_NO_OUTCOME)
+		decision->action = WALSIZER_NONE;	/* nothing was ours */
 	answer->acts = walsizer_enable && !walsizer_dry_run;
 	return !superseded || answer->applied.outcome > WALSIZER_APPLIED;
 }

@@ -133,7 +133,7 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 					  walsizer_outcome_name(shared->trouble.outcome));
 	walsizer_put_text(&row, shared->trouble.message);
 	walsizer_put_size(&row, shared->boost_mb);
-	walsizer_put_time(&row, shared->boost_mb != 0 ? shared->boost_until : 0);
+	walsizer_put_time(&row, walsizer_boost_until(shared));
 	walsizer_put(&row, Int32GetDatum(shared->worker_pid), shared->worker_pid == 0);
 	return walsizer_return_row(fcinfo, &row);
 }

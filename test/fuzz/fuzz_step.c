@@ -67,7 +67,7 @@ replace(Input *in, WalsizerSample *s)
 		case 7: s->timed = (int64_t) take(in, 8); break;
 		case 8: s->counters_reset = take(in, 1) & 1; break;
 		case 9: s->standby = take(in, 1) & 1; break;
-		case 10: s->adjust = take(in, 1) & 1; break;
+		case 10: s->adjust = take(in, 1) & 1; s->revert = take(in, 1) & 1; break;
 		case 11:
 			s->has_disk = true;
 			s->disk_free = (int64_t) take(in, 8);

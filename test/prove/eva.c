@@ -72,6 +72,7 @@ begin(void)
 	ANY_FLAG(sample.alter_system);
 	ANY_FLAG(sample.note.original_by_alter_system);
 	ANY_FLAG(sample.adjust);
+	ANY_FLAG(sample.revert);
 	ANY_FLAG(sample.looked);
 	ANY_FLAG(sample.has_disk);
 	ANY_FLAG(sample.disk_alone);

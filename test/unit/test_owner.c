@@ -487,6 +487,32 @@ TEST(switched_off_it_makes_way_for_no_edit)
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
 }
 
+/* walsizer_revert() comes before all rules, and before an edit, also if walsizer is off. */
+TEST(a_revert_on_request)
+{
+	Driver	   *d = driver_new();
+
+	d->sample.configured_mb = 1024;
+	raised(d);
+	d->config.enable = false;
+	d->sample.revert = true;
+	d->sample.boost_mb = 8192;
+	assert_int_equal(driver_step(d, SECOND, 100 * MB), WALSIZER_REVERT);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_REVERT);
+	assert_int_equal(d->last.target_mb, 1024);
+	assert_int_equal(d->last.wanted_mb, 1024);
+	assert_int_equal(d->state.pacing.tried_mb, 0);
+	d->config.enable = true;
+	d->sample.configured_mb = 3000;
+	assert_int_equal(driver_step(d, SECOND, 100 * MB), WALSIZER_REVERT);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_REVERT);
+	assert_int_equal(d->last.target_mb, 3000);
+
+	/* what an administrator has just set is known first */
+	set_by_hand(d, 512);
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
+}
+
 int
 main(void)
 {
@@ -517,6 +543,7 @@ main(void)
 		cmocka_unit_test(a_note_on_another_value_says_nothing),
 		cmocka_unit_test(a_value_that_took_effect_with_a_restart_is_ours),
 		cmocka_unit_test(switched_off_it_makes_way_for_no_edit),
+		cmocka_unit_test(a_revert_on_request),
 	};
 
 	return cmocka_run_group_tests_name("policy, ownership", tests, NULL, NULL);
