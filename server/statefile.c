@@ -208,40 +208,22 @@ walsizer_check_for_interrupts(void)
 }
 
 /*
- * The file as a palloc'd string.  NULL if there is none, with ENOENT in errno; if
- * it is of no use, with the *reason; or if it cannot be read for now, with errno.
+ * The beginning of the file, as far as a valid one can reach and one byte more,
+ * palloc'd.  *length is -1, with errno, if it cannot be read.
  */
 static char *
-read_state_file(size_t *length, const char **reason)
+read_state_file(ssize_t *length)
 {
 	int			fd = OpenTransientFile(STATE_FILE, O_RDONLY | O_NONBLOCK | PG_BINARY);
-	struct stat st;
-	char	   *text = NULL;
-	ssize_t		got;
-	int			error = 0;
+	char	   *text = palloc(STATE_FILE_MOST + 1);
+	int			error;
 
-	*reason = NULL;
-	if (fd < 0)
-		return NULL;
-	if (fstat(fd, &st) != 0)
-		error = errno;
-	else if (!S_ISREG(st.st_mode))
-		*reason = "it is not a regular file";
-	else if (st.st_size < 0 || (uint64) st.st_size > STATE_FILE_MOST)
-		*reason = "it is too large";
-	else
-	{
-		text = palloc((Size) st.st_size + 1);
-		*length = (size_t) st.st_size;
-		got = read(fd, text, *length);
-		if (got != (ssize_t) *length)
-		{
-			error = got < 0 ? errno : EIO;
-			pfree(text);
-			text = NULL;
-		}
-	}
-	CloseTransientFile(fd);
+	*length = fd < 0 ? -1 : read(fd, text, STATE_FILE_MOST + 1);
+	error = errno;
+	if (*length < 0 && error == EISDIR)
+		*length = 0;			/* no file at all is damage, too */
+	if (fd >= 0)
+		CloseTransientFile(fd);
 	errno = error;
 	return text;
 }
@@ -254,8 +236,6 @@ static void
 set_aside(const char *reason, int line)
 {
 	const char *name = STATE_FILE_BAD;
-	const char *why = line > 0 ? psprintf("Line %d: %s", line, reason) :
-		psprintf("Reason: %s", reason);
 	struct stat st;
 	bool		moved;
 
@@ -265,8 +245,8 @@ set_aside(const char *reason, int line)
 	ereport(LOG,
 			(errmsg("walsizer starts with an empty memory: its state file \"%s\" cannot be used",
 					STATE_FILE),
-			 moved ? errdetail("%s. The file was renamed to \"%s\".", why, name) :
-			 errdetail("%s.", why)));
+			 moved ? errdetail("Line %d: %s. The file was renamed to \"%s\".", line, reason, name) :
+			 errdetail("Line %d: %s.", line, reason)));
 }
 
 /*
@@ -279,36 +259,34 @@ walsizer_state_load(void)
 {
 	static bool failing = false;
 	WalsizerMemory *memory;
-	WalsizerMemoryError error;
-	const char *reason;
-	size_t		length = 0;
+	WalsizerMemoryError error = {1, "it belongs to another database system"};
+	ssize_t		length;
 	char	   *text;
 
 	if (walsizer_shared->unlocked.loaded)
 		return;
 
 	unlink(STATE_FILE ".tmp");
-	text = read_state_file(&length, &reason);
-	if (text == NULL && reason == NULL && errno != ENOENT)
+	text = read_state_file(&length);
+	if (length < 0 && errno != ENOENT)
 	{
 		ereport(failing ? DEBUG1 : LOG,
 				(errmsg("could not read walsizer's state file \"%s\": %m", STATE_FILE),
 				 errdetail("walsizer tries again, and writes no state file until then.")));
 		failing = true;
+		pfree(text);
 		return;
 	}
 	memory = palloc(sizeof(WalsizerMemory));
-	if (reason != NULL)
-		set_aside(reason, 0);
-	else if (text != NULL && !walsizer_memory_parse(text, length, memory, &error))
-		set_aside(error.what, error.line);
-	else if (text != NULL && memory->system_identifier != GetSystemIdentifier())
-		set_aside("it belongs to another database system", 0);
-	else if (text != NULL)
-		put_memory(memory);
-
+	if (length >= 0)
+	{
+		if (walsizer_memory_parse(text, (size_t) length, memory, &error) &&
+			memory->system_identifier == GetSystemIdentifier())
+			put_memory(memory);
+		else
+			set_aside(error.what, error.line);
+	}
 	walsizer_shared->unlocked.loaded = true;
 	pfree(memory);
-	if (text != NULL)
-		pfree(text);
+	pfree(text);
 }

@@ -233,18 +233,18 @@ foreach my $what (sort keys %files)
 unlink "$file.bad";
 write_file($file, '');
 truncate $file, 100 * MB or die $!;
-starts_with('oversized', qr/it is too large/);
+starts_with('oversized', qr/not a walsizer state file/);
 
 unlink "$file.bad";
 unlink $file;
 mkdir $file or die $!;
-starts_with('directory', qr/it is not a regular file/);
+starts_with('directory', qr/not a walsizer state file/);
 
 # A pipe, which nobody opens at the other end.
 rmdir "$file.bad" or die $!;
 unlink $file;
 POSIX::mkfifo($file, 0600) or die $!;
-starts_with('pipe', qr/it is not a regular file/);
+starts_with('pipe', qr/not a walsizer state file/);
 
 # What was set aside stays.
 unlink "$file.bad" or die $!;
