@@ -94,7 +94,7 @@ end_in_other_copy(void)
 
 /* walsizer_forget(): clear demand and history, but not whose value it is. */
 static void
-forget(void)
+forget_demand(void)
 {
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_forget(&walsizer_shared->state);
@@ -124,7 +124,7 @@ end_boost(void)
 
 /* Decide, and publish sample and decision.  Reads the disk without a lock. */
 static WalsizerDecision
-decide(WalsizerSample *sample)
+decide_and_publish(WalsizerSample *sample)
 {
 	WalsizerConfig config = walsizer_config(walsizer_shared);
 	WalsizerDecision decision;
@@ -151,12 +151,12 @@ decide(WalsizerSample *sample)
  * is refused: while walsizer.enable is off no load can be planned.
  */
 static bool
-prepare(const WalsizerRequest *request)
+prepare_request(const WalsizerRequest *request)
 {
 	if (request->what == WALSIZER_ASK_BOOST && request->boost_mb > 0 && !walsizer_enable)
 		return false;
 	if (request->what == WALSIZER_ASK_FORGET)
-		forget();
+		forget_demand();
 	if (request->what == WALSIZER_ASK_BOOST)
 		set_boost(request->boost_mb, request->boost_ms);
 	return true;
@@ -164,7 +164,7 @@ prepare(const WalsizerRequest *request)
 
 /* Take a sample, for a request or NULL. */
 static void
-observe(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample *sample)
+take_sample(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample *sample)
 {
 	walsizer_take_sample(sample, clockwork->first);
 	clockwork->first = false;
@@ -197,7 +197,7 @@ carry_out(const WalsizerDecision *decision, const WalsizerSample *sample,
  * planned load needs another pass.
  */
 static bool
-pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answer)
+run_pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answer)
 {
 	bool		boost_asked = request != NULL && request->what == WALSIZER_ASK_BOOST;
 	int64		edit_before = walsizer_shared->state.pacing.edit_tried_mb;
@@ -209,9 +209,9 @@ pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answe
 	bool		superseded;
 
 	memset(answer, 0, sizeof(*answer));
-	observe(clockwork, request, &sample);
+	take_sample(clockwork, request, &sample);
 	answer->old_mb = sample.settings.max_wal_size_mb;
-	*decision = decide(&sample);
+	*decision = decide_and_publish(&sample);
 
 	/* else a start after a crash would take the size for the value before it */
 	if (boost_asked)
@@ -289,7 +289,7 @@ catch_up_with_session(Clockwork *clockwork)
 
 /* Serve the request of a session.  False if there is none. */
 static bool
-serve(Clockwork *clockwork)
+serve_request(Clockwork *clockwork)
 {
 	const WalsizerRequest *request = walsizer_take_request();
 	WalsizerAnswer answer;
@@ -298,9 +298,9 @@ serve(Clockwork *clockwork)
 	if (request == NULL)
 		return false;
 	catch_up_with_session(clockwork);
-	refused = !prepare(request);
-	if (!pass(clockwork, request, &answer) && request->what == WALSIZER_ASK_BOOST)
-		(void) pass(clockwork, request, &answer);
+	refused = !prepare_request(request);
+	if (!run_pass(clockwork, request, &answer) && request->what == WALSIZER_ASK_BOOST)
+		(void) run_pass(clockwork, request, &answer);
 	answer.refused = refused;
 	walsizer_give_answer(&answer);
 	return true;
@@ -319,7 +319,7 @@ remove_left_note(Clockwork *clockwork)
 
 /* Do what is due; nothing, if the latch was set early. */
 static void
-work(Clockwork *clockwork)
+do_what_is_due(Clockwork *clockwork)
 {
 	int64		now = walsizer_monotonic_ms();
 	bool		tick = now >= clockwork->next_tick;
@@ -329,11 +329,11 @@ work(Clockwork *clockwork)
 		walsizer_state_load();
 	if (tick && !clockwork->first)
 		remove_left_note(clockwork);
-	if (!serve(clockwork))
+	if (!serve_request(clockwork))
 	{
 		if (!tick)
 			return;
-		(void) pass(clockwork, NULL, &answer);
+		(void) run_pass(clockwork, NULL, &answer);
 	}
 	if (tick)
 		set_next_tick(clockwork);
@@ -373,7 +373,6 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	walsizer_attach_worker();
 	/* not on disk yet */
 	measured = walsizer_recovery_ended();
-	walsizer_state_load();
 	walsizer_shared->unlocked.configured_mb = walsizer_configured_mb();
 
 	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass",
@@ -391,7 +390,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 		int64		left;
 
 		handle_interrupts(&clockwork);
-		work(&clockwork);
+		do_what_is_due(&clockwork);
 		MemoryContextReset(pass_context);
 
 		left = clockwork.next_tick - walsizer_monotonic_ms();
