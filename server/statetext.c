@@ -223,16 +223,17 @@ code(Text *text, const char *key, Names names, int value)
 static void
 message(Text *text, char *value)
 {
-	if (!text->writing && strlen(text->message) >= WALSIZER_MESSAGE_SIZE)
-		text->failed = true;
-	else if (!text->writing)
+	size_t		begin = text->length;
+
+	if (text->writing)
+		append(text, " message %s", value);
+	else if (strlen(text->message) < WALSIZER_MESSAGE_SIZE)
 		strcpy(value, text->message);
 	else
-	{
-		append(text, " message ");
-		for (const char *c = value; *c != '\0'; c++)
-			append(text, "%c", (unsigned char) *c < ' ' ? ' ' : *c);
-	}
+		text->failed = true;
+	for (; begin < text->length; begin++)
+		if ((unsigned char) text->to[begin] < ' ')
+			text->to[begin] = ' ';
 }
 
 /* Each line, written or, if it was zero before, read. */
@@ -339,14 +340,6 @@ read_line(Text *text, WalsizerMemory *memory)
 	return !text->failed;
 }
 
-static bool
-fail(WalsizerMemoryError *error, const Text *text, const char *what)
-{
-	error->line = text->lines;
-	error->what = what;
-	return false;
-}
-
 /*
  * Read the text of a state file into *memory.  Returns false, with line and
  * reason in *error, if it is damaged; *memory must not be used then.
@@ -356,29 +349,33 @@ walsizer_memory_parse(const char *from, size_t length, WalsizerMemory *memory,
 					  WalsizerMemoryError *error)
 {
 	Text		text = {.from = from,.end = from + length};
-	char		last[WALSIZER_LINE_SIZE];
+	const char *what = NULL;
 
 	memset(memory, 0, sizeof(*memory));
 	if (!next_line(&text) || strncmp(text.line, "walsizer ", strlen("walsizer ")) != 0)
-		return fail(error, &text, "not a walsizer state file");
-	if (strcmp(text.line, "walsizer " WALSIZER_MEMORY_VERSION) != 0)
-		return fail(error, &text, "written by another version of walsizer");
-	for (;;)
+		what = "not a walsizer state file";
+	else if (strcmp(text.line, "walsizer " WALSIZER_MEMORY_VERSION) != 0)
+		what = "written by another version of walsizer";
+	while (what == NULL)
 	{
 		size_t		so_far = (size_t) (text.from - from);
+		char		last[WALSIZER_LINE_SIZE];
 
 		if (!next_line(&text))
-			return fail(error, &text, "cut short");
-		if (strncmp(text.line, "end ", strlen("end ")) == 0)
+			what = "cut short";
+		else if (strncmp(text.line, "end ", strlen("end ")) == 0)
 		{
 			snprintf(last, sizeof(last), "end %d %" PRIx64, text.lines - 1, checksum(from, so_far));
-			if (strcmp(text.line, last) != 0 || text.from != text.end)
-				return fail(error, &text, "wrong number of lines or checksum");
-			return true;
+			if (strcmp(text.line, last) == 0 && text.from == text.end)
+				return true;
+			what = "wrong number of lines or checksum";
 		}
-		if (!read_line(&text, memory))
-			return fail(error, &text, "not a valid line");
+		else if (!read_line(&text, memory))
+			what = "not a valid line";
 	}
+	error->line = text.lines;
+	error->what = what;
+	return false;
 }
 
 /*
