@@ -146,22 +146,6 @@ decide_and_publish(WalsizerSample *sample)
 	return decision;
 }
 
-/*
- * Do what a request asks for before there is anything to decide.  False if it
- * is refused: while walsizer.enable is off no load can be planned.
- */
-static bool
-prepare_request(const WalsizerRequest *request)
-{
-	if (request->what == WALSIZER_ASK_BOOST && request->boost_mb > 0 && !walsizer_enable)
-		return false;
-	if (request->what == WALSIZER_ASK_FORGET)
-		forget_demand();
-	if (request->what == WALSIZER_ASK_BOOST)
-		set_boost(request->boost_mb, request->boost_ms);
-	return true;
-}
-
 /* Take a sample, for a request or NULL. */
 static void
 take_sample(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample *sample)
@@ -287,19 +271,28 @@ catch_up_with_session(Clockwork *clockwork)
 	handle_interrupts(clockwork);
 }
 
-/* Serve the request of a session.  False if there is none. */
+/*
+ * Serve the request of a session.  False if there is none.  While walsizer.enable
+ * is off no load can be planned.
+ */
 static bool
 serve_request(Clockwork *clockwork)
 {
 	const WalsizerRequest *request = walsizer_take_request();
 	WalsizerAnswer answer;
+	bool		boost;
 	bool		refused;
 
 	if (request == NULL)
 		return false;
 	catch_up_with_session(clockwork);
-	refused = !prepare_request(request);
-	if (!run_pass(clockwork, request, &answer) && request->what == WALSIZER_ASK_BOOST)
+	boost = request->what == WALSIZER_ASK_BOOST;
+	refused = boost && request->boost_mb > 0 && !walsizer_enable;
+	if (request->what == WALSIZER_ASK_FORGET)
+		forget_demand();
+	if (boost && !refused)
+		set_boost(request->boost_mb, request->boost_ms);
+	if (!run_pass(clockwork, request, &answer) && boost)
 		(void) run_pass(clockwork, request, &answer);
 	answer.refused = refused;
 	walsizer_give_answer(&answer);

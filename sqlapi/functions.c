@@ -100,17 +100,6 @@ walsizer_revert_1_0(PG_FUNCTION_ARGS)
 	return act(fcinfo, WALSIZER_ASK_REVERT, 0, 0);
 }
 
-/* An argument that must not be null. */
-static Datum
-argument(FunctionCallInfo fcinfo, int number, const char *name)
-{
-	if (PG_ARGISNULL(number))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("%s must not be null", name)));
-	return PG_GETARG_DATUM(number);
-}
-
 /*
  * A planned load: at least this size (text, like '8GB') is in effect for this
  * long.  A new call replaces the one before.
@@ -118,14 +107,18 @@ argument(FunctionCallInfo fcinfo, int number, const char *name)
 Datum
 walsizer_boost_1_0(PG_FUNCTION_ARGS)
 {
-	Datum		size = argument(fcinfo, 0, "size");
-	Datum		duration = argument(fcinfo, 1, "duration");
-	int64		mb = DatumGetInt64(DirectFunctionCall1(pg_size_bytes, size)) / WALSIZER_MB;
+	int64		mb;
 	TimestampTz now = GetCurrentTimestamp();
-	TimestampTz until = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
-																TimestampTzGetDatum(now),
-																duration));
+	TimestampTz until;
 
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("%s must not be null", PG_ARGISNULL(0) ? "size" : "duration")));
+	mb = DatumGetInt64(DirectFunctionCall1(pg_size_bytes, PG_GETARG_DATUM(0))) / WALSIZER_MB;
+	until = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
+													TimestampTzGetDatum(now),
+													PG_GETARG_DATUM(1)));
 	walsizer_check_preloaded();
 	if (RecoveryInProgress())
 		ereport(ERROR,
