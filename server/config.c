@@ -502,5 +502,6 @@ walsizer_drop_note(void)
 	LWLockRelease(AutoFileLock);
 	if (done)
 		note_dropped = PgReloadTime;
+	(void) walsizer_reload_may_come();	/* none follows what we wrote here */
 	return done;
 }
