@@ -43,14 +43,6 @@ walsizer_make_event(const WalsizerDecision *decision, const WalsizerSample *samp
 	return event;
 }
 
-/* Add to the history, on disk, too. */
-static void
-record(const WalsizerEvent *event)
-{
-	walsizer_add_event(event);
-	walsizer_state_save();
-}
-
 /* The figures that led to a change, for DETAIL. */
 static int
 detail_of(const WalsizerEvent *event, const WalsizerFigures *figures)
@@ -59,6 +51,8 @@ detail_of(const WalsizerEvent *event, const WalsizerFigures *figures)
 	long long	demand = event->demand / WALSIZER_MB;
 	double		rate = (double) event->rate / WALSIZER_MB;
 
+	if (event->outcome == WALSIZER_NO_OUTCOME)
+		return errdetail("walsizer takes this as the original value, and leaves it alone for one \"checkpoint_timeout\", but for five minutes at most.");
 	if (event->reason == WALSIZER_BECAUSE_PREDICTED)
 		return errdetail("Reason: %s. WAL since the last checkpoint: %lld MB of the %lld MB that force one, at %.1f MB/s; the next timed one is due in %lld s.",
 						 reason, (long long) (figures->used / WALSIZER_MB),
@@ -71,44 +65,44 @@ detail_of(const WalsizerEvent *event, const WalsizerFigures *figures)
 					 reason, demand, rate, (long long) event->forced);
 }
 
-/* An administrator has set the value that was in effect. */
-static bool
-is_taken_over(const WalsizerEvent *event)
+/* What was done, or could not be.  An administrator may set the value in effect. */
+static int
+message_of(const WalsizerEvent *event)
 {
-	return event->action == WALSIZER_EXTERNAL && event->old_mb == event->new_mb;
+	long long	from = event->old_mb;
+	long long	to = event->new_mb;
+
+	if (event->outcome == WALSIZER_DRY_RUN)
+		return errmsg("walsizer would change \"max_wal_size\" from %lld MB to %lld MB", from, to);
+	if (event->outcome > WALSIZER_APPLIED)
+		return errmsg("walsizer could not change \"max_wal_size\" from %lld MB to %lld MB: %s",
+					  from, to, event->message);
+	if (event->action == WALSIZER_EXTERNAL && from == to)
+		return errmsg("an administrator took over \"max_wal_size\" of %lld MB", to);
+	if (event->outcome == WALSIZER_APPLIED)
+		return errmsg("walsizer changed \"max_wal_size\" from %lld MB to %lld MB", from, to);
+	return errmsg("an administrator changed \"max_wal_size\" from %lld MB to %lld MB", from, to);
 }
 
 static int
-taken_over_message(const WalsizerEvent *event)
+hint_of(const WalsizerEvent *event)
 {
-	return errmsg("an administrator took over \"max_wal_size\" of %lld MB",
-				  (long long) event->new_mb);
+	if (event->outcome == WALSIZER_DRY_RUN)
+		return errhint("Turn off \"walsizer.dry_run\" to have walsizer change it.");
+	if (event->outcome <= WALSIZER_APPLIED)
+		return 0;
+	if (event->reason == WALSIZER_BECAUSE_REVERT)
+		return errhint("If the cause does not pass by itself, remove it, and call walsizer_revert() again unless the original value has come back.");
+	return errhint("If the cause does not pass by itself, remove it. walsizer tries again once per \"checkpoint_timeout\", but at least every five minutes, and does not repeat this message.");
 }
 
+/* Add to the history, on disk, too, and to the log. */
 static void
-log_change(const WalsizerEvent *event, const WalsizerFigures *figures)
+record(const WalsizerEvent *event, const WalsizerFigures *figures)
 {
-	if (event->outcome == WALSIZER_APPLIED)
-		ereport(LOG,
-				(is_taken_over(event) ? taken_over_message(event) :
-				 errmsg("walsizer changed \"max_wal_size\" from %lld MB to %lld MB",
-						(long long) event->old_mb, (long long) event->new_mb),
-				 detail_of(event, figures)));
-	else if (event->outcome == WALSIZER_DRY_RUN)
-		ereport(LOG,
-				(errmsg("walsizer would change \"max_wal_size\" from %lld MB to %lld MB",
-						(long long) event->old_mb, (long long) event->new_mb),
-				 detail_of(event, figures),
-				 errhint("Turn off \"walsizer.dry_run\" to have walsizer change it.")));
-	else
-		ereport(LOG,
-				(errmsg("walsizer could not change \"max_wal_size\" from %lld MB to %lld MB: %s",
-						(long long) event->old_mb, (long long) event->new_mb,
-						event->message),
-				 detail_of(event, figures),
-				 event->reason == WALSIZER_BECAUSE_REVERT ?
-				 errhint("If the cause does not pass by itself, remove it, and call walsizer_revert() again unless the original value has come back.") :
-				 errhint("If the cause does not pass by itself, remove it. walsizer tries again once per \"checkpoint_timeout\", but at least every five minutes, and does not repeat this message.")));
+	walsizer_add_event(event);
+	walsizer_state_save();
+	ereport(LOG, (message_of(event), detail_of(event, figures), hint_of(event)));
 }
 
 /* Publish this as the present trouble. */
@@ -162,8 +156,7 @@ walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
 	strlcpy(event->message, applied->message, sizeof(event->message));
 	if (!is_news(applied, event->new_mb, asked))
 		return;
-	record(event);
-	log_change(event, figures);
+	record(event, figures);
 }
 
 /*
@@ -234,8 +227,7 @@ record_late(const WalsizerDecision *decision, const WalsizerSample *sample, int6
 		message = "at the start of the server";
 	}
 	strlcpy(event.message, message, sizeof(event.message));
-	record(&event);
-	log_change(&event, &decision->figures);
+	record(&event, &decision->figures);
 }
 
 /*
@@ -268,12 +260,7 @@ walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample 
 	WalsizerEvent event = walsizer_make_event(decision, sample, old_mb);
 
 	event.outcome = WALSIZER_NO_OUTCOME;
-	record(&event);
-	ereport(LOG,
-			(is_taken_over(&event) ? taken_over_message(&event) :
-			 errmsg("an administrator changed \"max_wal_size\" from %lld MB to %lld MB",
-					(long long) event.old_mb, (long long) event.new_mb),
-			 errdetail("walsizer takes this as the original value, and leaves it alone for one \"checkpoint_timeout\", but for five minutes at most.")));
+	record(&event, &decision->figures);
 }
 
 /*
