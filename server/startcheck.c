@@ -61,7 +61,10 @@ restore_in_memory(WalsizerNote *note)
 	SetConfigOption("walsizer.last_written", text, PGC_POSTMASTER, PGC_S_FILE);
 }
 
-/* Log what was done, or would be; obstacle: why the file keeps the value. */
+/*
+ * Log what was done, or, with walsizer turned off, would be.  obstacle: why the
+ * file keeps our line, NULL if it does not.
+ */
 static void
 log_restored(const WalsizerNote *note, const WalsizerSample *disk, const char *obstacle, bool done)
 {
@@ -70,25 +73,21 @@ log_restored(const WalsizerNote *note, const WalsizerSample *disk, const char *o
 	long long	free = disk->disk_free / WALSIZER_MB;
 	long long	wal = disk->disk_wal / WALSIZER_MB;
 
-	if (!done)
-		ereport(LOG,
-				(errmsg("walsizer would restore the original \"max_wal_size\" of %lld MB, because the file system of \"pg_wal\" has no room for %lld MB",
-						to, from),
-				 errdetail("The file system has %lld MB of WAL and %lld MB of free space.", wal, free),
-				 errhint("Turn on \"walsizer.enable\" and turn off \"walsizer.dry_run\" to have it restored, or set \"max_wal_size\" yourself.")));
-	else if (obstacle == NULL)
-		ereport(LOG,
-				(errmsg("walsizer restored the original \"max_wal_size\" of %lld MB, because the file system of \"pg_wal\" has no room for %lld MB",
-						to, from),
-				 errdetail("The file system has %lld MB of WAL and %lld MB of free space. walsizer raises \"max_wal_size\" again as far as \"walsizer.max_disk_percent\" allows.",
-						   wal, free)));
-	else
-		ereport(LOG,
-				(errmsg("walsizer restored the original \"max_wal_size\" of %lld MB until the next reload, because the file system of \"pg_wal\" has no room for %lld MB",
-						to, from),
-				 errdetail("The file system has %lld MB of WAL and %lld MB of free space. The file \"%s\" keeps the larger value: %s.",
-						   wal, free, PG_AUTOCONF_FILENAME, obstacle),
-				 errhint("Remove \"max_wal_size\" and \"walsizer.last_written\" from that file.")));
+	ereport(LOG,
+			(!done ?
+			 errmsg("walsizer would restore the original \"max_wal_size\" of %lld MB, because the file system of \"pg_wal\" has no room for %lld MB",
+					to, from) :
+			 obstacle == NULL ?
+			 errmsg("walsizer restored the original \"max_wal_size\" of %lld MB, because the file system of \"pg_wal\" has no room for %lld MB",
+					to, from) :
+			 errmsg("walsizer restored the original \"max_wal_size\" of %lld MB until the next reload, because the file system of \"pg_wal\" has no room for %lld MB",
+					to, from),
+			 obstacle == NULL ?
+			 errdetail("The file system has %lld MB of WAL and %lld MB of free space.", wal, free) :
+			 errdetail("The file system has %lld MB of WAL and %lld MB of free space. The file \"%s\" keeps the larger value: %s.",
+					   wal, free, PG_AUTOCONF_FILENAME, obstacle),
+			 done ? 0 :
+			 errhint("Turn on \"walsizer.enable\" and turn off \"walsizer.dry_run\" to have it restored, or set \"max_wal_size\" yourself.")));
 }
 
 /*
@@ -99,7 +98,8 @@ static void
 restore_if_too_large(const WalsizerNote *ours)
 {
 	WalsizerNote note = walsizer_restoring(ours, walsizer_configured_mb(), WALSIZER_NOTE_NO_ROOM);
-	const char *obstacle;
+	const char *obstacle = NULL;
+	bool		done;
 	WalsizerSample disk = {0};	/* no positions: all WAL counts as ours */
 
 	if (note.original_mb >= note.written_mb)
@@ -107,16 +107,12 @@ restore_if_too_large(const WalsizerNote *ours)
 	walsizer_take_disk(&disk);
 	if (!disk.has_disk || has_room_for(&disk, note.written_mb))
 		return;
-	if (!walsizer_enable || walsizer_dry_run)
-	{
-		log_restored(&note, &disk, NULL, false);
-		return;
-	}
-	if (walsizer_write_note(&note, &obstacle) == WALSIZER_APPLIED)
+	done = walsizer_enable && !walsizer_dry_run;
+	if (done && walsizer_write_note(&note, &obstacle) == WALSIZER_APPLIED)
 		ProcessConfigFile(PGC_SIGHUP);
-	else
+	else if (done)
 		restore_in_memory(&note);
-	log_restored(&note, &disk, obstacle, true);
+	log_restored(&note, &disk, obstacle, done);
 }
 
 /*
