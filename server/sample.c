@@ -12,7 +12,6 @@
 #include "postgres.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #ifdef __linux__
 #include <sys/vfs.h>
@@ -200,22 +199,6 @@ read_primary(WalsizerSample *sample)
 }
 
 /*
- * Bytes of a segment being created, which has a temporary name until it is
- * complete (XLogFileInitInternal in xlog.c); 0 for any other file.
- */
-static int64
-size_of_new_segment(const char *name)
-{
-	char		path[MAXPGPATH];
-	struct stat st;
-
-	if (strncmp(name, "xlogtemp.", strlen("xlogtemp.")) != 0)
-		return 0;
-	snprintf(path, sizeof(path), XLOGDIR "/%s", name);
-	return stat(path, &st) == 0 ? (int64) st.st_size : 0;
-}
-
-/*
  * Does this segment contain its own WAL?  A recycled segment has a new name,
  * but its first page still has the address of the WAL it contained before.  If
  * it cannot be read the answer is yes: then too little is taken for ours.
@@ -300,11 +283,11 @@ read_wal_files(const WalsizerSample *sample, int64_t *covered, int64_t *held)
 	{
 		XLogSegNo	segno;
 
+		/* a segment being created (XLogFileInitInternal in xlog.c) */
+		if (strncmp(entry->d_name, "xlogtemp.", strlen("xlogtemp.")) == 0)
+			*covered += wal_segment_size;
 		if (!IsXLogFileName(entry->d_name))
-		{
-			*covered += size_of_new_segment(entry->d_name);
 			continue;
-		}
 		XLogFromFileName(entry->d_name, &tli, &segno, wal_segment_size);
 		if (segno < oldest)
 			*held += wal_segment_size;
