@@ -301,22 +301,6 @@ read_wal_files(const WalsizerSample *sample, int64_t *covered, int64_t *held)
 }
 
 /*
- * Bytes free for this user, and bytes used, on the file system that really
- * holds pg_wal: statvfs() follows symbolic links.  False on an error (errno).
- */
-static bool
-read_volume(int64 *free, int64 *used)
-{
-	struct statvfs st;
-
-	if (statvfs(XLOGDIR, &st) != 0)
-		return false;
-	*free = (int64) st.f_bavail * (int64) st.f_frsize;
-	*used = (int64) (st.f_blocks - st.f_bfree) * (int64) st.f_frsize;
-	return true;
-}
-
-/*
  * Can others use this free space unseen?  The datasets of a ZFS pool do, and so
  * does what btrfs has compressed.
  */
@@ -334,25 +318,22 @@ free_space_is_shared(void)
 }
 
 /*
- * Add the figures of the file system of pg_wal, in bytes; has_disk tells if it
- * could be read.  An error is logged, once until it can be read again: that is
- * tried every few seconds.  May hang for as long as the file system does: call
- * it without a lock.
+ * Add the figures of the file system that really holds pg_wal (statvfs() follows
+ * symbolic links), in bytes; has_disk tells if it could be read.  An error is
+ * logged, once until it can be read again: that is tried every few seconds.  May
+ * hang for as long as the file system does: call it without a lock.
  */
 void
 walsizer_take_disk(WalsizerSample *sample)
 {
 	static bool failing = false;
 	int64		began = walsizer_monotonic_ms();
-	int64		free_before = 0;
-	int64		free_after = 0;
-	int64		used_before = 0;
-	int64		used_after = 0;
+	struct statvfs volume;
 
+	/* in this order, so that what a checkpoint removes meanwhile counts as neither */
 	sample->looked = true;
-	sample->has_disk = read_volume(&free_before, &used_before) &&
-		read_wal_files(sample, &sample->disk_wal, &sample->disk_held) &&
-		read_volume(&free_after, &used_after);
+	sample->has_disk = statvfs(XLOGDIR, &volume) == 0 &&
+		read_wal_files(sample, &sample->disk_wal, &sample->disk_held);
 	sample->look_ms = walsizer_monotonic_ms() - began;
 	if (!sample->has_disk && !failing)
 		ereport(LOG,
@@ -364,11 +345,10 @@ walsizer_take_disk(WalsizerSample *sample)
 		sample->disk_free = sample->disk_wal = sample->disk_held = 0;
 		return;
 	}
-
-	/* files that come or go meanwhile must not count twice, here or there */
-	sample->disk_free = Min(free_before, free_after);
+	sample->disk_free = (int64) volume.f_bavail * (int64) volume.f_frsize;
 	sample->disk_alone = !free_space_is_shared() &&
-		Max(used_before, used_after) - sample->disk_wal - sample->disk_held < LEAST_CLUSTER;
+		(int64) (volume.f_blocks - volume.f_bfree) * (int64) volume.f_frsize -
+		sample->disk_wal - sample->disk_held < LEAST_CLUSTER;
 }
 
 /*
