@@ -42,43 +42,20 @@
 /* Another cluster on the file system has at least one smallest segment. */
 #define LEAST_CLUSTER		WALSIZER_MB
 
-static void
-read_settings(WalsizerSettings *settings)
-{
-	settings->segment_bytes = wal_segment_size;
-	settings->max_wal_size_mb = max_wal_size_mb;
-	settings->completion_target = CheckPointCompletionTarget;
-	settings->timeout_ms = (int64) CheckPointTimeout * 1000;
-}
-
-/*
- * The position from which WAL is needed for recovery, or was until the last
- * checkpoint (standby: restartpoint).  A checkpoint completes before it
- * removes the segments older than its redo pointer, and thousands take time.
- * So those between the last two count as held back only after the next one.
- */
-static XLogRecPtr
-oldest_needed(XLogRecPtr completed)
-{
-	static XLogRecPtr before = InvalidXLogRecPtr;
-	static XLogRecPtr last = InvalidXLogRecPtr;
-
-	if (completed != last)
-	{
-		before = XLogRecPtrIsInvalid(last) ? completed : last;
-		last = completed;
-	}
-	return before;
-}
-
 /*
  * Positions.  The server's own trigger looks at what is written, not inserted
  * (XLogWrite in xlog.c).  redo_lsn is that of the last checkpoint (standby:
  * restartpoint) started; one is running if the last completed one has another.
+ *
+ * A checkpoint completes before it removes the segments older than its redo
+ * pointer, and thousands take time.  So those between the last two that
+ * completed are needed until the next one.
  */
 static void
 read_positions(WalsizerSample *sample)
 {
+	static XLogRecPtr before = InvalidXLogRecPtr;
+	static XLogRecPtr last = InvalidXLogRecPtr;
 	XLogRecPtr	completed;
 	TimeLineID	tli;
 
@@ -86,8 +63,13 @@ read_positions(WalsizerSample *sample)
 	sample->write_lsn = sample->standby ? GetXLogReplayRecPtr(NULL) : GetXLogWriteRecPtr();
 	sample->redo_lsn = GetRedoRecPtr();
 	GetOldestRestartPoint(&completed, &tli);
+	if (completed != last)
+	{
+		before = XLogRecPtrIsInvalid(last) ? completed : last;
+		last = completed;
+	}
 	sample->completed_lsn = completed;
-	sample->needed_lsn = oldest_needed(completed);
+	sample->needed_lsn = before;
 	sample->checkpoint_running = completed != sample->redo_lsn;
 }
 
@@ -107,8 +89,8 @@ read_counters(WalsizerSample *sample, bool first)
 }
 
 /*
- * The control file, palloc'd, or NULL if its checksum is wrong.  The lock keeps
- * the checkpointer from writing it meanwhile.
+ * The control file, in the memory of this pass, or NULL if its checksum is wrong.
+ * The lock keeps the checkpointer from writing it meanwhile.
  */
 static ControlFileData *
 read_control_file(void)
@@ -119,10 +101,7 @@ read_control_file(void)
 	LWLockAcquire(ControlFileLock, LW_SHARED);
 	control = get_controlfile(DataDir, &crc_ok);
 	LWLockRelease(ControlFileLock);
-	if (crc_ok)
-		return control;
-	pfree(control);
-	return NULL;
+	return crc_ok ? control : NULL;
 }
 
 /*
@@ -141,7 +120,6 @@ read_checkpoint_age(void)
 		return -1;
 	age = ((int64) time(NULL) - Max((int64) control->checkPointCopy.time,
 									(int64) timestamptz_to_time_t(PgStartTime))) * 1000;
-	pfree(control);
 	return Max(age, -1);
 }
 
@@ -190,7 +168,6 @@ read_primary(WalsizerSample *sample)
 			redo = control->checkPointCopy.redo;
 			started = (int64) control->checkPointCopy.time;
 			completed_before = sample->completed_lsn;
-			pfree(control);
 		}
 	}
 	sample->primary_redo = redo;
@@ -365,7 +342,10 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 	memset(sample, 0, sizeof(*sample));
 	sample->now = walsizer_monotonic_ms();
 	sample->hour = (int64) time(NULL) / SECS_PER_HOUR;
-	read_settings(&sample->settings);
+	sample->settings.segment_bytes = wal_segment_size;
+	sample->settings.max_wal_size_mb = max_wal_size_mb;
+	sample->settings.completion_target = CheckPointCompletionTarget;
+	sample->settings.timeout_ms = (int64) CheckPointTimeout * 1000;
 	read_positions(sample);
 	if (sample->standby)
 		read_primary(sample);
