@@ -420,13 +420,15 @@ write_note(const WalsizerNote *note, const char **message)
 		*message = WALSIZER_PENDING;
 		return WALSIZER_OVERRIDDEN;
 	}
+	if (note->kind == WALSIZER_NO_NOTE && conf.note.kind == WALSIZER_NOTE_WRITTEN)
+		return WALSIZER_APPLIED;	/* that one awaits a reload */
 	if (note->kind == WALSIZER_NOTE_WRITTEN && conf.note.kind != WALSIZER_NO_NOTE)
 	{
 		/* a note that no reload has brought yet knows more than this process */
 		noted.original_mb = conf.note.original_mb;
 		noted.original_by_alter_system = conf.note.original_by_alter_system;
 	}
-	text = new_text(items, line_of(&noted), &noted);
+	text = new_text(items, note->kind == WALSIZER_NO_NOTE ? conf.size_mb : line_of(&noted), &noted);
 	*message = walsizer_replace_file(PG_AUTOCONF_FILENAME, text, strlen(text));
 	FreeConfigVariables(items);
 	return *message == NULL ? WALSIZER_APPLIED : WALSIZER_FAILED;
@@ -434,9 +436,10 @@ write_note(const WalsizerNote *note, const char **message)
 
 /*
  * Write a note and the line of max_wal_size that it is about to
- * postgresql.auto.conf in one durable step.  Returns "applied"; "forbidden" or
- * "overridden" if something prevents a change, such as an administrator's that
- * awaits a reload there, which is left as it is; or "failed".  *message says why.
+ * postgresql.auto.conf in one durable step; no note: remove it, leave the line.
+ * Returns "applied"; "forbidden" or "overridden" if something prevents a change,
+ * such as an administrator's that awaits a reload there, which is left as it is;
+ * or "failed".  *message says why.
  *
  * Holds AutoFileLock, except in the postmaster, where no other process runs yet.
  */
@@ -473,8 +476,7 @@ walsizer_note_is_left(void)
 
 /*
  * Remove it from the file.  The line stays as it is, so there is nothing to
- * reload.  A note that awaits a reload stays, too.  False if it must be tried
- * again.  Does not wait for the lock.
+ * reload.  False if it must be tried again.  Locks and waits as above.
  *
  * Not in the step that restored the original value, but later, and when the state
  * file knows: only the note tells a worker that replaces this one whose doing it
@@ -484,24 +486,11 @@ bool
 walsizer_drop_note(void)
 {
 	const WalsizerNote none = {0};
-	WalsizerOutcome outcome;
-	WalsizerAutoConf conf;
-	ConfigVariable *items;
-	bool		done = false;
+	const char *message;
 
-	if (walsizer_obstacle(&outcome) != NULL || !LWLockConditionalAcquire(AutoFileLock, LW_EXCLUSIVE))
+	if (walsizer_write_note(&none, &message) != WALSIZER_APPLIED)
 		return false;
-	if (read_auto_conf(&conf, &items))
-	{
-		char	   *text = new_text(items, conf.size_mb, &none);
-
-		done = conf.note.kind == WALSIZER_NOTE_WRITTEN || conf.size_mb == WALSIZER_BAD_LINE ||
-			walsizer_replace_file(PG_AUTOCONF_FILENAME, text, strlen(text)) == NULL;
-		FreeConfigVariables(items);
-	}
-	LWLockRelease(AutoFileLock);
-	if (done)
-		note_dropped = PgReloadTime;
+	note_dropped = PgReloadTime;
 	(void) walsizer_reload_may_come();	/* none follows what we wrote here */
-	return done;
+	return true;
 }

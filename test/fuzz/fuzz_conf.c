@@ -480,12 +480,10 @@ check_drop(const WalsizerAutoConf *conf, const ConfigVariable *before, bool pars
 {
 	ConfigVariable *after;
 	WalsizerAutoConf now;
-	bool		done = walsizer_drop_note();
+	bool		may_write = parsed && !includes_files() && !is_pending(conf);
 
-	CHECK(done == (parsed && !includes_files()));
-	CHECK((written != NULL) == (parsed && !includes_files() &&
-								conf->note.kind != WALSIZER_NOTE_WRITTEN &&
-								conf->size_mb != WALSIZER_BAD_LINE));
+	CHECK(walsizer_drop_note() == may_write);
+	CHECK((written != NULL) == (may_write && conf->note.kind != WALSIZER_NOTE_WRITTEN));
 	if (written == NULL)
 		return;
 	CHECK(parse_text(written, &after));
