@@ -129,19 +129,10 @@ walsizer_reload_may_come(void)
 	return may_come;
 }
 
-/* MB that a line of max_wal_size sets, or WALSIZER_BAD_LINE. */
-static int64
-parse_size(const char *value)
-{
-	int			mb;
-
-	return parse_int(value, &mb, GUC_UNIT_MB, NULL) && mb > 0 ? mb : WALSIZER_BAD_LINE;
-}
-
 /*
  * Read max_wal_size and its note from a configuration file and those it
  * includes.  Returns false if the file does not exist or cannot be parsed.
- * *items, if not NULL, receives all settings, to be freed by the caller.
+ * *items, if not NULL, receives all settings, in the current memory context.
  */
 static bool
 read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
@@ -156,17 +147,18 @@ read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
 	{
 		if (pg_strcasecmp(item->name, SIZE) == 0)
 		{
-			conf->size_mb = parse_size(item->value);
+			int			mb;
+
+			conf->size_mb = parse_int(item->value, &mb, GUC_UNIT_MB, NULL) && mb > 0 ?
+				mb : WALSIZER_BAD_LINE;
 			memset(&conf->note, 0, sizeof(conf->note));
 		}
 		else if (pg_strcasecmp(item->name, NOTE) == 0)
 			conf->note = walsizer_note_parse(item->value);
 	}
 	check_note(conf);
-	if (items != NULL && parsed)
+	if (items != NULL)
 		*items = head;
-	else
-		FreeConfigVariables(head);
 	return parsed;
 }
 
@@ -207,12 +199,12 @@ walsizer_reread_configuration(void)
 static bool
 read_auto_conf(WalsizerAutoConf *conf, ConfigVariable **items)
 {
+	if (access(PG_AUTOCONF_FILENAME, F_OK) == 0 || errno != ENOENT)
+		return read_file(PG_AUTOCONF_FILENAME, conf, items);
 	memset(conf, 0, sizeof(*conf));
 	if (items != NULL)
 		*items = NULL;
-	if (access(PG_AUTOCONF_FILENAME, F_OK) != 0 && errno == ENOENT)
-		return true;
-	return read_file(PG_AUTOCONF_FILENAME, conf, items);
+	return true;
 }
 
 /*
@@ -264,7 +256,6 @@ includes_files(void)
 		found = pg_strncasecmp(word, "include", strlen("include")) == 0;
 	}
 	FreeFile(file);
-	pfree(line.data);
 	return found;
 }
 
@@ -430,7 +421,6 @@ write_note(const WalsizerNote *note, const char **message)
 	}
 	text = new_text(items, note->kind == WALSIZER_NO_NOTE ? conf.size_mb : line_of(&noted), &noted);
 	*message = walsizer_replace_file(PG_AUTOCONF_FILENAME, text, strlen(text));
-	FreeConfigVariables(items);
 	return *message == NULL ? WALSIZER_APPLIED : WALSIZER_FAILED;
 }
 
