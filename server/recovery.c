@@ -26,8 +26,7 @@
 
 #include "server/walsizer.h"
 
-/* The server's function, and how its two messages begin */
-#define REPLAY_FUNCTION		"PerformWalRecovery"
+/* How the two messages of PerformWalRecovery (xlogrecovery.c) begin */
 #define REPLAY_BEGINS		"redo starts at "
 #define REPLAY_ENDS			"redo done at "
 
@@ -101,45 +100,38 @@ walsizer_recovery_ended(void)
 	return true;
 }
 
-/* Does the untranslated message begin like this? */
 static bool
-begins(const ErrorData *message, const char *with)
+begins(const char *text, const char *with)
 {
-	return message->message_id != NULL &&
-		strncmp(message->message_id, with, strlen(with)) == 0;
-}
-
-/*
- * The startup process logs something.  A standby, or a backup being restored,
- * replays at the pace of its source of WAL, which says nothing about a crash.
- */
-static void
-watch_replay(const ErrorData *message)
-{
-	if (ArchiveRecoveryRequested || walsizer_shared == NULL ||
-		message->funcname == NULL || strcmp(message->funcname, REPLAY_FUNCTION) != 0)
-		return;
-	if (begins(message, REPLAY_BEGINS))
-	{
-		begin_lsn = GetXLogReplayRecPtr(NULL);
-		begin_ms = walsizer_monotonic_ms();
-		begin_usage = pgBufferUsage;
-		begin_read = bytes_read();
-	}
-	else if (begins(message, REPLAY_ENDS) && !XLogRecPtrIsInvalid(begin_lsn))
-		publish();
+	return strncmp(text, with, strlen(with)) == 0;
 }
 
 /*
  * emit_log_hook, for each message to the log in any process, also in critical
- * sections.  Allocates nothing and raises no error.  Only the two messages
- * lead to a lock, and neither is logged in a critical section.
+ * sections.  Allocates nothing and raises no error.  Only the two messages, as
+ * they are before translation, lead to a lock, and neither is logged in a
+ * critical section.
+ *
+ * A standby, or a backup being restored, replays at the pace of its source of
+ * WAL, which says nothing about a crash.
  */
 static void
 see_message(ErrorData *message)
 {
-	if (MyBackendType == B_STARTUP)
-		watch_replay(message);
+	const char *text = message->message_id;
+
+	if (MyBackendType == B_STARTUP && !ArchiveRecoveryRequested && text != NULL)
+	{
+		if (begins(text, REPLAY_BEGINS))
+		{
+			begin_lsn = GetXLogReplayRecPtr(NULL);
+			begin_ms = walsizer_monotonic_ms();
+			begin_usage = pgBufferUsage;
+			begin_read = bytes_read();
+		}
+		else if (begins(text, REPLAY_ENDS) && !XLogRecPtrIsInvalid(begin_lsn))
+			publish();
+	}
 	if (prev_emit_log_hook)
 		prev_emit_log_hook(message);
 }
