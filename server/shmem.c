@@ -114,16 +114,10 @@ walsizer_add_event(const WalsizerEvent *event)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/* Is forced_after of it to be known?  Not where the original value came back. */
-static bool
-is_followed(const WalsizerEvent *event)
-{
-	return event->made_at != 0 &&
-		(event->outcome == WALSIZER_APPLIED || event->outcome == WALSIZER_NO_OUTCOME) &&
-		event->action != WALSIZER_REVERT && event->reason != WALSIZER_BECAUSE_EDITED;
-}
-
-/* Fill in forced_after of the events whose timeout has passed.  Takes the lock. */
+/*
+ * Fill in forced_after of the events whose timeout has passed, except where the
+ * original value came back.  Takes the lock.
+ */
 void
 walsizer_follow_events(const WalsizerSample *sample)
 {
@@ -135,7 +129,8 @@ walsizer_follow_events(const WalsizerSample *sample)
 	{
 		WalsizerEvent *event = walsizer_event(shared, shared->followed + 1);
 
-		if (!is_followed(event))
+		if (event->made_at == 0 || event->outcome > WALSIZER_APPLIED ||
+			event->action == WALSIZER_REVERT || event->reason == WALSIZER_BECAUSE_EDITED)
 			continue;
 		if (sample->now - event->made_at < sample->settings.timeout_ms)
 			break;
