@@ -78,11 +78,7 @@ walsizer_put_interval(WalsizerRow *row, int64 ms)
 	walsizer_put(row, IntervalPGetDatum(interval), ms < 0);
 }
 
-/*
- * Only a mistake in the declaration of a function brings an error here.  Of
- * another version than the library, SQL objects find no C function at all: its
- * name carries the version that its columns belong to.
- */
+/* Only a function that was declared by hand can be wrong here. */
 static void
 check_columns(const WalsizerRow *row, TupleDesc desc)
 {

@@ -22,8 +22,6 @@ PG_FUNCTION_INFO_V1(walsizer_get_history_1_0);
 PG_FUNCTION_INFO_V1(walsizer_get_demand_1_0);
 PG_FUNCTION_INFO_V1(walsizer_get_advice_1_0);
 
-#define STATS_COLUMNS	23
-
 /* Is an administrator's value in effect that walsizer could not have set? */
 static bool
 exceeds_max(const WalsizerShared *shared)
@@ -151,11 +149,7 @@ walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 	WalsizerRow row = {0};
 
 	if (shared->sampled_at == 0)
-	{
-		while (row.next < STATS_COLUMNS)
-			walsizer_put(&row, (Datum) 0, true);
-		return walsizer_return_row(fcinfo, &row);
-	}
+		PG_RETURN_NULL();
 	walsizer_put_time(&row, shared->sampled_at);
 	walsizer_put_int64(&row, figures->demand);
 	walsizer_put_int64(&row, figures->learned);
