@@ -36,14 +36,6 @@
 
 static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
-static bool
-has_room_for(const WalsizerSample *disk, int64 mb)
-{
-	int			percent = Max(walsizer_max_disk_percent, MOST_PERCENT);
-
-	return mb <= (disk->disk_free + disk->disk_wal) / WALSIZER_MB * percent / 100;
-}
-
 /*
  * Put the value and the note into effect in this process alone, from which all
  * others inherit them, until a reload: the file keeps our line.
@@ -100,12 +92,14 @@ restore_if_too_large(const WalsizerNote *ours)
 	WalsizerNote note = walsizer_restoring(ours, walsizer_configured_mb(), WALSIZER_NOTE_NO_ROOM);
 	const char *obstacle = NULL;
 	bool		done;
+	int64		percent = Max(walsizer_max_disk_percent, MOST_PERCENT);
 	WalsizerSample disk = {0};	/* no positions: all WAL counts as ours */
 
 	if (note.original_mb >= note.written_mb)
 		return;
 	walsizer_take_disk(&disk);
-	if (!disk.has_disk || has_room_for(&disk, note.written_mb))
+	if (!disk.has_disk ||
+		note.written_mb <= (disk.disk_free + disk.disk_wal) / WALSIZER_MB * percent / 100)
 		return;
 	done = walsizer_enable && !walsizer_dry_run;
 	if (done && walsizer_write_note(&note, &obstacle) == WALSIZER_APPLIED)
