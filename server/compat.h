@@ -33,33 +33,24 @@
 #endif
 
 /*
- * The checkpointer's counters.  17 renamed them and separated restartpoints;
- * before, the background writer had the time of the last reset.
+ * Add the checkpointer's counters to a sample; returns the time of their last
+ * reset.  17 renamed them and separated restartpoints; before, the background
+ * writer had that time.
  */
-typedef struct WalsizerCounters
-{
-	int64		requested;
-	int64		timed;
-	TimestampTz reset_at;
-} WalsizerCounters;
-
-static inline WalsizerCounters
-walsizer_fetch_counters(bool standby)
+static inline TimestampTz
+walsizer_fetch_counters(WalsizerSample *sample)
 {
 	PgStat_CheckpointerStats *stats = pgstat_fetch_stat_checkpointer();
-	WalsizerCounters counters;
 
 #if PG_VERSION_NUM >= 170000
-	counters.requested = standby ? stats->restartpoints_requested : stats->num_requested;
-	counters.timed = standby ? stats->restartpoints_timed : stats->num_timed;
-	counters.reset_at = stats->stat_reset_timestamp;
+	sample->requested = sample->standby ? stats->restartpoints_requested : stats->num_requested;
+	sample->timed = sample->standby ? stats->restartpoints_timed : stats->num_timed;
+	return stats->stat_reset_timestamp;
 #else
-	(void) standby;
-	counters.requested = stats->requested_checkpoints;
-	counters.timed = stats->timed_checkpoints;
-	counters.reset_at = pgstat_fetch_stat_bgwriter()->stat_reset_timestamp;
+	sample->requested = stats->requested_checkpoints;
+	sample->timed = stats->timed_checkpoints;
+	return pgstat_fetch_stat_bgwriter()->stat_reset_timestamp;
 #endif
-	return counters;
 }
 
 /* What the server counted of its WAL.  18 moved the counters. */

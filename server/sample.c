@@ -75,15 +75,13 @@ read_positions(WalsizerSample *sample)
 
 /* The server's counters as they are now; see walsizer_main() for why. */
 static void
-read_counters(WalsizerSample *sample, bool first)
+read_counters(WalsizerSample *sample)
 {
 	static TimestampTz last_reset = 0;
-	WalsizerCounters counters = walsizer_fetch_counters(sample->standby);
+	TimestampTz reset = walsizer_fetch_counters(sample);
 
-	sample->requested = Max(counters.requested, 0);
-	sample->timed = Max(counters.timed, 0);
-	sample->counters_reset = !first && counters.reset_at != last_reset;
-	last_reset = counters.reset_at;
+	sample->counters_reset = last_reset != 0 && reset != last_reset;
+	last_reset = reset;
 	sample->wal = walsizer_fetch_wal();
 	sample->buffers = NBuffers;
 }
@@ -349,7 +347,7 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 	read_positions(sample);
 	if (sample->standby)
 		read_primary(sample);
-	read_counters(sample, first);
+	read_counters(sample);
 	sample->checkpoint_age = first ? read_checkpoint_age() : -1;
 	conf = walsizer_auto_conf_in_effect();
 	sample->alter_system = conf.size_mb != WALSIZER_NO_LINE;
