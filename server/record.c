@@ -264,16 +264,6 @@ walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample 
 }
 
 /*
- * Has a limit moved far enough for a message?  Free space changes all the
- * time, and each crash recovery measures another replay rate.
- */
-static bool
-limit_moved(int64 before, int64 now)
-{
-	return Max(before, now) - Min(before, now) > Min(before, now) / 2;
-}
-
-/*
  * What a limit leads to.  That may be still to come: on a standby, where
  * forced restartpoints are harmless, and if it was predicted.
  */
@@ -334,7 +324,8 @@ walsizer_report_limit(const WalsizerDecision *decision, bool standby)
 	if (!decision->limited || decision->reason == WALSIZER_BECAUSE_BOOST ||
 		figures->wanted_mb <= figures->in_effect_mb)
 		return;
-	if (*reported != 0 && !limit_moved(*reported, figures->limit_mb))
+	/* free space changes all the time, and each recovery measures another rate */
+	if (!walsizer_differs_much(figures->limit_mb, *reported))
 		return;
 	*reported = figures->limit_mb;
 	ereport(LOG,
