@@ -24,11 +24,8 @@ PG_FUNCTION_INFO_V1(walsizer_forget_1_0);
 PG_FUNCTION_INFO_V1(walsizer_reset_stats_1_0);
 
 /*
- * What there is to say about an answer, NULL if nothing: what prevented the
- * change, why there was none, or what the caller may not expect.  Whether
- * walsizer raises again depends on the worker's settings: the worker reread the
- * configuration after the change.  This session rereads it only before its next
- * statement, so its own settings may be older.
+ * What there is to say about an answer, NULL if nothing.  Whether walsizer raises
+ * again depends on the worker's settings: this session's may be older.
  */
 static const char *
 message_of(WalsizerAsk what, const WalsizerAnswer *answer, WalsizerLimit limit)
@@ -86,14 +83,12 @@ act(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 	return walsizer_return_row(fcinfo, &row);
 }
 
-/* Have all rules applied now. */
 Datum
 walsizer_adjust_1_0(PG_FUNCTION_ARGS)
 {
 	return act(fcinfo, WALSIZER_ASK_ADJUST, 0, 0);
 }
 
-/* Restore the original value. */
 Datum
 walsizer_revert_1_0(PG_FUNCTION_ARGS)
 {
@@ -140,14 +135,12 @@ walsizer_boost_1_0(PG_FUNCTION_ARGS)
 	return act(fcinfo, WALSIZER_ASK_BOOST, mb, (until - now) / 1000);
 }
 
-/* The planned load is over, or will not come. */
 Datum
 walsizer_boost_end_1_0(PG_FUNCTION_ARGS)
 {
 	return act(fcinfo, WALSIZER_ASK_BOOST, 0, 0);
 }
 
-/* Clear learned demand and history. */
 Datum
 walsizer_forget_1_0(PG_FUNCTION_ARGS)
 {

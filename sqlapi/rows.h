@@ -15,7 +15,6 @@
 
 #include "server/walsizer.h"
 
-/* A row that is filled from left to right. */
 typedef struct WalsizerRow
 {
 	int			next;

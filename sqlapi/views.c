@@ -136,7 +136,7 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 	return walsizer_return_row(fcinfo, &row);
 }
 
-/* What was measured; all null before the first sample. */
+/* Null before the first sample. */
 Datum
 walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 {
@@ -177,7 +177,7 @@ walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 	return walsizer_return_row(fcinfo, &row);
 }
 
-/* The changes that are remembered, oldest first. */
+/* Oldest first. */
 Datum
 walsizer_get_history_1_0(PG_FUNCTION_ARGS)
 {
