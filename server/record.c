@@ -244,10 +244,8 @@ walsizer_end_trouble(const WalsizerDecision *decision, const WalsizerSample *sam
 	bool		late = decision->action != WALSIZER_EXTERNAL &&
 		old_mb != 0 && sample->settings.max_wal_size_mb != old_mb;
 
-	if (!late && !trouble_is_over(decision))
-		return;
-
-	set_trouble(&none);
+	if (late || trouble_is_over(decision))
+		set_trouble(&none);
 	if (late)
 		record_late(decision, sample, old_mb);
 }
@@ -259,7 +257,6 @@ walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample 
 {
 	WalsizerEvent event = walsizer_make_event(decision, sample, old_mb);
 
-	event.outcome = WALSIZER_NO_OUTCOME;
 	record(&event, &decision->figures);
 }
 
