@@ -57,13 +57,9 @@ static const struct config_generic *
 from_auto_conf(const char *setting_name)
 {
 	const struct config_generic *setting = walsizer_find_setting(setting_name);
-	const char *name;
 
-	if (setting == NULL || setting->source != PGC_S_FILE || setting->sourcefile == NULL)
-		return NULL;
-	name = last_dir_separator(setting->sourcefile);
-	name = name ? name + 1 : setting->sourcefile;
-	return strcmp(name, PG_AUTOCONF_FILENAME) == 0 ? setting : NULL;
+	return setting != NULL && setting->source == PGC_S_FILE && setting->sourcefile != NULL &&
+		pg_str_endswith(setting->sourcefile, "/" PG_AUTOCONF_FILENAME) ? setting : NULL;
 }
 
 /*
