@@ -43,13 +43,12 @@ static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 static void
 restore_in_memory(WalsizerNote *note)
 {
-	char		value[32];
 	char		text[WALSIZER_NOTE_SIZE];
 
 	note->original_by_alter_system = true;
-	snprintf(value, sizeof(value), INT64_FORMAT "MB", note->original_mb);
 	walsizer_note_format(note, text);
-	SetConfigOption("max_wal_size", value, PGC_POSTMASTER, PGC_S_FILE);
+	SetConfigOption("max_wal_size", psprintf(INT64_FORMAT "MB", note->original_mb),
+					PGC_POSTMASTER, PGC_S_FILE);
 	SetConfigOption("walsizer.last_written", text, PGC_POSTMASTER, PGC_S_FILE);
 }
 
@@ -85,47 +84,36 @@ log_restored(const WalsizerNote *note, const WalsizerSample *disk, const char *o
 /*
  * Restore the original value if there is no room for ours.  A value in
  * postgresql.conf that ours hides counts as the original one.
- */
-static void
-restore_if_too_large(const WalsizerNote *ours)
-{
-	WalsizerNote note = walsizer_restoring(ours, walsizer_configured_mb(), WALSIZER_NOTE_NO_ROOM);
-	const char *obstacle = NULL;
-	bool		done;
-	int64		percent = Max(walsizer_max_disk_percent, MOST_PERCENT);
-	WalsizerSample disk = {0};	/* no positions: all WAL counts as ours */
-
-	if (note.original_mb >= note.written_mb)
-		return;
-	walsizer_take_disk(&disk);
-	if (!disk.has_disk ||
-		note.written_mb <= (disk.disk_free + disk.disk_wal) / WALSIZER_MB * percent / 100)
-		return;
-	done = walsizer_enable && !walsizer_dry_run;
-	if (done && walsizer_write_note(&note, &obstacle) == WALSIZER_APPLIED)
-		ProcessConfigFile(PGC_SIGHUP);
-	else if (done)
-		restore_in_memory(&note);
-	log_restored(&note, &disk, obstacle, done);
-}
-
-/*
+ *
  * shmem_startup_hook: the postmaster has its settings and shared memory, and no
  * processes, at its start and again after a crash of one.
  */
 static void
 check_at_start(void)
 {
+	int64		percent = Max(walsizer_max_disk_percent, MOST_PERCENT);
+	bool		done = walsizer_enable && !walsizer_dry_run;
+	WalsizerSample disk = {0};	/* no positions: all WAL counts as ours */
+	const char *obstacle = NULL;
+	WalsizerNote note = walsizer_auto_conf_in_effect().note;
+
 	if (prev_shmem_startup_hook)
 		prev_shmem_startup_hook();
 
-	if (IsPostmasterEnvironment && !IsUnderPostmaster)
-	{
-		WalsizerAutoConf conf = walsizer_auto_conf_in_effect();
-
-		if (conf.note.kind == WALSIZER_NOTE_WRITTEN)
-			restore_if_too_large(&conf.note);
-	}
+	if (!IsPostmasterEnvironment || IsUnderPostmaster || note.kind != WALSIZER_NOTE_WRITTEN)
+		return;
+	note = walsizer_restoring(&note, walsizer_configured_mb(), WALSIZER_NOTE_NO_ROOM);
+	if (note.original_mb >= note.written_mb)
+		return;
+	walsizer_take_disk(&disk);
+	if (!disk.has_disk ||
+		note.written_mb <= (disk.disk_free + disk.disk_wal) / WALSIZER_MB * percent / 100)
+		return;
+	if (done && walsizer_write_note(&note, &obstacle) == WALSIZER_APPLIED)
+		ProcessConfigFile(PGC_SIGHUP);
+	else if (done)
+		restore_in_memory(&note);
+	log_restored(&note, &disk, obstacle, done);
 }
 
 /* Called by _PG_init(), also for "postgres -C", which runs no such hook. */
