@@ -101,30 +101,18 @@ walsizer_alter_system_allowed(void)
 }
 
 /* What waits: the worker, idle or for a reload, or a session for its answer. */
-typedef enum WalsizerWait
-{
-	WALSIZER_WAIT_MAIN,
-	WALSIZER_WAIT_RELOAD,
-	WALSIZER_WAIT_ANSWER,
-} WalsizerWait;
+#define WALSIZER_WAIT_MAIN		"WalsizerMain"
+#define WALSIZER_WAIT_RELOAD	"WalsizerReload"
+#define WALSIZER_WAIT_ANSWER	"WalsizerAnswer"
 
-/* 17: wait events of extensions have names. */
+/* 17: wait events of extensions have names.  The server knows which it had. */
 static inline uint32
-walsizer_wait_event(WalsizerWait wait)
+walsizer_wait_event(const char *name)
 {
 #if PG_VERSION_NUM >= 170000
-	static const char *const names[] = {
-		[WALSIZER_WAIT_MAIN] = "WalsizerMain",
-		[WALSIZER_WAIT_RELOAD] = "WalsizerReload",
-		[WALSIZER_WAIT_ANSWER] = "WalsizerAnswer",
-	};
-	static uint32 events[lengthof(names)];
-
-	if (events[wait] == 0)
-		events[wait] = WaitEventExtensionNew(names[wait]);
-	return events[wait];
+	return WaitEventExtensionNew(name);
 #else
-	(void) wait;
+	(void) name;
 	return PG_WAIT_EXTENSION;
 #endif
 }
