@@ -99,32 +99,6 @@ apply(const WalsizerNote *note, WalsizerApplied *applied)
 	strlcpy(applied->message, message != NULL ? message : "", sizeof(applied->message));
 }
 
-/*
- * Try to raise or lower, or only say so in a dry run.  The note is on disk
- * together with the value and proves that it is ours, so the state file can
- * wait until the value is in effect.  A raise needs room that was seen: without
- * it, walsizer.max_disk_percent would limit nothing.
- */
-static void
-try_change(const WalsizerDecision *decision, WalsizerApplied *applied)
-{
-	const WalsizerState *state = &walsizer_shared->state;
-	WalsizerNote note = {WALSIZER_NOTE_WRITTEN, decision->target_mb, state->owner.original_mb,
-		state->owner.original_by_alter_system};
-
-	if (walsizer_dry_run)
-		applied->outcome = WALSIZER_DRY_RUN;
-	else if (decision->action == WALSIZER_RAISE && !state->disk.known)
-	{
-		applied->outcome = WALSIZER_FAILED;
-		applied->in_effect_mb = max_wal_size_mb;
-		strlcpy(applied->message, "the free space for \"pg_wal\" could not be determined",
-				sizeof(applied->message));
-	}
-	else
-		apply(&note, applied);
-}
-
 /* Show the views the value now in effect.  The caller holds the lock. */
 static void
 publish_in_effect(int64 in_effect_mb)
@@ -138,66 +112,71 @@ publish_in_effect(int64 in_effect_mb)
 }
 
 /*
- * Carry out a decision to raise or lower, and record the result, also in
- * *applied.  Waits up to 10 seconds for the reload; takes the lock briefly.
+ * The note for a decision to raise, to lower or to restore the original value; no
+ * note if there is no value of ours to replace, not even one that awaits a reload.
  */
-void
-walsizer_change_setting(const WalsizerDecision *decision, const WalsizerSample *sample,
-						WalsizerApplied *applied)
+static WalsizerNote
+note_for(const WalsizerDecision *decision)
 {
-	WalsizerEvent event = walsizer_make_event(decision, sample, sample->settings.max_wal_size_mb);
+	const WalsizerOwner *owner = &walsizer_shared->state.owner;
+	WalsizerNote note = {WALSIZER_NOTE_WRITTEN, owner->own_mb, owner->original_mb,
+		owner->original_by_alter_system};
 
-	try_change(decision, applied);
-	if (applied->outcome == WALSIZER_APPLIED)
+	if (decision->action != WALSIZER_REVERT)
 	{
-		/* it is ours from now on, not from the next sample */
-		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-		walsizer_took_effect(&walsizer_shared->state, sample->now, applied->in_effect_mb);
-		publish_in_effect(applied->in_effect_mb);
-		LWLockRelease(walsizer_shared->lock);
+		note.written_mb = decision->target_mb;
+		return note;
 	}
-	walsizer_record_attempt(&event, applied, &decision->figures, sample->adjust);
+	if (owner->own_mb == 0)
+		note = walsizer_note_waiting();
+	return note.kind != WALSIZER_NOTE_WRITTEN ? (WalsizerNote) {0} :
+		walsizer_restoring(&note, walsizer_shared->unlocked.configured_mb, WALSIZER_NOTE_RESTORED);
 }
 
 /*
- * Restore the administrator's value: for walsizer_revert(), or to make way for an
- * edit.  Does nothing, without an outcome, if there is no value of ours, not even
- * one that awaits a reload.  A dry run makes way for no edit.  Waits and locks as
- * walsizer_change_setting() does.
+ * Carry out a decision to raise, to lower or to restore the original value, and
+ * record the result, also in *applied: no outcome if there is nothing to restore.
+ * A dry run only says what it would do, unless somebody asks for a revert.  Waits
+ * up to 10 seconds for the reload; takes the lock briefly.
+ *
+ * The note is on disk together with the value, so the state file can wait until
+ * the value is in effect.  A raise needs room that was seen: without it,
+ * walsizer.max_disk_percent would limit nothing.
  */
 void
-walsizer_restore_original(const WalsizerDecision *decision, const WalsizerSample *sample,
-						  WalsizerApplied *applied)
+walsizer_act(const WalsizerDecision *decision, const WalsizerSample *sample,
+			 WalsizerApplied *applied)
 {
 	WalsizerState *state = &walsizer_shared->state;
-	int64		in_effect_mb = walsizer_shared->sample.settings.max_wal_size_mb;
-	WalsizerEvent event = walsizer_make_event(decision, sample, in_effect_mb);
-	WalsizerNote ours = {WALSIZER_NOTE_WRITTEN, state->owner.own_mb, state->owner.original_mb,
-		state->owner.original_by_alter_system};
+	WalsizerEvent event = walsizer_make_event(decision, sample, sample->settings.max_wal_size_mb);
+	WalsizerNote note = note_for(decision);
+
+	memset(applied, 0, sizeof(*applied));
+	applied->in_effect_mb = max_wal_size_mb;
+	if (note.kind == WALSIZER_NO_NOTE)
+		return;
 
 	if (decision->reason == WALSIZER_BECAUSE_EDITED)
 		event.action = WALSIZER_EXTERNAL;
-	memset(applied, 0, sizeof(*applied));
-	applied->in_effect_mb = in_effect_mb;
-	if (state->owner.own_mb == 0)
-		ours = walsizer_note_waiting();
-	if (ours.kind != WALSIZER_NOTE_WRITTEN)
-		return;				/* without an outcome: there is nothing of ours */
-
-	if (walsizer_dry_run && decision->reason == WALSIZER_BECAUSE_EDITED)
+	if (walsizer_dry_run && decision->reason != WALSIZER_BECAUSE_REVERT)
 		applied->outcome = WALSIZER_DRY_RUN;
-	else
+	else if (decision->action == WALSIZER_RAISE && !state->disk.known)
 	{
-		WalsizerNote note = walsizer_restoring(&ours, walsizer_shared->unlocked.configured_mb,
-											   WALSIZER_NOTE_RESTORED);
-
-		apply(&note, applied);
+		applied->outcome = WALSIZER_FAILED;
+		strlcpy(applied->message, "the free space for \"pg_wal\" could not be determined",
+				sizeof(applied->message));
 	}
+	else
+		apply(&note, applied);
 
 	if (applied->outcome == WALSIZER_APPLIED)
 	{
+		/* it counts from now on, not from the next sample */
 		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-		walsizer_original_is_back(state, applied->in_effect_mb);
+		if (note.kind == WALSIZER_NOTE_WRITTEN)
+			walsizer_took_effect(state, sample->now, applied->in_effect_mb);
+		else
+			walsizer_original_is_back(state, applied->in_effect_mb);
 		publish_in_effect(applied->in_effect_mb);
 		LWLockRelease(walsizer_shared->lock);
 		event.new_mb = applied->in_effect_mb;

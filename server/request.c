@@ -172,9 +172,9 @@ take_back(int code, Datum arg pg_attribute_unused())
 		errdetail("The worker had begun to carry out the request, and completes it. walsizer_status and walsizer_history show the result. walsizer_boost_end() ends a planned load.");
 }
 
-/* Milliseconds until the deadline; an error if there are none. */
-static long
-time_left(int64 deadline)
+/* Sleep until something was answered; an error at the deadline. */
+static void
+sleep_until(int64 deadline)
 {
 	int64		left = deadline - walsizer_monotonic_ms();
 
@@ -184,14 +184,7 @@ time_left(int64 deadline)
 				 errmsg("the walsizer worker has not answered within %d seconds",
 						ANSWER_WAIT_MS / 1000),
 				 errhint("See the server log, and whether sampled_at in the view walsizer_stats still advances.")));
-	return (long) left;
-}
-
-/* Sleep until something was answered; an error at the deadline. */
-static void
-sleep_until(int64 deadline)
-{
-	(void) ConditionVariableTimedSleep(&walsizer_shared->answered, time_left(deadline),
+	(void) ConditionVariableTimedSleep(&walsizer_shared->answered, (long) left,
 									   walsizer_wait_event(WALSIZER_WAIT_ANSWER));
 }
 
@@ -209,7 +202,6 @@ walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 
 	walsizer_check_preloaded();
 	(void) LockAcquire(&queue, ExclusiveLock, false, false);
-	(void) time_left(deadline);
 	ConditionVariablePrepareToSleep(&walsizer_shared->answered);
 	while (!put_request(what, boost_mb, boost_ms))
 		sleep_until(deadline);

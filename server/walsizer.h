@@ -180,10 +180,8 @@ extern void walsizer_register_worker(void);
 /* server/act.c */
 extern bool walsizer_await_reload(int64 wait);
 extern bool walsizer_reload(void);
-extern void walsizer_change_setting(const WalsizerDecision *decision,
-									const WalsizerSample *sample, WalsizerApplied *applied);
-extern void walsizer_restore_original(const WalsizerDecision *decision,
-									  const WalsizerSample *sample, WalsizerApplied *applied);
+extern void walsizer_act(const WalsizerDecision *decision, const WalsizerSample *sample,
+						 WalsizerApplied *applied);
 
 /* server/record.c */
 extern WalsizerEvent walsizer_make_event(const WalsizerDecision *decision,

@@ -168,10 +168,8 @@ carry_out(const WalsizerDecision *decision, const WalsizerSample *sample,
 	if (decision->action == WALSIZER_EXTERNAL)
 		walsizer_record_external(decision, sample, old_mb);
 	walsizer_end_trouble(decision, sample, old_mb);
-	if (decision->action == WALSIZER_RAISE || decision->action == WALSIZER_LOWER)
-		walsizer_change_setting(decision, sample, applied);
-	else if (decision->action == WALSIZER_REVERT)
-		walsizer_restore_original(decision, sample, applied);
+	if (decision->action != WALSIZER_NONE && decision->action != WALSIZER_EXTERNAL)
+		walsizer_act(decision, sample, applied);
 	walsizer_report_limit(decision, sample->standby);
 }
 
