@@ -315,9 +315,7 @@ SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
                 OR own_size > size_limit OR reason IN ('edited', 'waiting'))
         THEN 'To do: walsizer cannot change the setting: ' || message
             || '. To set it by hand, see walsizer_instructions.'
-        WHEN limited_by IS NOT NULL AND wanted_size <= max_wal_size
-        THEN 'To do: raise walsizer.max or lower max_wal_size, if walsizer is to change it.'
-        WHEN limited_by IS NOT NULL
+        WHEN limited_by IS NOT NULL AND greatest(boost_size, wanted_size) > max_wal_size
         THEN pg_catalog.format('To do: %s needs %s, which the limit does not allow. See walsizer_advice.',
             CASE WHEN boost_size > wanted_size THEN 'the planned load' ELSE 'demand' END,
             pg_size_pretty(greatest(boost_size, wanted_size)))

@@ -353,7 +353,7 @@ sub messages_of
 		my ($returned, $constants) = ($1, $2);
 		my $message = join '', $constants =~ /"((?:[^"\\]|\\.)*)"/g;
 
-		next if $message =~ /\.$|\\n|'%lldMB'/;
+		next if $message =~ /^ |\.$|\\n|'%lldMB'/;	# a part, a sentence, a line
 		$message =~ s/\\"/"/g;
 		$message =~ s/%(?:lld|[dsm])/.../g;
 		next if $message =~ /%/;

@@ -97,7 +97,9 @@ like(good_page('followed'), qr/^walsizer on this primary: blocked.*Nothing to do
 	'followed: nothing to do when it was done');
 set_conf($node, "walsizer.max = 80MB\n");
 wait_for($node, 'size_limit = 80 * 1048576 AND wanted_size > size_limit');
-is(status($node)->{limited_by}, undef, 'a limit below the value of the administrator keeps nothing from what it needs');
+like(good_page('exceeded'), qr/Nothing to do for max_wal_size\./, 'a limit below the value of the administrator keeps nothing from what it needs');
+is(status($node)->{limited_by}, 'max', 'but walsizer from any change');
+like(status($node)->{explanation}, qr/; max_wal_size exceeds walsizer\.max, so walsizer does not change it$/, 'which is said');
 chmod 0600, $node->data_dir . '/postgresql.auto.conf';
 $node->stop;
 

@@ -288,9 +288,7 @@ my @loads = (
 	[ 'open',  EIO,    'Input\/output error' ],
 	[ 'open',  EMFILE, 'Too many open files' ],
 	[ 'open',  EACCES, 'Permission denied' ],
-	[ 'fstat', EIO,    'Input\/output error' ],
-	[ 'read',  EIO,    'Input\/output error' ],
-	[ 'read',  0,      'Input\/output error' ]);
+	[ 'read',  EIO,    'Input\/output error' ]);
 
 sub memory
 {
