@@ -304,21 +304,27 @@ walsizer_obstacle_now(WalsizerOutcome *outcome)
 }
 
 /*
- * The note in the file, if a reload has yet to bring it into effect; no note if
- * there is none, or if the file cannot be read.  One that kept its line when the
- * start of the server restored the original value does not wait.
+ * Has a reload yet to bring this note of the file into effect?  Not if there is
+ * none, nor if it kept its line when the start of the server restored the original
+ * value.
  */
+static bool
+is_waiting(const WalsizerNote *note)
+{
+	WalsizerNote now = walsizer_auto_conf_in_effect().note;
+
+	return note->kind != WALSIZER_NO_NOTE &&
+		(note->written_mb != now.written_mb ||
+		 (note->kind != now.kind && now.kind != WALSIZER_NOTE_NO_ROOM));
+}
+
+/* That note; no note if there is none, or if the file cannot be read. */
 WalsizerNote
 walsizer_note_waiting(void)
 {
-	WalsizerNote now = walsizer_auto_conf_in_effect().note;
 	WalsizerAutoConf conf;
 
-	if (!read_auto_conf(&conf, NULL) ||
-		(conf.note.written_mb == now.written_mb &&
-		 (conf.note.kind == now.kind || now.kind == WALSIZER_NOTE_NO_ROOM)))
-		memset(&conf.note, 0, sizeof(conf.note));
-	return conf.note;
+	return read_auto_conf(&conf, NULL) && is_waiting(&conf.note) ? conf.note : (WalsizerNote) {0};
 }
 
 /*
@@ -407,8 +413,9 @@ write_note(const WalsizerNote *note, const char **message)
 		*message = WALSIZER_PENDING;
 		return WALSIZER_OVERRIDDEN;
 	}
-	if (note->kind == WALSIZER_NO_NOTE && conf.note.kind == WALSIZER_NOTE_WRITTEN)
-		return WALSIZER_APPLIED;	/* that one awaits a reload */
+	if (note->kind == WALSIZER_NO_NOTE &&
+		(conf.note.kind == WALSIZER_NOTE_WRITTEN || is_waiting(&conf.note)))
+		return WALSIZER_APPLIED;
 	if (note->kind == WALSIZER_NOTE_WRITTEN && conf.note.kind != WALSIZER_NO_NOTE)
 	{
 		/* a note that no reload has brought yet knows more than this process */

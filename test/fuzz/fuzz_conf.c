@@ -483,7 +483,7 @@ check_drop(const WalsizerAutoConf *conf, const ConfigVariable *before, bool pars
 	bool		may_write = parsed && !includes_files() && !is_pending(conf);
 
 	CHECK(walsizer_drop_note() == may_write);
-	CHECK((written != NULL) == (may_write && conf->note.kind != WALSIZER_NOTE_WRITTEN));
+	CHECK((written != NULL) == (may_write && conf->note.kind == WALSIZER_NO_NOTE));
 	if (written == NULL)
 		return;
 	CHECK(parse_text(written, &after));
