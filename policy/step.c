@@ -96,11 +96,9 @@ decide_lower(WalsizerDecision *decision, WalsizerReason reason, int64_t size, in
 }
 
 /*
- * A value that was decided and did not take effect is not decided again for
- * walsizer_patience(), because it would fail again.  A prediction gives another
- * value each time, so only one four times as far is tried.  What failed in one
- * direction says nothing about the other.  A lowering that saves the disk waits
- * only for its own last attempt, for SAFETY_RETRY.
+ * After a value that was decided and did not take effect, none in the same
+ * direction is decided for walsizer_patience(), because it would fail as well.  A
+ * lowering that saves the disk waits only for SAFETY_RETRY.
  */
 static bool
 must_wait(const WalsizerState *state, const WalsizerSample *sample,
@@ -113,12 +111,8 @@ must_wait(const WalsizerState *state, const WalsizerSample *sample,
 	if (state->pacing.tried_mb == 0 || sample->adjust || decision->action == WALSIZER_NONE ||
 		raise != (state->pacing.tried_mb > in_effect_mb))
 		return false;
-	if (decision->reason == WALSIZER_BECAUSE_LIMIT_FELL)
-		return elapsed < SAFETY_RETRY;
-	if (raise ? decision->target_mb / 4 > state->pacing.tried_mb :
-		decision->target_mb < state->pacing.tried_mb / 4)
-		return false;
-	return elapsed < walsizer_patience(sample->settings.timeout_ms);
+	return elapsed < (decision->reason == WALSIZER_BECAUSE_LIMIT_FELL ? SAFETY_RETRY :
+					  walsizer_patience(sample->settings.timeout_ms));
 }
 
 static void

@@ -102,29 +102,6 @@ TEST(a_failure_counts_in_its_own_direction)
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_DEMAND_FELL);
 }
 
-/* More than four times as far is another matter. */
-TEST(a_change_four_times_as_far_does_not_wait)
-{
-	Driver	   *d = driver_quiet();
-
-	d->state.pacing.tried_mb = 1100;
-	d->state.pacing.tried_at = d->sample.now;
-	d->sample.boost_mb = 4400;
-	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
-	d->sample.boost_mb = 4416;
-	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
-
-	for (int64_t min = 2000; min >= 1999; min--)
-	{
-		d = driver_quiet_raise(16000);
-		d->config.min_mb = min;
-		d->state.pacing.tried_mb = 8000;
-		d->state.pacing.tried_at = d->sample.now;
-		driver_end_cycle(d);
-		assert_int_equal(driver_step(d, SECOND, 0), min == 2000 ? WALSIZER_NONE : WALSIZER_LOWER);
-	}
-}
-
 /* A raise that a limit forbids is not reported where following the limit waits. */
 TEST(what_waits_is_not_limited)
 {
@@ -328,7 +305,6 @@ main(void)
 		cmocka_unit_test(a_planned_load_that_failed_waits_five_minutes),
 		cmocka_unit_test(a_raise_that_failed_does_not_wait_for_a_cycle),
 		cmocka_unit_test(a_failure_counts_in_its_own_direction),
-		cmocka_unit_test(a_change_four_times_as_far_does_not_wait),
 		cmocka_unit_test(what_waits_is_not_limited),
 		cmocka_unit_test(a_lowering_for_a_limit_is_retried_after_ten_seconds),
 		cmocka_unit_test(only_the_disk_keeps_raises_back),
