@@ -112,8 +112,7 @@ observe_settings(WalsizerState *state, const WalsizerSample *sample)
  * What started the checkpoint that moved the redo pointer?  WAL forced it if
  * the distance from the start of the old redo pointer's segment is at least
  * the trigger point: that is the server's own test (XLogCheckpointNeeded in
- * xlog.c), made before the redo pointer moves.  Just after a change the
- * smaller trigger point counts.
+ * xlog.c), made before the redo pointer moves.
  */
 static WalsizerCause
 checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
@@ -123,13 +122,11 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 										  sample->redo_lsn);
 	int64_t		trigger_point = walsizer_trigger_point(sample->settings.max_wal_size_mb,
 													   &sample->settings);
-	int64_t		before = walsizer_trigger_point(state->last.settings.max_wal_size_mb,
-												&state->last.settings);
 	int64_t		slack = WALSIZER_TIMER_SLACK + sample->now - state->last.ms;
 	bool		due = sample->now - state->checkpoints.timer_start + slack >=
 		sample->settings.timeout_ms;
 
-	if (moved >= walsizer_min(trigger_point, before))
+	if (moved >= trigger_point)
 		return WALSIZER_CAUSE_FORCED;
 	if (due)
 		return WALSIZER_CAUSE_TIMED;
