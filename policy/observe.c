@@ -14,7 +14,6 @@
 #include "policy/internal.h"
 
 #define MOST_COUNT			(INT64_C(1) << 61) /* more could overflow sums */
-#define QUIET_INTERVALS		3	/* see observe_old_value() */
 #define HOUR_MS				(INT64_C(3600) * 1000)
 
 static bool
@@ -82,7 +81,7 @@ observe_timeout(WalsizerState *state, const WalsizerSample *sample)
  * Keep the smallest trigger point that a process may still use.  A statement
  * keeps the max_wal_size with which it began (PostgresMain rereads the
  * configuration between commands only), so a raise leaves the smaller trigger
- * point in it.  A lowering leaves a larger one, which explains nothing.  An hour
+ * point in it.  A lowering leaves a larger one, which explains nothing.  Long
  * after the last sign of a smaller one, a checkpoint more likely has another
  * cause: a CHECKPOINT, say.
  */
@@ -99,12 +98,11 @@ observe_settings(WalsizerState *state, const WalsizerSample *sample)
 	{
 		state->checkpoints.old_trigger_point =
 			walsizer_min(state->checkpoints.old_trigger_point, before);
-		state->checkpoints.quiet_intervals = 0;
 		state->checkpoints.old_value_seen = sample->now;
 	}
 	if (state->checkpoints.old_trigger_point >= now ||
 		sample->now - state->checkpoints.old_value_seen >
-		HOUR_MS + QUIET_INTERVALS * sample->settings.timeout_ms)
+		HOUR_MS + 3 * sample->settings.timeout_ms)
 		state->checkpoints.old_trigger_point = WALSIZER_NO_TRIGGER_POINT;
 }
 
@@ -133,30 +131,6 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 	if (moved >= state->checkpoints.old_trigger_point)
 		return WALSIZER_CAUSE_OLD_VALUE;
 	return WALSIZER_CAUSE_OTHER;
-}
-
-/*
- * Does a statement still use the old trigger point?  A process tests it only
- * when it fills a segment itself, and others fill most segments, the WAL
- * writer first.  So one full interval without a sign of it proves nothing, but
- * several do.
- */
-static void
-observe_old_value(WalsizerState *state, const WalsizerSample *sample, WalsizerCause cause)
-{
-	if (cause == WALSIZER_CAUSE_OLD_VALUE)
-	{
-		state->checkpoints.quiet_intervals = 0;
-		state->checkpoints.old_value_seen = sample->now;
-	}
-	else if (cause == WALSIZER_CAUSE_TIMED &&
-			 walsizer_distance(state->last.redo, sample->redo_lsn) >=
-			 state->checkpoints.old_trigger_point &&
-			 ++state->checkpoints.quiet_intervals >= QUIET_INTERVALS)
-	{
-		state->checkpoints.old_trigger_point = WALSIZER_NO_TRIGGER_POINT;
-		state->checkpoints.quiet_intervals = 0;
-	}
 }
 
 /*
@@ -226,7 +200,8 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 		}
 		state->pace.running = 0;
 
-		observe_old_value(state, sample, cause);
+		if (cause == WALSIZER_CAUSE_OLD_VALUE)
+			state->checkpoints.old_value_seen = sample->now;
 		walsizer_observe_mix(state, sample, cause);
 	}
 	else if (timed > 0 && walsizer_distance(sample->redo_lsn, sample->write_lsn) <
@@ -304,7 +279,6 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->checkpoints.timer_start = walsizer_max(0, sample->now - age);
 	state->checkpoints.redo_moved = state->checkpoints.timer_start;
 	state->checkpoints.old_trigger_point = WALSIZER_NO_TRIGGER_POINT;
-	state->checkpoints.quiet_intervals = 0;
 	state->window = (WalsizerWindow) {0};
 	walsizer_begin_rate(state, sample);
 	state->pace = (WalsizerPace) {0};

@@ -358,7 +358,6 @@ typedef struct WalsizerCheckpoints
 	int64_t		redo_moved;		/* when the redo pointer last moved */
 	int64_t		old_trigger_point;	/* a statement may still use it, or
 									 * WALSIZER_NO_TRIGGER_POINT */
-	int			quiet_intervals;	/* timed ones without a sign of it */
 	int64_t		old_value_seen; /* the last sign of it, or when it was set */
 	int64_t		total[WALSIZER_CAUSES];
 	int64_t		requested;

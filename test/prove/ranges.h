@@ -120,7 +120,6 @@
 		RANGE((c)->timer_start, 0, LATEST); \
 		RANGE((c)->redo_moved, 0, LATEST); \
 		RANGE((c)->old_trigger_point, 0, INT64_MAX); \
-		RANGE((c)->quiet_intervals, 0, 2); \
 		RANGE((c)->old_value_seen, 0, LATEST); \
 		for (int i = 0; i < WALSIZER_CAUSES; i++) \
 			RANGE((c)->total[i], 0, MOST_CHECKPOINTS + 1); \

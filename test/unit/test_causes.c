@@ -26,14 +26,10 @@ TEST(raises_leave_the_smallest_trigger_point)
 	const WalsizerSettings *settings = &d->sample.settings;
 
 	assert_int_equal(old_trigger_point(d, 1024), WALSIZER_NO_TRIGGER_POINT);
-	d->state.checkpoints.quiet_intervals = 2;
 	assert_int_equal(old_trigger_point(d, 2048), TRIGGER_POINT);
-	assert_int_equal(d->state.checkpoints.quiet_intervals, 0);
 	assert_int_equal(old_trigger_point(d, 4096), TRIGGER_POINT);
-	d->state.checkpoints.quiet_intervals = 2;
 	assert_int_equal(old_trigger_point(d, 4096), TRIGGER_POINT);
 	assert_int_equal(old_trigger_point(d, 2048), TRIGGER_POINT);
-	assert_int_equal(d->state.checkpoints.quiet_intervals, 2);
 
 	/* a value that is as small explains all of it */
 	assert_int_equal(old_trigger_point(d, 1024), WALSIZER_NO_TRIGGER_POINT);
@@ -82,37 +78,9 @@ TEST(the_old_value_explains_what_it_forces)
 
 		d->sample.settings.max_wal_size_mb = 2048;
 		driver_observe(d, SECOND, TRIGGER_POINT - less);
-		d->state.checkpoints.quiet_intervals = 1;
 		driver_observe_redo(d, SECOND, 0);
 		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1 - less);
-		assert_int_equal(d->state.checkpoints.quiet_intervals, less);
 	}
-}
-
-/* Intervals with less WAL than the old trigger point show nothing. */
-TEST(only_full_intervals_are_quiet)
-{
-	Driver	   *d = driver_begun();
-
-	d->sample.settings.max_wal_size_mb = 2048;
-	driver_observe(d, SECOND, 0);
-	for (int i = 0; i < 5; i++)
-	{
-		driver_observe(d, 299 * SECOND, TRIGGER_POINT - 1);
-		driver_observe_redo(d, SECOND, 0);
-	}
-	assert_int_equal(d->state.checkpoints.quiet_intervals, 0);
-	for (int i = 0; i < 3; i++)
-	{
-		assert_int_equal(d->state.checkpoints.quiet_intervals, i);
-		assert_int_equal(d->state.checkpoints.old_trigger_point, TRIGGER_POINT);
-		driver_observe(d, 100 * SECOND, walsizer_trigger_point(2048, &d->sample.settings));
-		driver_observe_redo(d, SECOND, 0);	/* forced: it shows nothing either */
-		assert_int_equal(d->state.checkpoints.quiet_intervals, i);
-		driver_observe(d, 299 * SECOND, TRIGGER_POINT + i * MB);
-		driver_observe_redo(d, SECOND, 0);
-	}
-	assert_int_equal(d->state.checkpoints.old_trigger_point, WALSIZER_NO_TRIGGER_POINT);
 }
 
 /* An hour and three timeouts after its last sign. */
@@ -306,7 +274,6 @@ main(void)
 		cmocka_unit_test(across_a_change_the_smaller_trigger_point_counts),
 		cmocka_unit_test(a_timed_checkpoint_may_come_a_little_early),
 		cmocka_unit_test(the_old_value_explains_what_it_forces),
-		cmocka_unit_test(only_full_intervals_are_quiet),
 		cmocka_unit_test(an_old_value_is_forgotten),
 		cmocka_unit_test(the_moment_of_a_checkpoint_is_interpolated),
 		cmocka_unit_test(only_an_idle_server_skips_checkpoints),

@@ -107,22 +107,12 @@ TEST(stale_ones_are_forced_at_the_old_trigger_point)
 	assert_int_equal(count(d, WALSIZER_CAUSE_OLD_VALUE), 1);
 	assert_int_equal(d->last.figures.forced, 1);
 
-	/* one interval that ran to its end with more WAL is chance */
+	/* an interval that ran to its end with more WAL is chance */
 	one_timed_interval(d);
 	driver_step(d, 50 * SECOND, CAPACITY);
 	driver_checkpoint(d, true);
 	driver_step(d, SECOND, 0);
 	assert_int_equal(count(d, WALSIZER_CAUSE_OLD_VALUE), 2);
-
-	/* three in a row are not: nobody uses it any more */
-	for (int i = 0; i < 3; i++)
-		one_timed_interval(d);
-	assert_int_equal(count(d, WALSIZER_CAUSE_TIMED), 4);
-	driver_step(d, 50 * SECOND, CAPACITY);
-	driver_checkpoint(d, true);
-	driver_step(d, SECOND, 0);
-	assert_int_equal(count(d, WALSIZER_CAUSE_OLD_VALUE), 2);
-	assert_int_equal(count(d, WALSIZER_CAUSE_OTHER), 1);
 }
 
 /* An hour and three intervals after its last sign, if less is written than it allows. */

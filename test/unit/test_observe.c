@@ -188,7 +188,6 @@ TEST(a_start_forgets_what_was_pending)
 	Driver	   *d = driver_begun();
 
 	d->state.checkpoints.old_trigger_point = 1;
-	d->state.checkpoints.quiet_intervals = 2;
 	d->state.pace.running = d->state.pace.last[0] = d->state.pace.last[1] = d->state.pace.last[2] = MB;
 	d->state.boost.planned_until = 5;
 	d->state.cycle.over = true;
@@ -200,7 +199,6 @@ TEST(a_start_forgets_what_was_pending)
 	driver_observe(d, SECOND, 0);
 	assert_true(d->state.primed);
 	assert_int_equal(d->state.checkpoints.old_trigger_point, WALSIZER_NO_TRIGGER_POINT);
-	assert_int_equal(d->state.checkpoints.quiet_intervals, 0);
 	assert_int_equal(d->last.figures.rate, 0);
 	assert_int_equal(d->state.pace.running, 0);
 	assert_int_equal(d->state.pace.last[0], 0);
