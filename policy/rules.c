@@ -18,9 +18,6 @@
 /* A load of at most this many times the learned demand is a known one. */
 #define KNOWN_LOAD			1.05
 
-/* The rate of WAL falls if it is below this part of the mean. */
-#define FALLING				0.75
-
 #define PACED_AT_MOST		1.5 /* most for pace, times the size for demand */
 #define PACED_MARGIN		1.1 /* times the measured pace, lest it creep up */
 #define PACED_WORTH			1.06	/* least factor of a raise for pace */
@@ -56,19 +53,6 @@ walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
 	if (forced > 1)
 		return walsizer_size_for(demand, &sample->settings);
 	return walsizer_roomy_size(config, &sample->settings, demand);
-}
-
-/*
- * Is WAL written much more slowly now than in the mean since the last
- * checkpoint?  It usually is, because page images come first.  Then the
- * projection tends to be too large.
- */
-static bool
-rate_falls(const WalsizerSample *sample, const WalsizerFigures *figures)
-{
-	double		elapsed = (double) (sample->settings.timeout_ms - figures->until_timed_ms);
-
-	return (double) figures->rate * elapsed / 1000.0 < FALLING * (double) figures->used;
 }
 
 /*
@@ -109,8 +93,7 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
 	most = walsizer_max(walsizer_whole_segments(2 * figures->in_effect_mb, settings),
 						walsizer_roomy_size(config, settings, figures->demand));
 	most = walsizer_max(most, walsizer_roomy_size(config, settings, soon));
-	return walsizer_min(rate_falls(sample, figures) ? walsizer_size_for(projected, settings) :
-						walsizer_roomy_size(config, settings, projected), most);
+	return walsizer_min(walsizer_roomy_size(config, settings, projected), most);
 }
 
 /*

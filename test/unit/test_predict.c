@@ -100,26 +100,6 @@ roomy(const Driver *d, int64_t bytes)
 	return walsizer_roomy_size(&d->config, &d->sample.settings, bytes);
 }
 
-/*
- * A rate that falls is headroom enough: so it does where page images come first.
- * The timer fires in 100 s, so the mean since the checkpoint is that of 200 s.
- */
-TEST(a_falling_rate_is_headroom_enough)
-{
-	Driver	   *d = driver_new();
-	WalsizerFigures figures = about_to_be_forced(d);
-
-	figures.used = 500 * MB;
-	figures.rate = 1875 * MB / 1000;	/* three quarters of 2.5MB/s */
-	figures.projected = 688 * MB;
-	assert_int_equal(predicted(d, &figures), roomy(d, 688 * MB));
-	figures.rate--;
-	assert_int_equal(predicted(d, &figures), walsizer_size_for(688 * MB, &d->sample.settings));
-	figures.until_timed_ms += SECOND;	/* the same WAL in less time */
-	figures.rate++;
-	assert_int_equal(predicted(d, &figures), walsizer_size_for(688 * MB, &d->sample.settings));
-}
-
 /* The server forces a checkpoint as soon as the trigger point is reached. */
 TEST(reaching_the_trigger_point_is_enough)
 {
@@ -290,7 +270,6 @@ main(void)
 		cmocka_unit_test(prediction_waits_until_it_is_near),
 		cmocka_unit_test(prediction_goes_to_twice_at_most),
 		cmocka_unit_test(a_known_load_is_not_taken_for_more),
-		cmocka_unit_test(a_falling_rate_is_headroom_enough),
 		cmocka_unit_test(reaching_the_trigger_point_is_enough),
 		cmocka_unit_test(without_a_load_nothing_is_predicted),
 		cmocka_unit_test(prediction_acts_five_samples_ahead),
