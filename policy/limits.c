@@ -166,13 +166,6 @@ step_limit(const WalsizerConfig *config, const WalsizerState *state,
 	return segments * segment_mb;
 }
 
-/* A smaller raise is worth a change if it prevents a forced checkpoint. */
-static bool
-is_enough_for_now(const WalsizerFigures *figures, int64_t mb)
-{
-	return figures->enough_mb != 0 && mb >= figures->enough_mb;
-}
-
 /*
  * How far a raise to this size (MB), which is within the limits, may go now:
  * the value in effect if that is not worth a change.  If a claim is small
@@ -186,8 +179,7 @@ walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, i
 	if (size <= figures->step_limit_mb)
 		return size;
 	least = walsizer_min(least, state->disk.free / (2 * CLAIMED_PART) / WALSIZER_MB);
-	return figures->step_limit_mb >= figures->in_effect_mb + least ||
-		is_enough_for_now(figures, figures->step_limit_mb) ?
+	return figures->step_limit_mb >= figures->in_effect_mb + least ?
 		figures->step_limit_mb : figures->in_effect_mb;
 }
 
@@ -246,8 +238,7 @@ walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
 	if (walsizer_min(size, figures->limit_mb) <= figures->in_effect_mb)
 		return false;
 	return size <= figures->limit_mb || figures->limit_kind == WALSIZER_LIMIT_MAX ||
-		is_worth_raising_to(figures, figures->limit_mb) ||
-		is_enough_for_now(figures, figures->limit_mb);
+		is_worth_raising_to(figures, figures->limit_mb);
 }
 
 /*

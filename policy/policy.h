@@ -256,8 +256,6 @@ typedef struct WalsizerFigures
 								 * checkpoints; 0: not known */
 	int64_t		paced_mb;		/* size for that, as far as it is worth it */
 	int64_t		projected;		/* WAL expected up to the timed checkpoint */
-	int64_t		enough_mb;		/* with which a checkpoint about to be forced
-								 * would be timed; 0: none is */
 	int64_t		until_timed_ms;
 	int64_t		until_forced_ms;	/* at the recent rate; -1: never */
 	int64_t		forced;			/* forced checkpoints in the window */

@@ -186,20 +186,6 @@ walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 		walsizer_lowered_size(state, sample, figures, size) != 0 ? size : 0;
 }
 
-/*
- * The size (MB) with which the checkpoint that is about to be forced would be
- * timed, without any headroom; 0 if none is about to be forced.
- */
-static int64_t
-enough_for_now(const WalsizerConfig *config, const WalsizerSettings *settings,
-			   const WalsizerFigures *figures)
-{
-	int64_t		enough = walsizer_size_for(figures->projected, settings);
-
-	return figures->until_forced_ms >= 0 && figures->until_forced_ms <= walsizer_lead(config) &&
-		enough > figures->in_effect_mb ? enough : 0;
-}
-
 /* Fill the figures that depend on walsizer's settings. */
 void
 walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *sample,
@@ -215,7 +201,6 @@ walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const Walsize
 									 most_for_pace(settings, figures->demand));
 	figures->wanted_mb = walsizer_max(walsizer_roomy_size(config, settings, demand),
 									  figures->paced_mb);
-	figures->enough_mb = enough_for_now(config, settings, figures);
 	walsizer_judge_mix(config, state, sample);
 	walsizer_find_limit(config, state, sample, figures);
 }

@@ -392,19 +392,8 @@ TEST(a_step_must_be_worth_a_change)
 	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1000);
 }
 
-/* Or if it prevents the checkpoint that is about to be forced. */
-TEST(a_step_that_is_enough_for_now_is_worth_a_change)
-{
-	Driver	   *d = driver_new();
-	WalsizerFigures figures = {.in_effect_mb = 1000, .step_limit_mb = 1020, .enough_mb = 1020};
-
-	d->state.disk.free = 100000 * MB;
-	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1020);
-	figures.enough_mb = 1021;
-	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1000);
-}
-
-TEST(a_raise_to_a_measured_limit_must_be_worth_a_change)
+static void
+a_raise_to_a_measured_limit_must_be_worth_a_change(void **unused)
 {
 	WalsizerFigures figures = {.in_effect_mb = 1000, .limit_mb = 1099, .disk_limit_mb = 1100,
 	.limit_kind = WALSIZER_LIMIT_DISK};
@@ -417,13 +406,6 @@ TEST(a_raise_to_a_measured_limit_must_be_worth_a_change)
 	assert_false(walsizer_worth_raising(&figures, 1100));
 	figures.limit_mb = 1100;
 	assert_true(walsizer_worth_raising(&figures, 2000));
-
-	/* unless it prevents the checkpoint that is about to be forced */
-	figures.limit_mb = figures.enough_mb = 1020;
-	assert_true(walsizer_worth_raising(&figures, 2000));
-	figures.enough_mb = 1021;
-	assert_false(walsizer_worth_raising(&figures, 2000));
-	figures.enough_mb = 0;
 
 	/* walsizer.max does not move by itself */
 	figures.limit_kind = WALSIZER_LIMIT_MAX;
@@ -565,7 +547,6 @@ main(void)
 		cmocka_unit_test(a_raise_fills_one_segment_if_that_is_an_eighth),
 		cmocka_unit_test(a_raise_leaves_what_others_take),
 		cmocka_unit_test(a_step_must_be_worth_a_change),
-		cmocka_unit_test(a_step_that_is_enough_for_now_is_worth_a_change),
 		cmocka_unit_test(a_raise_to_a_measured_limit_must_be_worth_a_change),
 		cmocka_unit_test(a_disk_limit_is_followed_by_a_fifth),
 		cmocka_unit_test(other_limits_are_followed_when_there_is_room),

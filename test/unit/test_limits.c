@@ -211,35 +211,6 @@ TEST(a_raise_claims_a_part_of_what_is_free)
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 4800);
 }
 
-/*
- * A small step is not taken as long as the disk may allow a larger one, but in
- * time if it prevents a forced checkpoint: 800MB in T need five per cent more.
- */
-TEST(a_small_step_waits_until_it_is_needed)
-{
-	Driver	   *d = driver_new();
-	int64_t		before;
-
-	d->sample.has_disk = true;
-	d->sample.disk_free = 9000 * MB;
-	d->sample.disk_wal = 600 * MB;
-	driver_run(d, 250, 800 * MB / 300);
-	before = d->sample.settings.max_wal_size_mb;
-	assert_in_range(before, 1500, 1520);
-
-	d->sample.disk_wal = 700 * MB;
-	for (int i = 0; i < 60 && d->last.figures.enough_mb == 0; i++)
-	{
-		assert_int_equal(d->sample.settings.max_wal_size_mb, before);
-		driver_run(d, 1, 800 * MB / 300);
-	}
-	assert_in_range(d->last.figures.until_forced_ms, 4 * SECOND, 5 * SECOND);
-	driver_run(d, 60, 800 * MB / 300);
-	assert_in_range(d->sample.settings.max_wal_size_mb, before + 1, before * 11 / 10 - 1);
-	assert_int_equal(d->raises, 2);
-	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
-}
-
 /* Nor need one be considerate where nothing but our own WAL is. */
 TEST(alone_on_a_volume_one_raise_takes_all_that_is_needed)
 {
@@ -397,7 +368,6 @@ main(void)
 		cmocka_unit_test(never_below_two_segments),
 		cmocka_unit_test(disk_space_binds),
 		cmocka_unit_test(a_raise_claims_a_part_of_what_is_free),
-		cmocka_unit_test(a_small_step_waits_until_it_is_needed),
 		cmocka_unit_test(alone_on_a_volume_one_raise_takes_all_that_is_needed),
 		cmocka_unit_test(free_space_that_comes_and_goes_is_not_followed),
 		cmocka_unit_test(a_raise_leaves_what_others_are_taking),

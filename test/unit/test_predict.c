@@ -147,41 +147,6 @@ TEST(prediction_acts_five_samples_ahead)
 	}
 }
 
-/* What would be enough is of interest only then, and is more than is in effect. */
-TEST(what_is_enough_for_now)
-{
-	Driver	   *d = driver_new();
-	WalsizerFigures figures = about_to_be_forced(d);
-
-	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
-	assert_int_equal(figures.enough_mb, walsizer_size_for(2300 * MB, &d->sample.settings));
-	figures.until_forced_ms++;
-	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
-	assert_int_equal(figures.enough_mb, 0);
-	figures.until_forced_ms = 0;
-	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
-	assert_true(figures.enough_mb > 0);
-	figures.until_forced_ms = -1;
-	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
-	assert_int_equal(figures.enough_mb, 0);
-
-	/* a segment less than the trigger point needs all that is in effect */
-	figures.until_forced_ms = 0;
-	figures.in_effect_mb = walsizer_size_for(512 * MB, &d->sample.settings);
-	figures.projected = 512 * MB;
-	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
-	assert_int_equal(figures.enough_mb, 0);
-	figures.projected++;
-	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
-	assert_true(figures.enough_mb > 0);
-
-	/* and one that needs less asks for nothing, however near the trigger point is */
-	figures.in_effect_mb = 1024;
-	figures.projected = 400 * MB;
-	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
-	assert_int_equal(figures.enough_mb, 0);
-}
-
 /* However slow the load is: 85 % of the trigger point are as near. */
 TEST(prediction_acts_near_the_trigger_point)
 {
@@ -273,7 +238,6 @@ main(void)
 		cmocka_unit_test(reaching_the_trigger_point_is_enough),
 		cmocka_unit_test(without_a_load_nothing_is_predicted),
 		cmocka_unit_test(prediction_acts_five_samples_ahead),
-		cmocka_unit_test(what_is_enough_for_now),
 		cmocka_unit_test(prediction_acts_near_the_trigger_point),
 		cmocka_unit_test(a_known_load_is_expected_to_be_as_large_as_it_was),
 		cmocka_unit_test(a_known_load_that_fits_raises_nothing),
