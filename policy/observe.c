@@ -189,11 +189,8 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 		state->checkpoints.redo_moved = redo_moved(state, sample);
 		state->checkpoints.timer_start = state->checkpoints.redo_moved;
 
-		/*
-		 * Intervals that were cut short say nothing about whole ones, nor does a
-		 * planned load about others.
-		 */
-		if (cause == WALSIZER_CAUSE_TIMED && sample->now >= state->boost.planned_until)
+		/* intervals that were cut short say nothing about whole ones */
+		if (cause == WALSIZER_CAUSE_TIMED)
 		{
 			state->pace.last[state->pace.next] = state->pace.running;
 			state->pace.next = (state->pace.next + 1) % WALSIZER_PACE_SLOTS;

@@ -247,16 +247,6 @@ paced(void)
 	return d;
 }
 
-TEST(an_interval_of_a_planned_load_has_no_pace)
-{
-	Driver	   *d = paced();
-
-	d->state.boost.planned_until = d->sample.now + 300 * SECOND + 1;
-	assert_int_equal(interval(d, 20 * MB, 300), 300 * MB);
-	d->state.boost.planned_until = d->sample.now + 300 * SECOND;
-	assert_int_equal(interval(d, 20 * MB, 300), 100 * MB);
-}
-
 /* Then an idle server has skipped a checkpoint. */
 TEST(pace_ends_after_two_timeouts)
 {
@@ -280,7 +270,6 @@ main(void)
 		cmocka_unit_test(time_until_the_timed_checkpoint),
 		cmocka_unit_test(pace_is_that_of_the_writing),
 		cmocka_unit_test(pace_is_the_smallest_of_three_intervals),
-		cmocka_unit_test(an_interval_of_a_planned_load_has_no_pace),
 		cmocka_unit_test(pace_ends_after_two_timeouts),
 	};
 
