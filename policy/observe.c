@@ -289,12 +289,6 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 		.leave_alone_until = same_clock ? state->pacing.leave_alone_until : 0,
 		.raise_not_before = same_clock ? state->pacing.raise_not_before : 0,
 	};
-
-	/* The current interval began at a known position and time, and was not planned. */
-	if (!sample->standby && state->boost.return_mb == 0 &&
-		state->checkpoints.timer_start < sample->now && sample->redo_lsn <= sample->write_lsn &&
-		sample->checkpoint_age < sample->settings.timeout_ms)
-		walsizer_add_mark(state, state->checkpoints.timer_start, sample->redo_lsn, sample->hour);
 }
 
 /* Is every figure in the range that the arithmetic can handle? */

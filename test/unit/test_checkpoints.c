@@ -156,7 +156,6 @@ TEST(the_first_interval_is_known_from_the_control_file)
 	d->sample.checkpoint_age = 100 * SECOND;
 	driver_step(d, 0, 0);
 	assert_int_equal(d->last.figures.used, 400 * MB);
-	assert_int_equal(d->last.figures.demand, 400 * MB);
 	driver_run(d, 15, 4 * MB);
 	assert_int_equal(d->raises, 1);
 }

@@ -121,18 +121,12 @@ TEST(a_start_knows_the_age_of_the_checkpoint)
 	d->sample.write_lsn += 100 * MB;
 	d->sample.checkpoint_age = 299 * SECOND;
 	assert_int_equal(driver_observe(d, 0, 0).until_timed_ms, SECOND);
-	assert_int_equal(d->state.window.number, 2);
 
-	/* one that is older than that says nothing of when WAL was written */
+	/* older than that: whole ones were skipped */
 	d = driver_new();
 	d->sample.write_lsn += 100 * MB;
 	d->sample.checkpoint_age = 310 * SECOND;
 	assert_int_equal(driver_observe(d, 0, 0).until_timed_ms, 290 * SECOND);
-	assert_int_equal(d->state.window.number, 1);
-	d = driver_new();
-	d->sample.checkpoint_age = 300 * SECOND;
-	driver_observe(d, 0, 0);
-	assert_int_equal(d->state.window.number, 1);
 
 	/* not known, or older than the clock */
 	d = driver_new();
@@ -143,43 +137,6 @@ TEST(a_start_knows_the_age_of_the_checkpoint)
 	d->sample.checkpoint_age = 20 * SECOND;
 	assert_int_equal(driver_observe(d, 0, 0).until_timed_ms, 290 * SECOND);
 	assert_int_equal(d->state.checkpoints.timer_start, 0);
-
-	/* a standby counts the primary's WAL, and a redo pointer ahead is none */
-	d = driver_new();
-	d->sample.checkpoint_age = 10 * SECOND;
-	d->sample.standby = true;
-	d->sample.primary_lsn = d->sample.write_lsn;
-	driver_observe(d, 0, 0);
-	assert_int_equal(d->state.window.number, 1);
-	d->state.primed = false;
-	d->sample.checkpoint_age = 10 * SECOND;
-	d->sample.primary_lsn = 0;
-	driver_observe(d, SECOND, 0);
-	assert_int_equal(d->state.window.number, 1);
-	d = driver_new();
-	d->sample.checkpoint_age = 10 * SECOND; /* idle since then */
-	driver_observe(d, 0, 0);
-	assert_int_equal(d->state.window.marks[0].ms, d->sample.now - 10 * SECOND);
-	d = driver_new();
-	d->sample.checkpoint_age = 10 * SECOND;
-	d->sample.redo_lsn++;
-	driver_observe(d, 0, 0);
-	assert_int_equal(d->state.window.number, 1);
-}
-
-/* So does a clone whose log is shorter than what was seen before. */
-TEST(a_shorter_log_has_a_first_interval_as_well)
-{
-	Driver	   *d = driver_begun();
-	WalsizerFigures figures;
-
-	driver_observe(d, SECOND, 5000 * MB);
-	d->sample.redo_lsn -= 4000 * MB;
-	d->sample.write_lsn = d->sample.redo_lsn + 100 * MB;
-	d->sample.checkpoint_age = 100 * SECOND;
-	figures = driver_observe(d, SECOND, 0);
-	assert_int_equal(figures.demand, 100 * MB);
-	assert_int_equal(d->state.window.marks[d->state.window.first].ms, d->sample.now - 100 * SECOND);
 }
 
 /* What a start must not keep of the time before. */
@@ -333,7 +290,6 @@ main(void)
 		cmocka_unit_test(what_a_sample_may_be),
 		cmocka_unit_test(what_runs_backwards_starts_over),
 		cmocka_unit_test(a_start_knows_the_age_of_the_checkpoint),
-		cmocka_unit_test(a_shorter_log_has_a_first_interval_as_well),
 		cmocka_unit_test(a_start_forgets_what_was_pending),
 		cmocka_unit_test(a_clock_that_was_set_is_noticed),
 		cmocka_unit_test(another_timeout_begins_a_step_of_the_window),
