@@ -87,7 +87,7 @@ walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
 		return true;
 	own = (double) walsizer_distance(state->disk.looked_lsn, sample->write_lsn) *
 		until_next / (double) walsizer_max(elapsed, 1);
-	others = ((double) state->disk.taken[0] + UNSEEN_RATE) * until_next / 1000.0;
+	others = ((double) state->disk.taken + UNSEEN_RATE) * until_next / 1000.0;
 	return own + others >= (double) state->disk.free / NOTICEABLE_PART;
 }
 
@@ -116,11 +116,8 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
 	/* the same moment gives no rate; the first reading gives 0 */
 	room -= state->disk.free + state->disk.wal + state->disk.held;
 	if (elapsed > 0)
-	{
-		state->disk.taken[1] = state->disk.taken[0];
-		state->disk.taken[0] =
+		state->disk.taken =
 			walsizer_to_int64((double) room * 1000.0 / (double) walsizer_max(elapsed, 1000));
-	}
 	state->disk.alone = sample->disk_alone;
 	state->disk.known = true;
 	state->disk.looked_at = sample->now;
@@ -134,10 +131,8 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
  * file system may see the same free space at the same time, and none sees what
  * the others have claimed and not filled yet.  So beyond the existing WAL the
  * new size may fill only a small part of the free space, less what others are
- * about to take.  Their rate is the smaller of the last two, because WAL of
- * other clusters varies a little with each checkpoint.  The next raise comes
- * when this one is filled, and seen.  A file system with nothing but our own
- * WAL needs no such care.
+ * about to take.  The next raise comes when this one is filled, and seen.  A
+ * file system with nothing but our own WAL needs no such care.
  *
  * A size is filled by WAL of (1 + c) times its trigger point, which is less
  * than the size by what rounding to segments took away.
@@ -146,8 +141,7 @@ static int64_t
 step_limit(const WalsizerConfig *config, const WalsizerState *state,
 		   const WalsizerSettings *settings)
 {
-	int64_t		rate = walsizer_min(state->disk.taken[0], state->disk.taken[1]);
-	double		taken = (double) rate * (double) walsizer_lead(config) / 1000.0;
+	double		taken = (double) state->disk.taken * (double) walsizer_lead(config) / 1000.0;
 	int64_t		left = walsizer_to_int64((double) state->disk.free - taken);
 	double		spread = 1.0 + settings->completion_target;
 	int64_t		smallest = (int64_t) ((double) settings->segment_bytes * spread) + 1;

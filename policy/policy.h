@@ -395,8 +395,8 @@ typedef struct WalsizerDisk
 	int64_t		wal;			/* bytes of WAL that max_wal_size covers */
 	int64_t		held;			/* bytes of WAL held back */
 	bool		alone;
-	int64_t		taken[2];		/* by others, in bytes per second, between the
-								 * last two readings and the two before */
+	int64_t		taken;			/* by others, in bytes per second, between the
+								 * last two readings */
 	int64_t		looked_at;		/* when it was read */
 	uint64_t	looked_lsn;
 	int64_t		look_ms;		/* that took so long */

@@ -134,8 +134,7 @@
 		RANGE((d)->wal, 0, MOST_WAL); \
 		RANGE((d)->held, 0, MOST_WAL); \
 		FLAG((d)->alone); \
-		RANGE((d)->taken[0], 0, MOST_WAL); \
-		RANGE((d)->taken[1], 0, MOST_WAL); \
+		RANGE((d)->taken, 0, MOST_WAL); \
 		RANGE((d)->looked_at, 0, LATEST); \
 		RANGE((d)->look_ms, 0, 300000); \
 		RANGE((d)->failures, 0, 4); \
