@@ -46,7 +46,24 @@ TEST(page_images_enlarge_our_raise)
 	assert_int_equal(d->sample.settings.max_wal_size_mb, images);
 }
 
-TEST(page_images_alone_change_nothing)
+/* Nor is what pace took by day lowered by night, with little headroom as well. */
+static void
+nights_without_page_images_lower_nothing(void **unused)
+{
+	Driver	   *d = driver_new();
+
+	(void) unused;
+	d->config.headroom = 1.0;
+	for (int day = 0; day < 3; day++)
+	{
+		run_intervals(d, 5, true);
+		run_intervals(d, 5, false);
+	}
+	assert_int_equal(d->lowers, 0);
+}
+
+static void
+page_images_alone_change_nothing(void **unused)
 {
 	Driver	   *d = driver_new();
 
@@ -244,6 +261,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(page_images_enlarge_our_raise),
+		cmocka_unit_test(nights_without_page_images_lower_nothing),
 		cmocka_unit_test(page_images_alone_change_nothing),
 		cmocka_unit_test(an_idle_server_has_no_pace),
 		cmocka_unit_test(a_planned_load_has_no_pace),
