@@ -75,7 +75,6 @@ walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *stat
 						 const WalsizerSample *sample, const WalsizerFigures *figures)
 {
 	const WalsizerSettings *settings = &sample->settings;
-	int64_t		demand;
 	int64_t		size;
 
 	if (state->boost.size_mb != 0 || state->boost.return_mb == 0 ||
@@ -83,10 +82,9 @@ walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *stat
 		!walsizer_is_own_raise(state, figures->in_effect_mb))
 		return 0;
 
-	demand = walsizer_max(figures->demand, walsizer_recent_peak(state));
 	size = walsizer_max(state->boost.return_mb,
 						walsizer_least_size(state, settings, config->min_mb));
-	if (walsizer_size_for(demand, settings) > size)
+	if (walsizer_size_for(figures->demand, settings) > size)
 		size = walsizer_max(size, figures->wanted_mb);
 	return size < figures->in_effect_mb &&
 		walsizer_lowered_size(state, sample, figures, size) != 0 ? size : 0;

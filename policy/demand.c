@@ -241,22 +241,6 @@ walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
 	walsizer_add_mark(state, sample->now, lsn, sample->hour);
 }
 
-/* The largest demand (bytes) in the window, which is not remembered yet. */
-int64_t
-walsizer_recent_peak(const WalsizerState *state)
-{
-	int64_t		peak = state->window.step_demand;
-
-	for (int i = 0; i < state->window.number; i++)
-	{
-		const WalsizerMark *mark =
-			&state->window.marks[(state->window.first + i) % WALSIZER_WINDOW_SLOTS];
-
-		peak = walsizer_max(peak, mark->demand);
-	}
-	return peak;
-}
-
 /* A first sample takes all slots: there is no rate yet. */
 void
 walsizer_begin_rate(WalsizerState *state, const WalsizerSample *sample)

@@ -88,7 +88,6 @@ extern void walsizer_observe_window(WalsizerState *state, const WalsizerSample *
 									WalsizerFigures *figures);
 extern void walsizer_begin_rate(WalsizerState *state, const WalsizerSample *sample);
 extern int64_t walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample);
-extern int64_t walsizer_recent_peak(const WalsizerState *state);
 extern int64_t walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample,
 									int64_t lookback_hours);
 

@@ -144,12 +144,11 @@ walsizer_pace_rule(const WalsizerState *state, const WalsizerFigures *figures)
 	return figures->paced_mb;
 }
 
-/* The largest demand known: now, in the window, and remembered. */
+/* The largest demand known: now, and remembered. */
 static int64_t
-all_demand(const WalsizerState *state, const WalsizerFigures *figures)
+all_demand(const WalsizerFigures *figures)
 {
-	return walsizer_max(walsizer_max(figures->demand, figures->learned),
-						walsizer_recent_peak(state));
+	return walsizer_max(figures->demand, figures->learned);
 }
 
 /*
@@ -176,7 +175,7 @@ walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 		sample->now - state->pacing.changed_at < 2 * sample->settings.timeout_ms ||
 		sample->now < state->pacing.keep_until ||
 		(double) size > LOWER_BELOW * (double) figures->in_effect_mb ||
-		most_for_pace(&sample->settings, all_demand(state, figures)) >= figures->in_effect_mb)
+		most_for_pace(&sample->settings, all_demand(figures)) >= figures->in_effect_mb)
 	{
 		state->pacing.lower_due = false;
 		return 0;
@@ -196,7 +195,7 @@ walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const Walsize
 	int64_t		paced = walsizer_to_int64((double) figures->pace * PACED_MARGIN);
 
 	figures->learned = walsizer_learned_now(state, sample, config->lookback_hours);
-	demand = all_demand(state, figures);
+	demand = all_demand(figures);
 	figures->paced_mb = walsizer_min(walsizer_size_for(paced, settings),
 									 most_for_pace(settings, figures->demand));
 	figures->wanted_mb = walsizer_max(walsizer_roomy_size(config, settings, demand),

@@ -182,8 +182,8 @@ TEST(nothing_of_it_is_learned)
 			for (int64_t i = 0; i < 7500; i += seconds)
 				driver_step(d, seconds * SECOND, 0);
 			assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
-			assert_int_equal(d->last.figures.learned, 0);
-			assert_int_equal(walsizer_recent_peak(&d->state), 0);
+			walsizer_remember_window(&d->state);
+			assert_int_equal(walsizer_learned_demand(&d->state, d->sample.hour, 3), 0);
 		}
 	}
 }
@@ -207,8 +207,8 @@ TEST(nor_after_a_restart)
 		d->sample.boost_mb = 0;
 		for (int i = 0; i < 620; i++)
 			driver_step(d, SECOND, 0);
-		assert_int_equal(d->last.figures.learned, 0);
-		assert_int_equal(walsizer_recent_peak(&d->state), 0);
+		walsizer_remember_window(&d->state);
+		assert_int_equal(walsizer_learned_demand(&d->state, d->sample.hour, 3), 0);
 		assert_int_equal(d->state.cycle.demand, 0);
 	}
 }
@@ -305,9 +305,6 @@ TEST(after_it_the_value_before_comes_back)
 	figures.demand = fits;		/* headroom and older peaks do not matter */
 	assert_int_equal(lowered(d, &figures), 1200);
 	figures.demand++;			/* or what demand needs by now */
-	assert_int_equal(lowered(d, &figures), 2000);
-	figures.demand = 0;
-	d->state.window.step_demand = fits + 1;
 	assert_int_equal(lowered(d, &figures), 2000);
 	figures.wanted_mb = 1100;	/* less than before it */
 	assert_int_equal(lowered(d, &figures), 1200);
