@@ -130,9 +130,9 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 			   WalsizerFigures *figures)
 {
 	int64_t		start = sample->now - sample->settings.timeout_ms;
+	WalsizerMark now = {.ms = sample->now, .lsn = state->window.lsn};
 	const WalsizerMark *oldest;
-	int64_t		next_ms = sample->now;
-	uint64_t	next_lsn = state->window.lsn;
+	const WalsizerMark *next;
 	int64_t		skipped = 0;
 
 	while (state->window.number > 1 && mark_at(state, 1)->ms <= start)
@@ -141,17 +141,13 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 		return;
 
 	oldest = mark_at(state, 0);
-	if (state->window.number > 1)
-	{
-		next_ms = mark_at(state, 1)->ms;
-		next_lsn = mark_at(state, 1)->lsn;
-	}
-	if (oldest->ms < start)		/* and start < next_ms */
-		skipped = walsizer_to_int64((double) walsizer_distance(oldest->lsn, next_lsn) *
+	next = state->window.number > 1 ? mark_at(state, 1) : &now;
+	if (oldest->ms < start)		/* and start < next->ms */
+		skipped = walsizer_to_int64((double) walsizer_distance(oldest->lsn, next->lsn) *
 									((double) (start - oldest->ms) /
-									 (double) (next_ms - oldest->ms)));
+									 (double) (next->ms - oldest->ms)));
 
-	figures->demand = walsizer_distance(oldest->lsn + (uint64_t) skipped, state->window.lsn);
+	figures->demand = walsizer_distance(oldest->lsn + (uint64_t) skipped, now.lsn);
 	figures->forced = walsizer_forced_total(state) - oldest->forced;
 	figures->forced_old_value =
 		state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] - oldest->forced_old_value;

@@ -50,9 +50,8 @@ walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
 	if (forced < config->threshold ||
 		walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
 		return 0;
-	if (forced > 1)
-		return walsizer_size_for(demand, &sample->settings);
-	return walsizer_roomy_size(config, &sample->settings, demand);
+	return forced > 1 ? walsizer_size_for(demand, &sample->settings) :
+		walsizer_roomy_size(config, &sample->settings, demand);
 }
 
 /*
@@ -75,13 +74,11 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
 	int64_t		soon;
 	int64_t		most;
 
-	/* Without any load, no raise is urgent. */
-	if (!config->predict || projected < figures->trigger_point || figures->rate == 0)
+	/* without any load, no raise is urgent */
+	if (!config->predict || projected < figures->trigger_point || figures->rate == 0 ||
+		(figures->until_forced_ms > lead &&
+		 (double) figures->used < NEAR_TRIGGER_POINT * (double) figures->trigger_point))
 		return 0;
-	if (figures->until_forced_ms > lead &&
-		(double) figures->used < NEAR_TRIGGER_POINT * (double) figures->trigger_point)
-		return 0;
-
 	known = walsizer_to_int64((double) figures->learned * KNOWN_LOAD);
 	if (figures->demand <= known)
 		projected = walsizer_min(projected, known);
@@ -170,17 +167,13 @@ walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 {
 	int64_t		size = walsizer_max(walsizer_max(figures->wanted_mb, state->boost.size_mb),
 									walsizer_least_size(state, &sample->settings, config->min_mb));
+	bool		lower = walsizer_is_own_raise(state, figures->in_effect_mb) &&
+		sample->now - state->pacing.changed_at >= 2 * sample->settings.timeout_ms &&
+		sample->now >= state->pacing.keep_until &&
+		(double) size <= LOWER_BELOW * (double) figures->in_effect_mb &&
+		most_for_pace(&sample->settings, all_demand(figures)) < figures->in_effect_mb;
 
-	if (!walsizer_is_own_raise(state, figures->in_effect_mb) ||
-		sample->now - state->pacing.changed_at < 2 * sample->settings.timeout_ms ||
-		sample->now < state->pacing.keep_until ||
-		(double) size > LOWER_BELOW * (double) figures->in_effect_mb ||
-		most_for_pace(&sample->settings, all_demand(figures)) >= figures->in_effect_mb)
-	{
-		state->pacing.lower_due = false;
-		return 0;
-	}
-	state->pacing.lower_due = state->pacing.lower_due || cycle;
+	state->pacing.lower_due = lower && (state->pacing.lower_due || cycle);
 	return state->pacing.lower_due &&
 		walsizer_lowered_size(state, sample, figures, size) != 0 ? size : 0;
 }
@@ -191,14 +184,12 @@ walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const Walsize
 			   WalsizerFigures *figures)
 {
 	const WalsizerSettings *settings = &sample->settings;
-	int64_t		demand;
 	int64_t		paced = walsizer_to_int64((double) figures->pace * PACED_MARGIN);
 
 	figures->learned = walsizer_learned_now(state, sample, config->lookback_hours);
-	demand = all_demand(figures);
 	figures->paced_mb = walsizer_min(walsizer_size_for(paced, settings),
 									 most_for_pace(settings, figures->demand));
-	figures->wanted_mb = walsizer_max(walsizer_roomy_size(config, settings, demand),
+	figures->wanted_mb = walsizer_max(walsizer_roomy_size(config, settings, all_demand(figures)),
 									  figures->paced_mb);
 	walsizer_judge_mix(config, state, sample);
 	walsizer_find_limit(config, state, sample, figures);
