@@ -310,6 +310,6 @@ walsizer_forget(WalsizerState *state)
 	state->window.step_demand = 0;
 	state->primary.demand = 0;
 	state->cycle.demand = state->cycle.forced = 0;
-	state->pacing.changed_at = state->last.ms;
+	state->pacing.changed_at = state->last.now;
 	state->pacing.keep_until = 0;
 }

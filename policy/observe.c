@@ -36,9 +36,9 @@ static bool
 sample_continues(const WalsizerState *state, const WalsizerSample *sample)
 {
 	return state->primed &&
-		sample->now >= state->last.ms &&
-		sample->write_lsn >= state->last.lsn &&
-		sample->redo_lsn >= state->last.redo &&
+		sample->now >= state->last.now &&
+		sample->write_lsn >= state->last.write_lsn &&
+		sample->redo_lsn >= state->last.redo_lsn &&
 		sample->standby == state->last.standby &&
 		sample->settings.segment_bytes == state->last.settings.segment_bytes;
 }
@@ -57,7 +57,7 @@ counter_progress(int64_t before, int64_t now, bool reset)
 static void
 observe_clock(WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		elapsed = sample->now - state->last.ms;
+	int64_t		elapsed = sample->now - state->last.now;
 	int64_t		jumped = sample->hour - state->last.hour;
 
 	if (jumped < 0 || jumped > elapsed / HOUR_MS + 1)
@@ -71,7 +71,7 @@ observe_clock(WalsizerState *state, const WalsizerSample *sample)
 static void
 observe_timeout(WalsizerState *state, const WalsizerSample *sample)
 {
-	walsizer_add_mark(state, state->last.ms, state->window.lsn, state->last.hour);
+	walsizer_add_mark(state, state->last.now, state->window.lsn, state->last.hour);
 	state->cycle.over = true;
 	if (sample->now < state->boost.planned_until)
 		state->boost.planned_until = sample->now + sample->settings.timeout_ms;
@@ -106,6 +106,13 @@ observe_settings(WalsizerState *state, const WalsizerSample *sample)
 		state->checkpoints.old_trigger_point = WALSIZER_NO_TRIGGER_POINT;
 }
 
+/* WAL (bytes) as the server counts it: from the start of the redo pointer's segment. */
+static int64_t
+counted(uint64_t redo, uint64_t to, const WalsizerSettings *settings)
+{
+	return walsizer_distance(redo - redo % (uint64_t) settings->segment_bytes, to);
+}
+
 /*
  * What started the checkpoint that moved the redo pointer?  WAL forced it if
  * the distance from the start of the old redo pointer's segment is at least
@@ -115,12 +122,10 @@ observe_settings(WalsizerState *state, const WalsizerSample *sample)
 static WalsizerCause
 checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		segment = sample->settings.segment_bytes;
-	int64_t		moved = walsizer_distance(state->last.redo - state->last.redo % (uint64_t) segment,
-										  sample->redo_lsn);
+	int64_t		moved = counted(state->last.redo_lsn, sample->redo_lsn, &sample->settings);
 	int64_t		trigger_point = walsizer_trigger_point(sample->settings.max_wal_size_mb,
 													   &sample->settings);
-	int64_t		slack = WALSIZER_TIMER_SLACK + sample->now - state->last.ms;
+	int64_t		slack = WALSIZER_TIMER_SLACK + sample->now - state->last.now;
 	bool		due = sample->now - state->checkpoints.timer_start + slack >=
 		sample->settings.timeout_ms;
 
@@ -141,7 +146,7 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 void
 walsizer_correct_redo(WalsizerState *state, uint64_t redo_lsn)
 {
-	state->last.redo = redo_lsn;
+	state->last.redo_lsn = redo_lsn;
 }
 
 /*
@@ -151,13 +156,13 @@ walsizer_correct_redo(WalsizerState *state, uint64_t redo_lsn)
 static int64_t
 redo_moved(const WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		elapsed = sample->now - state->last.ms;
-	int64_t		wal = walsizer_distance(state->last.lsn, sample->write_lsn);
-	int64_t		before = walsizer_distance(state->last.lsn, sample->redo_lsn);
+	int64_t		elapsed = sample->now - state->last.now;
+	int64_t		wal = walsizer_distance(state->last.write_lsn, sample->write_lsn);
+	int64_t		before = walsizer_distance(state->last.write_lsn, sample->redo_lsn);
 
 	if (wal == 0)
 		return sample->now;
-	return walsizer_min(sample->now, state->last.ms +
+	return walsizer_min(sample->now, state->last.now +
 						walsizer_to_int64((double) elapsed * ((double) before / (double) wal)));
 }
 
@@ -181,7 +186,7 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 												MOST_COUNT);
 	state->checkpoints.timed = walsizer_min(state->checkpoints.timed + timed, MOST_COUNT);
 
-	if (sample->redo_lsn != state->last.redo)
+	if (sample->redo_lsn != state->last.redo_lsn)
 	{
 		WalsizerCause cause = checkpoint_cause(state, sample);
 
@@ -217,7 +222,7 @@ until_timed(const WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		timeout = sample->settings.timeout_ms;
 	int64_t		elapsed = sample->now - state->checkpoints.timer_start;
-	int64_t		slack = WALSIZER_TIMER_SLACK + sample->now - state->last.ms;
+	int64_t		slack = WALSIZER_TIMER_SLACK + sample->now - state->last.now;
 
 	if (elapsed < timeout)
 		return timeout - elapsed;
@@ -269,7 +274,7 @@ static void
 prime(WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		age = walsizer_max(0, sample->checkpoint_age) % sample->settings.timeout_ms;
-	bool		same_clock = state->primed && sample->now >= state->last.ms;
+	bool		same_clock = state->primed && sample->now >= state->last.now;
 
 	walsizer_remember_window(state);
 	state->primed = true;
@@ -312,8 +317,6 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 				 WalsizerFigures *figures)
 {
 	const WalsizerSettings *settings = &sample->settings;
-	uint64_t	redo_segment = sample->redo_lsn -
-		sample->redo_lsn % (uint64_t) settings->segment_bytes;
 
 	if (!sample_continues(state, sample))
 		prime(state, sample);
@@ -329,7 +332,7 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 
 	figures->in_effect_mb = settings->max_wal_size_mb;
 	figures->trigger_point = walsizer_trigger_point(settings->max_wal_size_mb, settings);
-	figures->used = walsizer_distance(redo_segment, sample->write_lsn);
+	figures->used = counted(sample->redo_lsn, sample->write_lsn, settings);
 	figures->rate = walsizer_observe_rate(state, sample);
 	figures->until_timed_ms = until_timed(state, sample);
 	figures->pace = observe_pace(state, sample);
@@ -343,14 +346,6 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 			walsizer_to_int64((double) walsizer_max(0, figures->trigger_point - figures->used) *
 							  1000.0 / (double) figures->rate);
 
-	state->last.ms = sample->now;
-	state->last.hour = sample->hour;
-	state->last.lsn = sample->write_lsn;
-	state->last.redo = sample->redo_lsn;
-	state->last.requested = sample->requested;
-	state->last.timed = sample->timed;
-	state->last.standby = sample->standby;
-	state->last.settings = *settings;
-
+	state->last = *sample;
 	walsizer_observe_window(state, sample, figures);
 }

@@ -61,7 +61,7 @@ void
 walsizer_original_is_back(WalsizerState *state, int64_t in_effect_mb)
 {
 	disown(state, in_effect_mb);
-	leave_alone(state, state->last.ms, state->last.settings.timeout_ms);
+	leave_alone(state, state->last.now, state->last.settings.timeout_ms);
 }
 
 /*

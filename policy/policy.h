@@ -336,20 +336,7 @@ typedef struct WalsizerPrimary
 	int64_t		measured_at;	/* when it was */
 } WalsizerPrimary;
 
-/* policy/observe.c: the sample before */
-typedef struct WalsizerLast
-{
-	int64_t		ms;
-	int64_t		hour;
-	uint64_t	lsn;
-	uint64_t	redo;
-	int64_t		requested;
-	int64_t		timed;
-	bool		standby;
-	WalsizerSettings settings;
-} WalsizerLast;
-
-/* The checkpoint timer, and totals since the server started. */
+/* policy/observe.c: the checkpoint timer, and totals since the server started */
 typedef struct WalsizerCheckpoints
 {
 	int64_t		timer_start;	/* when it was last reset, as far as known */
@@ -430,7 +417,7 @@ typedef struct WalsizerPacing
 typedef struct WalsizerState
 {
 	bool		primed;			/* last is filled */
-	WalsizerLast last;
+	WalsizerSample last;		/* the one before */
 	WalsizerOwner owner;
 	WalsizerBoost boost;
 	WalsizerLearned learned;

@@ -57,7 +57,7 @@ walsizer_observe_mix(WalsizerState *state, const WalsizerSample *sample, Walsize
 
 	state->mix.at_redo = sample->wal;
 	if (cause == WALSIZER_CAUSE_OTHER || interval.bytes < LEAST_BYTES ||
-		interval.bytes < walsizer_distance(state->last.redo, sample->redo_lsn) / 2 ||
+		interval.bytes < walsizer_distance(state->last.redo_lsn, sample->redo_lsn) / 2 ||
 		interval.records <= 0 || interval.images < 0)
 		return;
 	state->mix.latest = interval;

@@ -168,7 +168,7 @@
 #define STATE_RANGES(s, RANGE, REAL, FLAG) \
 	do { \
 		FLAG((s)->primed); \
-		RANGE((s)->last.ms, 0, LATEST); \
+		RANGE((s)->last.now, 0, LATEST); \
 		RANGE((s)->last.hour, 0, LATEST); \
 		RANGE((s)->last.requested, 0, LATEST); \
 		RANGE((s)->last.timed, 0, LATEST); \

@@ -265,7 +265,7 @@ TEST(the_figures_of_a_prediction)
 	assert_int_equal(figures.until_forced_ms, 228 * 1000 / 60);
 	figures = driver_observe(d, 5 * SECOND, 300 * MB);
 	assert_int_equal(figures.until_forced_ms, 0);
-	assert_int_equal(driver_begun()->state.last.redo, d->sample.redo_lsn);
+	assert_int_equal(driver_begun()->state.last.redo_lsn, d->sample.redo_lsn);
 	d = driver_new();
 	assert_int_equal(driver_observe(d, 0, 0).until_forced_ms, -1);
 

@@ -383,7 +383,7 @@ counts(WalsizerCause cause, int64_t bytes, int64_t distance, int64_t records, in
 	bool		kept;
 
 	d->state.mix.at_redo = (WalsizerWal) {1000, 100, 10};
-	d->state.last.redo = d->sample.redo_lsn;
+	d->state.last.redo_lsn = d->sample.redo_lsn;
 	d->sample.redo_lsn += (uint64_t) distance;
 	d->sample.wal = (WalsizerWal) {1000 + bytes, 100 + records, 10 + images};
 	walsizer_observe_mix(&d->state, &d->sample, cause);

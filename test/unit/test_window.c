@@ -361,7 +361,7 @@ TEST(forgetting_leaves_nothing_but_ownership)
 	window(d, 0, 0);
 	window(d, SECOND, MB);
 	d->state.owner.own_mb = 4000;
-	d->state.last.ms = d->sample.now;
+	d->state.last.now = d->sample.now;
 	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
 		d->state.pace.last[i] = MB;
 	d->state.primary.demand = d->state.cycle.demand = MB;
