@@ -108,7 +108,7 @@ extern int64_t walsizer_step_size(const WalsizerState *state, const WalsizerFigu
 								  int64_t size);
 extern void walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 								const WalsizerSample *sample, WalsizerFigures *figures);
-extern bool walsizer_disk_is_worth_raising(const WalsizerFigures *figures);
+extern bool walsizer_worth_raising_to(const WalsizerFigures *figures, int64_t limit_mb);
 extern bool walsizer_worth_raising(const WalsizerFigures *figures, int64_t size);
 extern int64_t walsizer_least_size(const WalsizerState *state,
 								   const WalsizerSettings *settings, int64_t mb);

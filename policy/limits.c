@@ -212,17 +212,10 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 }
 
 /* A measured limit (MB) varies all the time: does it allow a raise worth a change? */
-static bool
-is_worth_raising_to(const WalsizerFigures *figures, int64_t limit_mb)
+bool
+walsizer_worth_raising_to(const WalsizerFigures *figures, int64_t limit_mb)
 {
 	return (double) limit_mb >= WORTH_RAISING * (double) figures->in_effect_mb;
-}
-
-/* Does the disk? */
-bool
-walsizer_disk_is_worth_raising(const WalsizerFigures *figures)
-{
-	return is_worth_raising_to(figures, figures->disk_limit_mb);
 }
 
 /* Would a raise to this size (MB) change anything within the limits? */
@@ -232,7 +225,7 @@ walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
 	if (walsizer_min(size, figures->limit_mb) <= figures->in_effect_mb)
 		return false;
 	return size <= figures->limit_mb || figures->limit_kind == WALSIZER_LIMIT_MAX ||
-		is_worth_raising_to(figures, figures->limit_mb);
+		walsizer_worth_raising_to(figures, figures->limit_mb);
 }
 
 /*

@@ -16,18 +16,6 @@
 #define MOST_COUNT			(INT64_C(1) << 61) /* more could overflow sums */
 #define HOUR_MS				(INT64_C(3600) * 1000)
 
-static bool
-settings_valid(const WalsizerSettings *settings)
-{
-	int64_t		size = settings->segment_bytes;
-
-	return size >= WALSIZER_MB && size <= 1024 * WALSIZER_MB &&
-		(size & (size - 1)) == 0 &&
-		settings->max_wal_size_mb > 0 && settings->max_wal_size_mb <= WALSIZER_MOST_MB &&
-		settings->completion_target >= 0.0 && settings->completion_target <= 1.0 &&
-		settings->timeout_ms > 0 && settings->timeout_ms <= WALSIZER_MOST_MB * 1000;
-}
-
 /*
  * Does the sample continue the state?  Not if time or WAL ran backwards (a
  * restored clone, a broken clock): a window across such a step means nothing.
@@ -300,7 +288,14 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 bool
 walsizer_sample_valid(const WalsizerSample *sample)
 {
-	return settings_valid(&sample->settings) &&
+	const WalsizerSettings *settings = &sample->settings;
+	int64_t		size = settings->segment_bytes;
+
+	return size >= WALSIZER_MB && size <= 1024 * WALSIZER_MB &&
+		(size & (size - 1)) == 0 &&
+		settings->max_wal_size_mb > 0 && settings->max_wal_size_mb <= WALSIZER_MOST_MB &&
+		settings->completion_target >= 0.0 && settings->completion_target <= 1.0 &&
+		settings->timeout_ms > 0 && settings->timeout_ms <= WALSIZER_MOST_MB * 1000 &&
 		sample->now >= 0 && sample->now < MOST_COUNT &&
 		sample->hour >= 0 && sample->hour < MOST_COUNT &&
 		sample->requested >= 0 && sample->requested < MOST_COUNT &&

@@ -88,8 +88,7 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
 	soon = walsizer_min(WALSIZER_MOST_BYTES, figures->used +
 						walsizer_to_int64((double) figures->rate * (double) lead / 1000.0));
 	most = walsizer_max(walsizer_whole_segments(2 * figures->in_effect_mb, settings),
-						walsizer_roomy_size(config, settings, figures->demand));
-	most = walsizer_max(most, walsizer_roomy_size(config, settings, soon));
+						walsizer_roomy_size(config, settings, walsizer_max(figures->demand, soon)));
 	return walsizer_min(walsizer_roomy_size(config, settings, projected), most);
 }
 
@@ -141,13 +140,6 @@ walsizer_pace_rule(const WalsizerState *state, const WalsizerFigures *figures)
 	return figures->paced_mb;
 }
 
-/* The largest demand known: now, and remembered. */
-static int64_t
-all_demand(const WalsizerFigures *figures)
-{
-	return walsizer_max(figures->demand, figures->learned);
-}
-
 /*
  * The largest demand of the whole lookback needs much less than our own raise
  * provides, and less than pacing by time may cost: otherwise what was raised
@@ -171,7 +163,8 @@ walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 		sample->now - state->pacing.changed_at >= 2 * sample->settings.timeout_ms &&
 		sample->now >= state->pacing.keep_until &&
 		(double) size <= LOWER_BELOW * (double) figures->in_effect_mb &&
-		most_for_pace(&sample->settings, all_demand(figures)) < figures->in_effect_mb;
+		most_for_pace(&sample->settings, walsizer_max(figures->demand, figures->learned)) <
+		figures->in_effect_mb;
 
 	state->pacing.lower_due = lower && (state->pacing.lower_due || cycle);
 	return state->pacing.lower_due &&
@@ -185,11 +178,13 @@ walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const Walsize
 {
 	const WalsizerSettings *settings = &sample->settings;
 	int64_t		paced = walsizer_to_int64((double) figures->pace * PACED_MARGIN);
+	int64_t		demand;
 
 	figures->learned = walsizer_learned_now(state, sample, config->lookback_hours);
+	demand = walsizer_max(figures->demand, figures->learned);
 	figures->paced_mb = walsizer_min(walsizer_size_for(paced, settings),
 									 most_for_pace(settings, figures->demand));
-	figures->wanted_mb = walsizer_max(walsizer_roomy_size(config, settings, all_demand(figures)),
+	figures->wanted_mb = walsizer_max(walsizer_roomy_size(config, settings, demand),
 									  figures->paced_mb);
 	walsizer_judge_mix(config, state, sample);
 	walsizer_find_limit(config, state, sample, figures);

@@ -8,13 +8,8 @@
  * alone, the WAL written within checkpoint_timeout as a distance of LSNs.  The
  * server's counter of requested checkpoints also counts CHECKPOINT, backups
  * and DDL, lags behind and can be reset: it is reported, but no size is
- * derived from it.
- *
- * A value is too small if a checkpoint was forced (late, but certain), or if
- * the WAL since the redo pointer will reach the trigger point before the timer
- * fires (in time, but an estimate, which improves with time).  Only the
- * largest demand of the whole lookback shows that a value is too large.  The
- * absence of forced checkpoints only shows that it suffices.
+ * derived from it.  The absence of forced checkpoints only shows that a value
+ * suffices, not that it is too large.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -137,7 +132,7 @@ observe_low_disk(WalsizerState *state, const WalsizerSample *sample,
 	bool		followed = decision->reason == WALSIZER_BECAUSE_LIMIT_FELL &&
 		decision->limited_by == WALSIZER_LIMIT_DISK;
 	bool		still = sample->looked && sample->now < state->pacing.raise_not_before &&
-		!walsizer_disk_is_worth_raising(figures);
+		!walsizer_worth_raising_to(figures, figures->disk_limit_mb);
 
 	if (followed || still)
 		state->pacing.raise_not_before = sample->now + sample->settings.timeout_ms;

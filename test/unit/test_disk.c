@@ -405,9 +405,9 @@ a_raise_to_a_measured_limit_must_be_worth_a_change(void **unused)
 	figures.limit_mb = 1000;
 	assert_false(walsizer_worth_raising(&figures, 1100));
 
-	assert_true(walsizer_disk_is_worth_raising(&figures));
+	assert_true(walsizer_worth_raising_to(&figures, figures.disk_limit_mb));
 	figures.disk_limit_mb--;
-	assert_false(walsizer_disk_is_worth_raising(&figures));
+	assert_false(walsizer_worth_raising_to(&figures, figures.disk_limit_mb));
 }
 
 /* Our own raise from 1GB to 4000MB, of which little is used; no limit is below. */
