@@ -102,23 +102,20 @@ drop_oldest_mark(WalsizerState *state)
 void
 walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn, int64_t hour)
 {
-	WalsizerMark mark = {0};
-
-	mark.ms = ms;
-	mark.lsn = lsn;
-	mark.hour = hour;
-	mark.demand = state->window.step_demand;
-	mark.timeout_ms = state->last.settings.timeout_ms;
-	mark.forced = walsizer_forced_total(state);
-	mark.forced_old_value = state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE];
-	mark.requested = state->checkpoints.requested;
-	mark.timed = state->checkpoints.timed;
-	state->window.step_demand = 0;
-
 	if (state->window.number == WALSIZER_WINDOW_SLOTS)
 		drop_oldest_mark(state);
-	*mark_at(state, state->window.number) = mark;
-	state->window.number++;
+	*mark_at(state, state->window.number++) = (WalsizerMark) {
+		.ms = ms,
+		.lsn = lsn,
+		.hour = hour,
+		.demand = state->window.step_demand,
+		.timeout_ms = state->last.settings.timeout_ms,
+		.forced = walsizer_forced_total(state),
+		.forced_old_value = state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE],
+		.requested = state->checkpoints.requested,
+		.timed = state->checkpoints.timed,
+	};
+	state->window.step_demand = 0;
 }
 
 /*
@@ -192,21 +189,6 @@ walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * The largest demand since the cycle began.  A burst across the end of a cycle
- * is seen as a whole by the next one.
- */
-static void
-observe_cycle(WalsizerState *state, const WalsizerSample *sample, const WalsizerFigures *figures)
-{
-	if (state->cycle.over)
-		state->cycle.demand = state->cycle.forced = 0;
-	state->cycle.over = false;
-	if (sample->now >= state->boost.planned_until)
-		state->cycle.demand = walsizer_max(state->cycle.demand, figures->demand);
-	state->cycle.forced = walsizer_max(state->cycle.forced, figures->forced);
-}
-
-/*
  * Measure demand, and record the WAL position once per step.
  *
  * On a standby the position is the primary's, because replay may be faster
@@ -220,20 +202,27 @@ walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
 	int64_t		step = sample->settings.timeout_ms / WALSIZER_WINDOW_STEPS;
 	uint64_t	lsn = sample->standby ? sample->primary_lsn : sample->write_lsn;
 	bool		begins = sample->standby && state->window.lsn == 0 && lsn != 0;
+	bool		planned = sample->now < state->boost.planned_until;
 
 	while (state->window.number > 0 && (begins || lsn < state->window.lsn))
 		drop_oldest_mark(state);
 	state->window.lsn = lsn;
 	measure_window(state, sample, figures);
-	if (sample->now >= state->boost.planned_until)
+	if (!planned)
 		state->window.step_demand = walsizer_max(state->window.step_demand, figures->demand);
 	if (sample->standby)		/* already in step_demand */
 		figures->demand = walsizer_max(figures->demand, state->primary.demand);
-	observe_cycle(state, sample, figures);
+
+	/* a burst across the end of a cycle is seen as a whole by the next one */
+	if (state->cycle.over)
+		state->cycle = (WalsizerCycle) {.start = state->cycle.start};
+	if (!planned)
+		state->cycle.demand = walsizer_max(state->cycle.demand, figures->demand);
+	state->cycle.forced = walsizer_max(state->cycle.forced, figures->forced);
+
 	if (state->window.number > 0 &&
 		sample->now - mark_at(state, state->window.number - 1)->ms < step)
 		return;
-
 	walsizer_add_mark(state, sample->now, lsn, sample->hour);
 }
 
@@ -301,11 +290,8 @@ walsizer_remember_window(WalsizerState *state)
 void
 walsizer_forget(WalsizerState *state)
 {
-	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
-		state->learned.peaks[i].hour = 0;
-	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
-		state->pace.last[i] = 0;
-	state->learned.hour = 0;
+	state->learned = (WalsizerLearned) {0};
+	state->pace = (WalsizerPace) {0};
 	state->window.number = 0;
 	state->window.step_demand = 0;
 	state->primary.demand = 0;

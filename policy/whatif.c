@@ -78,16 +78,16 @@ walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
 {
 	const WalsizerSettings *settings = &sample->settings;
 	int64_t		learned = walsizer_learned_demand(state, sample->hour, config->lookback_hours);
-	WalsizerWhatIf what = {0};
 
-	what.size_mb = mb;
-	what.trigger_point = walsizer_trigger_point(mb, settings);
-	what.spacing_now_ms = spacing(mb, figures->demand, settings);
-	what.spacing_peak_ms = spacing(mb, walsizer_max(learned, figures->demand), settings);
-	what.forced_fraction = forced_share(state, sample->hour, config->lookback_hours, mb, settings);
-	what.recovery_ms = walsizer_recovery_time(config, state, sample, mb);
-	what.limited_by = forbidding(figures, config, mb);
-	return what;
+	return (WalsizerWhatIf) {
+		.size_mb = mb,
+		.trigger_point = walsizer_trigger_point(mb, settings),
+		.spacing_now_ms = spacing(mb, figures->demand, settings),
+		.spacing_peak_ms = spacing(mb, walsizer_max(learned, figures->demand), settings),
+		.forced_fraction = forced_share(state, sample->hour, config->lookback_hours, mb, settings),
+		.recovery_ms = walsizer_recovery_time(config, state, sample, mb),
+		.limited_by = forbidding(figures, config, mb),
+	};
 }
 
 /*
