@@ -336,8 +336,7 @@ TEST(a_raise_fills_one_segment_if_that_is_an_eighth)
 }
 
 /* Less what others take in five samples. */
-static void
-a_raise_leaves_what_others_take(void **unused)
+TEST(a_raise_leaves_what_others_take)
 {
 	Driver	   *d = driver_new();
 
@@ -383,8 +382,7 @@ TEST(a_step_must_be_worth_a_change)
 	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1000);
 }
 
-static void
-a_raise_to_a_measured_limit_must_be_worth_a_change(void **unused)
+TEST(a_raise_to_a_measured_limit_must_be_worth_a_change)
 {
 	WalsizerFigures figures = {.in_effect_mb = 1000, .limit_mb = 1099, .disk_limit_mb = 1100,
 	.limit_kind = WALSIZER_LIMIT_DISK};

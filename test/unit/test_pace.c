@@ -47,12 +47,10 @@ TEST(page_images_enlarge_our_raise)
 }
 
 /* Nor is what pace took by day lowered by night, with little headroom as well. */
-static void
-nights_without_page_images_lower_nothing(void **unused)
+TEST(nights_without_page_images_lower_nothing)
 {
 	Driver	   *d = driver_new();
 
-	(void) unused;
 	d->config.headroom = 1.0;
 	for (int day = 0; day < 3; day++)
 	{
@@ -62,8 +60,7 @@ nights_without_page_images_lower_nothing(void **unused)
 	assert_int_equal(d->lowers, 0);
 }
 
-static void
-page_images_alone_change_nothing(void **unused)
+TEST(page_images_alone_change_nothing)
 {
 	Driver	   *d = driver_new();
 
@@ -224,13 +221,11 @@ TEST(pace_counts_for_the_load_of_now)
 }
 
 /* Demand is the largest known: now, and remembered. */
-static void
-all_known_demand_is_wanted(void **unused)
+TEST(all_known_demand_is_wanted)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = {.in_effect_mb = 1024, .demand = 1000 * MB};
 
-	(void) unused;
 	walsizer_remember(&d->state, d->sample.hour - 1, 1400 * MB, 1);
 	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
 	assert_int_equal(figures.learned, 1400 * MB);
