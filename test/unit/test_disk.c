@@ -102,7 +102,7 @@ TEST(a_disk_that_is_dear_to_read_is_read_less_often)
 	/* unless space may be gone: 64MB/s, for 11 seconds until the next sample */
 	d->sample.look_ms = 40;
 	read_disk(d, 0, 16 * 11 * 64 * MB, 0, 0);
-	d->state.disk.taken[0] = 0;
+	d->state.disk.taken = 0;
 	d->sample.now += 9 * SECOND;
 	assert_false(look_is_due(d));
 	d->sample.now += SECOND;
