@@ -64,8 +64,8 @@ walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *settings)
 
 /* The size (MB) for that much WAL with walsizer.headroom. */
 int64_t
-walsizer_roomy_size(const WalsizerConfig *config, const WalsizerSettings *settings,
-					int64_t wal_bytes)
+walsizer_size_with_headroom(const WalsizerConfig *config, const WalsizerSettings *settings,
+							int64_t wal_bytes)
 {
 	return walsizer_size_for(walsizer_to_int64((double) wal_bytes * config->headroom),
 							 settings);

@@ -58,7 +58,7 @@ walsizer_boost_rule(const WalsizerState *state, const WalsizerSample *sample,
 
 	if (!walsizer_worth_raising(figures, state->boost.size_mb) ||
 		((held_by == WALSIZER_LIMIT_DISK || held_by == WALSIZER_LIMIT_RECOVERY) &&
-		 !sample->adjust && state->pacing.tried_mb <= figures->in_effect_mb &&
+		 !sample->act_now && state->pacing.tried_mb <= figures->in_effect_mb &&
 		 sample->now - state->pacing.changed_at < sample->settings.timeout_ms))
 		return 0;
 	return state->boost.size_mb;

@@ -120,10 +120,10 @@ extern int64_t walsizer_limit_to_follow(const WalsizerConfig *config,
 										const WalsizerFigures *figures, WalsizerLimit *kind);
 
 /* policy/recovery.c */
-extern void walsizer_observe_mix(WalsizerState *state, const WalsizerSample *sample,
-								 WalsizerCause cause);
-extern void walsizer_judge_mix(const WalsizerConfig *config, WalsizerState *state,
-							   const WalsizerSample *sample);
+extern void walsizer_observe_wal_contents(WalsizerState *state, const WalsizerSample *sample,
+										  WalsizerCause cause);
+extern void walsizer_keep_full_interval(const WalsizerConfig *config, WalsizerState *state,
+										const WalsizerSample *sample);
 extern int64_t walsizer_recovery_limit(const WalsizerConfig *config,
 									   const WalsizerState *state,
 									   const WalsizerSample *sample);
@@ -155,7 +155,7 @@ extern int64_t walsizer_pace_rule(const WalsizerState *state,
 extern int64_t walsizer_lower_rule(const WalsizerConfig *config,
 								   WalsizerState *state, const WalsizerSample *sample,
 								   const WalsizerFigures *figures, bool cycle);
-extern void walsizer_judge(const WalsizerConfig *config, WalsizerState *state,
-						   const WalsizerSample *sample, WalsizerFigures *figures);
+extern void walsizer_fill_figures(const WalsizerConfig *config, WalsizerState *state,
+								  const WalsizerSample *sample, WalsizerFigures *figures);
 
 #endif							/* WALSIZER_INTERNAL_H */

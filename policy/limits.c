@@ -82,12 +82,12 @@ walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
 		return false;
 	elapsed = sample->now - state->disk.looked_at;
 	until_next = (double) (elapsed + config->sample_interval_ms);
-	if (!state->disk.known || state->disk.failures > 0 || sample->adjust || elapsed < 0 ||
+	if (!state->disk.known || state->disk.failures > 0 || sample->act_now || elapsed < 0 ||
 		elapsed >= most)
 		return true;
 	own = (double) walsizer_distance(state->disk.looked_lsn, sample->write_lsn) *
 		until_next / (double) walsizer_max(elapsed, 1);
-	others = ((double) state->disk.taken + UNSEEN_RATE) * until_next / 1000.0;
+	others = ((double) state->disk.others_rate + UNSEEN_RATE) * until_next / 1000.0;
 	return own + others >= (double) state->disk.free / NOTICEABLE_PART;
 }
 
@@ -101,9 +101,9 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
 	int64_t		elapsed = sample->now - state->disk.looked_at;
 	int64_t		room = state->disk.free + state->disk.wal + state->disk.held;
 
-	if (!sample->looked)
+	if (!sample->disk_tried)
 		return;
-	if (!sample->has_disk)
+	if (!sample->disk_read)
 	{
 		if (++state->disk.failures == MOST_FAILURES)
 			state->disk = (WalsizerDisk) {0};
@@ -116,7 +116,7 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
 	/* the same moment gives no rate; the first reading gives 0 */
 	room -= state->disk.free + state->disk.wal + state->disk.held;
 	if (elapsed > 0)
-		state->disk.taken =
+		state->disk.others_rate =
 			walsizer_to_int64((double) room * 1000.0 / (double) walsizer_max(elapsed, 1000));
 	state->disk.alone = sample->disk_alone;
 	state->disk.known = true;
@@ -141,7 +141,7 @@ static int64_t
 step_limit(const WalsizerConfig *config, const WalsizerState *state,
 		   const WalsizerSettings *settings)
 {
-	double		taken = (double) state->disk.taken * (double) walsizer_lead(config) / 1000.0;
+	double		taken = (double) state->disk.others_rate * (double) walsizer_lead(config) / 1000.0;
 	int64_t		left = walsizer_to_int64((double) state->disk.free - taken);
 	double		spread = 1.0 + settings->completion_target;
 	int64_t		smallest = (int64_t) ((double) settings->segment_bytes * spread) + 1;
@@ -278,7 +278,7 @@ must_follow(const WalsizerSample *sample, const WalsizerFigures *figures,
 	double		in_effect = (double) figures->in_effect_mb;
 
 	if (kind == WALSIZER_LIMIT_DISK)
-		return sample->looked && sample->has_disk &&
+		return sample->disk_tried && sample->disk_read &&
 			(double) allowed <= FOLLOW_DISK_BELOW * in_effect;
 	if (kind == WALSIZER_LIMIT_RECOVERY && (double) allowed > FOLLOW_RECOVERY_BELOW * in_effect)
 		return false;

@@ -192,7 +192,7 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 
 		if (cause == WALSIZER_CAUSE_OLD_VALUE)
 			state->checkpoints.old_value_seen = sample->now;
-		walsizer_observe_mix(state, sample, cause);
+		walsizer_observe_wal_contents(state, sample, cause);
 	}
 	else if (timed > 0 && walsizer_distance(sample->redo_lsn, sample->write_lsn) <
 			 WALSIZER_NOTHING_WRITTEN)
@@ -272,7 +272,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->window = (WalsizerWindow) {0};
 	walsizer_begin_rate(state, sample);
 	state->pace = (WalsizerPace) {0};
-	state->mix.at_redo = sample->wal;
+	state->wal_contents.at_redo = sample->wal;
 	state->boost.planned_until = state->boost.return_mb != 0 ?
 		sample->now + sample->settings.timeout_ms : 0;
 	state->cycle = (WalsizerCycle) {.start = sample->now};

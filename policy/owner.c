@@ -35,7 +35,7 @@ static void
 adopt(WalsizerState *state, const WalsizerSample *sample)
 {
 	disown(state, sample->settings.max_wal_size_mb);
-	state->owner.original_by_alter_system = sample->alter_system;
+	state->owner.original_by_alter_system = sample->in_auto_conf;
 }
 
 /*
@@ -110,7 +110,7 @@ walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
 		adopt(state, sample);
 	else if (in_effect_mb == owner->original_mb && owner->own_mb == 0)
 		/* it may have moved from one file to another */
-		owner->original_by_alter_system = sample->alter_system;
+		owner->original_by_alter_system = sample->in_auto_conf;
 	else
 	{
 		adopt(state, sample);

@@ -218,15 +218,15 @@ typedef struct WalsizerSample
 	WalsizerWal wal;			/* since its own last reset */
 	int64_t		buffers;		/* pages in shared_buffers */
 	bool		standby;
-	bool		alter_system;	/* the value is in postgresql.auto.conf */
+	bool		in_auto_conf;	/* the value is in postgresql.auto.conf */
 	WalsizerNote note;			/* as last reloaded, if the file bears it out */
 	int64_t		configured_mb;	/* value of the other files; 0: not known */
 	int64_t		boost_mb;		/* of a planned load in progress; 0: none */
-	bool		adjust;			/* apply all rules now, on request */
+	bool		act_now;		/* apply all rules now, on request */
 	bool		revert;			/* restore the original value, on request */
-	bool		looked;			/* the disk was read for this sample */
+	bool		disk_tried;		/* reading the disk was tried */
 	int64_t		look_ms;		/* that took so long */
-	bool		has_disk;		/* successfully: the next four are filled */
+	bool		disk_read;		/* successfully: the next four are filled */
 	int64_t		disk_free;		/* bytes available to the server */
 	int64_t		disk_wal;		/* bytes of pg_wal that max_wal_size covers */
 	int64_t		disk_held;		/* bytes of pg_wal held back (slots, ...) */
@@ -358,12 +358,12 @@ typedef struct WalsizerPace
 } WalsizerPace;
 
 /* policy/recovery.c: what WAL consists of */
-typedef struct WalsizerMix
+typedef struct WalsizerWalContents
 {
 	WalsizerWal at_redo;		/* counted when the redo pointer moved */
 	WalsizerWal latest;			/* between the last two; 0: judged already */
 	WalsizerWal interval;		/* that stands for a full one; 0: not known */
-} WalsizerMix;
+} WalsizerWalContents;
 
 /* policy/boost.c: the planned load */
 typedef struct WalsizerBoost
@@ -382,7 +382,7 @@ typedef struct WalsizerDisk
 	int64_t		wal;			/* bytes of WAL that max_wal_size covers */
 	int64_t		held;			/* bytes of WAL held back */
 	bool		alone;
-	int64_t		taken;			/* by others, in bytes per second, between the
+	int64_t		others_rate;	/* by others, in bytes per second, between the
 								 * last two readings */
 	int64_t		looked_at;		/* when it was read */
 	uint64_t	looked_lsn;
@@ -413,7 +413,7 @@ typedef struct WalsizerPacing
 	bool		lower_due;		/* a cycle found a lowering justified */
 } WalsizerPacing;
 
-/* The state file keeps owner, boost.return_mb, learned.peaks and mix.interval. */
+/* The state file keeps owner, boost.return_mb, learned.peaks and wal_contents.interval. */
 typedef struct WalsizerState
 {
 	bool		primed;			/* last is filled */
@@ -426,7 +426,7 @@ typedef struct WalsizerState
 	WalsizerPrimary primary;
 	WalsizerCheckpoints checkpoints;
 	WalsizerPace pace;
-	WalsizerMix mix;
+	WalsizerWalContents wal_contents;
 	WalsizerDisk disk;
 	WalsizerCycle cycle;
 	WalsizerPacing pacing;
@@ -460,8 +460,9 @@ extern int64_t walsizer_checkpoint_segments(int64_t max_wal_size_mb,
 extern int64_t walsizer_trigger_point(int64_t max_wal_size_mb,
 									  const WalsizerSettings *settings);
 extern int64_t walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *settings);
-extern int64_t walsizer_roomy_size(const WalsizerConfig *config,
-								   const WalsizerSettings *settings, int64_t wal_bytes);
+extern int64_t walsizer_size_with_headroom(const WalsizerConfig *config,
+										   const WalsizerSettings *settings,
+										   int64_t wal_bytes);
 extern bool walsizer_differs_much(int64_t mb, int64_t before_mb);
 
 /* policy/step.c */

@@ -42,25 +42,26 @@
 
 /*
  * An interval between two checkpoints ends with this sample.  Keep what it
- * consists of, for walsizer_judge_mix(), if the server has counted most of it: a
+ * consists of, for walsizer_keep_full_interval(), if the server has counted most of it: a
  * statement is counted when it ends.  An interval that CHECKPOINT or a backup
  * cut short has more images than one that max_wal_size ends.
  */
 void
-walsizer_observe_mix(WalsizerState *state, const WalsizerSample *sample, WalsizerCause cause)
+walsizer_observe_wal_contents(WalsizerState *state, const WalsizerSample *sample,
+							  WalsizerCause cause)
 {
 	WalsizerWal interval = {
-		.bytes = sample->wal.bytes - state->mix.at_redo.bytes,
-		.records = sample->wal.records - state->mix.at_redo.records,
-		.images = sample->wal.images - state->mix.at_redo.images,
+		.bytes = sample->wal.bytes - state->wal_contents.at_redo.bytes,
+		.records = sample->wal.records - state->wal_contents.at_redo.records,
+		.images = sample->wal.images - state->wal_contents.at_redo.images,
 	};
 
-	state->mix.at_redo = sample->wal;
+	state->wal_contents.at_redo = sample->wal;
 	if (cause == WALSIZER_CAUSE_OTHER || interval.bytes < LEAST_BYTES ||
 		interval.bytes < walsizer_distance(state->last.redo_lsn, sample->redo_lsn) / 2 ||
 		interval.records <= 0 || interval.images < 0)
 		return;
-	state->mix.latest = interval;
+	state->wal_contents.latest = interval;
 }
 
 /*
@@ -159,18 +160,18 @@ recovery_time(const WalsizerConfig *config, const WalsizerSample *sample,
  * than is allowed, it counts.
  */
 void
-walsizer_judge_mix(const WalsizerConfig *config, WalsizerState *state,
-				   const WalsizerSample *sample)
+walsizer_keep_full_interval(const WalsizerConfig *config, WalsizerState *state,
+							const WalsizerSample *sample)
 {
-	WalsizerWal *latest = &state->mix.latest;
+	WalsizerWal *latest = &state->wal_contents.latest;
 	double		intervals = 1.0 + sample->settings.completion_target;
 	int64_t		full = walsizer_trigger_point(sample->settings.max_wal_size_mb, &sample->settings);
 
-	if (state->mix.interval.bytes == 0 || latest->bytes >= full / 2 ||
+	if (state->wal_contents.interval.bytes == 0 || latest->bytes >= full / 2 ||
 		(config->max_recovery_ms > 0 &&
 		 recovery_time(config, sample, intervals * (double) latest->bytes,
 					   intervals * (double) latest->records) > config->max_recovery_ms))
-		state->mix.interval = *latest;
+		state->wal_contents.interval = *latest;
 	*latest = (WalsizerWal) {0};
 }
 
@@ -186,7 +187,8 @@ walsizer_recovery_time(const WalsizerConfig *config, const WalsizerState *state,
 {
 	double		bytes = (double) mb * (double) WALSIZER_MB;
 	double		intervals = 1.0 + sample->settings.completion_target;
-	double		records = intervals * records_in(&state->mix.interval, bytes / intervals);
+	double		records = intervals * records_in(&state->wal_contents.interval,
+												 bytes / intervals);
 
 	return recovery_time(config, sample, bytes, records);
 }
@@ -203,8 +205,8 @@ walsizer_recovery_time_now(const WalsizerConfig *config, const WalsizerState *st
 	double		since = (double) walsizer_distance(sample->redo_lsn, sample->write_lsn);
 
 	return recovery_time(config, sample, before + since,
-						 records_in(&state->mix.interval, before) +
-						 records_in(&state->mix.interval, since));
+						 records_in(&state->wal_contents.interval, before) +
+						 records_in(&state->wal_contents.interval, since));
 }
 
 /*

@@ -51,7 +51,7 @@ walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
 		walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
 		return 0;
 	return forced > 1 ? walsizer_size_for(demand, &sample->settings) :
-		walsizer_roomy_size(config, &sample->settings, demand);
+		walsizer_size_with_headroom(config, &sample->settings, demand);
 }
 
 /*
@@ -88,8 +88,9 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
 	soon = walsizer_min(WALSIZER_MOST_BYTES, figures->used +
 						walsizer_to_int64((double) figures->rate * (double) lead / 1000.0));
 	most = walsizer_max(walsizer_whole_segments(2 * figures->in_effect_mb, settings),
-						walsizer_roomy_size(config, settings, walsizer_max(figures->demand, soon)));
-	return walsizer_min(walsizer_roomy_size(config, settings, projected), most);
+						walsizer_size_with_headroom(config, settings,
+													walsizer_max(figures->demand, soon)));
+	return walsizer_min(walsizer_size_with_headroom(config, settings, projected), most);
 }
 
 /*
@@ -107,7 +108,7 @@ walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
 
 	if (walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
 		return 0;
-	return walsizer_roomy_size(config, &sample->settings, demand);
+	return walsizer_size_with_headroom(config, &sample->settings, demand);
 }
 
 /*
@@ -173,8 +174,8 @@ walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 
 /* Fill the figures that depend on walsizer's settings. */
 void
-walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *sample,
-			   WalsizerFigures *figures)
+walsizer_fill_figures(const WalsizerConfig *config, WalsizerState *state,
+					  const WalsizerSample *sample, WalsizerFigures *figures)
 {
 	const WalsizerSettings *settings = &sample->settings;
 	int64_t		paced = walsizer_to_int64((double) figures->pace * PACED_MARGIN);
@@ -184,8 +185,8 @@ walsizer_judge(const WalsizerConfig *config, WalsizerState *state, const Walsize
 	demand = walsizer_max(figures->demand, figures->learned);
 	figures->paced_mb = walsizer_min(walsizer_size_for(paced, settings),
 									 most_for_pace(settings, figures->demand));
-	figures->wanted_mb = walsizer_max(walsizer_roomy_size(config, settings, demand),
+	figures->wanted_mb = walsizer_max(walsizer_size_with_headroom(config, settings, demand),
 									  figures->paced_mb);
-	walsizer_judge_mix(config, state, sample);
+	walsizer_keep_full_interval(config, state, sample);
 	walsizer_find_limit(config, state, sample, figures);
 }

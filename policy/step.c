@@ -53,7 +53,7 @@ decide_raise(WalsizerState *state, const WalsizerSample *sample,
 		decision->limited = true;
 		return;
 	}
-	if (sample->adjust || sample->now >= state->pacing.raise_not_before)
+	if (sample->act_now || sample->now >= state->pacing.raise_not_before)
 		decision->target_mb = reason == WALSIZER_BECAUSE_BOOST ? most :
 			walsizer_step_size(state, figures, most);
 	if (decision->target_mb < most)
@@ -103,7 +103,7 @@ must_wait(const WalsizerState *state, const WalsizerSample *sample,
 	int64_t		elapsed = sample->now - state->pacing.tried_at;
 	bool		raise = decision->action == WALSIZER_RAISE;
 
-	if (state->pacing.tried_mb == 0 || sample->adjust || decision->action == WALSIZER_NONE ||
+	if (state->pacing.tried_mb == 0 || sample->act_now || decision->action == WALSIZER_NONE ||
 		raise != (state->pacing.tried_mb > in_effect_mb))
 		return false;
 	return elapsed < (decision->reason == WALSIZER_BECAUSE_LIMIT_FELL ? SAFETY_RETRY :
@@ -131,7 +131,7 @@ observe_low_disk(WalsizerState *state, const WalsizerSample *sample,
 	const WalsizerFigures *figures = &decision->figures;
 	bool		followed = decision->reason == WALSIZER_BECAUSE_LIMIT_FELL &&
 		decision->limited_by == WALSIZER_LIMIT_DISK;
-	bool		still = sample->looked && sample->now < state->pacing.raise_not_before &&
+	bool		still = sample->disk_tried && sample->now < state->pacing.raise_not_before &&
 		!walsizer_worth_raising_to(figures, figures->disk_limit_mb);
 
 	if (followed || still)
@@ -160,7 +160,7 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 			const WalsizerSample *sample, WalsizerDecision *decision)
 {
 	const WalsizerFigures *figures = &decision->figures;
-	bool		cycle = decision->cycle || sample->adjust;
+	bool		cycle = decision->cycle || sample->act_now;
 	/* a raise that failed is tried again before the next cycle ends */
 	bool		due = cycle || state->pacing.tried_mb > figures->in_effect_mb;
 	int64_t		size;
@@ -194,7 +194,7 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 static bool
 edit_must_wait(const WalsizerState *state, const WalsizerSample *sample)
 {
-	return state->pacing.edit_tried_mb == sample->configured_mb && !sample->adjust &&
+	return state->pacing.edit_tried_mb == sample->configured_mb && !sample->act_now &&
 		sample->now - state->pacing.edit_tried_at < walsizer_patience(sample->settings.timeout_ms);
 }
 
@@ -272,7 +272,7 @@ walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 		return decision;
 	decision = take_in(config, state, sample);
 	walsizer_observe_disk(state, sample);
-	walsizer_judge(config, state, sample, &decision.figures);
+	walsizer_fill_figures(config, state, sample, &decision.figures);
 
 	/* an edit may wait, the disk may not */
 	if (decision.reason == WALSIZER_BECAUSE_WAITING)

@@ -181,5 +181,5 @@ walsizer_act(const WalsizerDecision *decision, const WalsizerSample *sample,
 		LWLockRelease(walsizer_shared->lock);
 		event.new_mb = applied->in_effect_mb;
 	}
-	walsizer_record_attempt(&event, applied, &decision->figures, sample->adjust);
+	walsizer_record_attempt(&event, applied, &decision->figures, sample->act_now);
 }

@@ -174,7 +174,7 @@ walsizer_configured_mb(void)
 		return 0;
 	if (conf.size_mb == WALSIZER_NO_LINE)
 		return DEFAULT_MAX_WAL_SEGS * (DEFAULT_XLOG_SEG_SIZE / WALSIZER_MB);
-	return conf.size_mb >= walsizer_least_mb() ? conf.size_mb : 0;
+	return conf.size_mb >= walsizer_least_valid_mb() ? conf.size_mb : 0;
 }
 
 /* Reread the configuration, as this process was told to. */
@@ -216,7 +216,7 @@ walsizer_restoring(const WalsizerNote *ours, int64 configured_mb, WalsizerNoteKi
 	note.kind = kind;
 	note.original_by_alter_system = ours->original_by_alter_system || configured_mb == 0;
 	note.original_mb = note.original_by_alter_system ?
-		Max(ours->original_mb, walsizer_least_mb()) : configured_mb;
+		Max(ours->original_mb, walsizer_least_valid_mb()) : configured_mb;
 	return note;
 }
 

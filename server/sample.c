@@ -294,7 +294,7 @@ free_space_is_shared(void)
 
 /*
  * Add the figures of the file system that really holds pg_wal (statvfs() follows
- * symbolic links), in bytes; has_disk tells if it could be read.  An error is
+ * symbolic links), in bytes; disk_read tells if it could be read.  An error is
  * logged, once until it can be read again: that is tried every few seconds.  May
  * hang for as long as the file system does: call it without a lock.
  */
@@ -306,15 +306,15 @@ walsizer_take_disk(WalsizerSample *sample)
 	struct statvfs volume;
 
 	/* in this order, so that what a checkpoint removes meanwhile counts as neither */
-	sample->looked = true;
-	sample->has_disk = statvfs(XLOGDIR, &volume) == 0 &&
+	sample->disk_tried = true;
+	sample->disk_read = statvfs(XLOGDIR, &volume) == 0 &&
 		read_wal_files(sample, &sample->disk_wal, &sample->disk_held);
 	sample->look_ms = walsizer_monotonic_ms() - began;
-	if (!sample->has_disk && !failing)
+	if (!sample->disk_read && !failing)
 		ereport(LOG,
 				(errcode_for_file_access(),
 				 errmsg("could not determine the free space for \"pg_wal\": %m")));
-	failing = !sample->has_disk;
+	failing = !sample->disk_read;
 	if (failing)
 	{
 		sample->disk_free = sample->disk_wal = sample->disk_held = 0;
@@ -350,7 +350,7 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 	read_counters(sample);
 	sample->checkpoint_age = first ? read_checkpoint_age() : -1;
 	conf = walsizer_auto_conf_in_effect();
-	sample->alter_system = conf.size_mb != WALSIZER_NO_LINE;
+	sample->in_auto_conf = conf.size_mb != WALSIZER_NO_LINE;
 	sample->note = conf.note;
 	sample->configured_mb = walsizer_shared->unlocked.configured_mb;
 }

@@ -106,7 +106,7 @@ check_at_start(void)
 	if (note.original_mb >= note.written_mb)
 		return;
 	walsizer_take_disk(&disk);
-	if (!disk.has_disk ||
+	if (!disk.disk_read ||
 		note.written_mb <= (disk.disk_free + disk.disk_wal) / WALSIZER_MB * percent / 100)
 		return;
 	if (done && walsizer_write_note(&note, &obstacle) == WALSIZER_APPLIED)

@@ -58,7 +58,7 @@ copy_memory(void)
 	memory->system_identifier = GetSystemIdentifier();
 	memory->owner = state->owner;
 	memory->boost_return_mb = state->boost.return_mb;
-	memory->interval = state->mix.interval;
+	memory->interval = state->wal_contents.interval;
 	memcpy(memory->peaks, state->learned.peaks, sizeof(memory->peaks));
 	pfree(state);
 	return memory;
@@ -94,7 +94,7 @@ put_memory(const WalsizerMemory *memory)
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	if (state->owner.original_mb == 0)
 		state->owner = memory->owner;
-	state->mix.interval = memory->interval;
+	state->wal_contents.interval = memory->interval;
 	if (walsizer_shared->boost_mb == 0)
 	{
 		state->boost.return_mb = memory->boost_return_mb;

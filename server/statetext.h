@@ -64,7 +64,7 @@ typedef struct WalsizerMemory
 	int64_t		boost_return_mb;
 	WalsizerRecovery recoveries[WALSIZER_RECOVERIES];	/* newest first */
 	int			num_recoveries;
-	WalsizerWal interval;		/* see WalsizerMix */
+	WalsizerWal interval;		/* see WalsizerWalContents */
 	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];	/* hour 0: unused */
 	int64_t		last_event;		/* number of the newest ever */
 	int			num_events;

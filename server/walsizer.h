@@ -33,7 +33,7 @@ walsizer_monotonic_ms(void)
 
 /* With a smaller max_wal_size (MB) the server does not start (xlog.c). */
 static inline int64
-walsizer_least_mb(void)
+walsizer_least_valid_mb(void)
 {
 	return 2 * (wal_segment_size / WALSIZER_MB);
 }

@@ -152,7 +152,7 @@ take_sample(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample
 {
 	walsizer_take_sample(sample, clockwork->first);
 	clockwork->first = false;
-	sample->adjust = request != NULL &&
+	sample->act_now = request != NULL &&
 		(request->what == WALSIZER_ASK_ADJUST || request->what == WALSIZER_ASK_BOOST);
 	sample->revert = request != NULL && request->what == WALSIZER_ASK_REVERT;
 	if (sample->now >= walsizer_shared->boost_end)

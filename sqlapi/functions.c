@@ -50,7 +50,7 @@ message_of(WalsizerAsk what, const WalsizerAnswer *answer, WalsizerLimit limit)
  * (MB, 0 ends it) and the time count for a planned load.
  */
 static Datum
-act(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, int64 boost_ms)
+ask_worker(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 {
 	WalsizerAnswer answer = walsizer_ask(what, boost_mb, boost_ms);
 	const WalsizerDecision *decision = &answer.decision;
@@ -86,13 +86,13 @@ act(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 Datum
 walsizer_adjust_1_0(PG_FUNCTION_ARGS)
 {
-	return act(fcinfo, WALSIZER_ASK_ADJUST, 0, 0);
+	return ask_worker(fcinfo, WALSIZER_ASK_ADJUST, 0, 0);
 }
 
 Datum
 walsizer_revert_1_0(PG_FUNCTION_ARGS)
 {
-	return act(fcinfo, WALSIZER_ASK_REVERT, 0, 0);
+	return ask_worker(fcinfo, WALSIZER_ASK_REVERT, 0, 0);
 }
 
 /*
@@ -120,11 +120,11 @@ walsizer_boost_1_0(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("no load can be planned on a standby"),
 				 errhint("Call walsizer_boost() on the primary. If the standby itself needs more, set its \"max_wal_size\".")));
-	if (mb < walsizer_least_mb() || mb > MAX_KILOBYTES)
+	if (mb < walsizer_least_valid_mb() || mb > MAX_KILOBYTES)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("size must be between %lld MB and %lld MB",
-						(long long) walsizer_least_mb(), (long long) MAX_KILOBYTES),
+						(long long) walsizer_least_valid_mb(), (long long) MAX_KILOBYTES),
 				 errhint("Write it with its unit, as in '8GB'.")));
 	/* one of the days may have 25 hours */
 	if (until <= now || until > now + WALSIZER_BOOST_MOST_DAYS * USECS_PER_DAY + USECS_PER_HOUR)
@@ -132,13 +132,13 @@ walsizer_boost_1_0(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("duration must be positive and at most %d days",
 						WALSIZER_BOOST_MOST_DAYS)));
-	return act(fcinfo, WALSIZER_ASK_BOOST, mb, (until - now) / 1000);
+	return ask_worker(fcinfo, WALSIZER_ASK_BOOST, mb, (until - now) / 1000);
 }
 
 Datum
 walsizer_boost_end_1_0(PG_FUNCTION_ARGS)
 {
-	return act(fcinfo, WALSIZER_ASK_BOOST, 0, 0);
+	return ask_worker(fcinfo, WALSIZER_ASK_BOOST, 0, 0);
 }
 
 Datum

@@ -248,8 +248,8 @@ walsizer_get_demand_1_0(PG_FUNCTION_ARGS)
 		walsizer_put_time(&row, time_t_to_timestamptz((pg_time_t) hour * SECS_PER_HOUR));
 		walsizer_put_int64(&row, peak->demand);
 		walsizer_put_interval(&row, peak->timeout_ms);
-		walsizer_put_size(&row, walsizer_roomy_size(&config, &shared->sample.settings,
-													peak->demand));
+		walsizer_put_size(&row, walsizer_size_with_headroom(&config, &shared->sample.settings,
+															peak->demand));
 		walsizer_store_row(fcinfo, &row);
 	}
 	return (Datum) 0;

@@ -105,8 +105,8 @@ put_hours(const Watcher *watcher)
 			continue;
 		printf("%s\n    {\"hour\": %lld, \"demand\": %lld, \"needed_size\": %lld}",
 			   any ? "," : "", (long long) (hour * 3600), (long long) peak->demand,
-			   in_bytes(walsizer_roomy_size(&watcher->config, &watcher->sample.settings,
-											peak->demand)));
+			   in_bytes(walsizer_size_with_headroom(&watcher->config,
+													&watcher->sample.settings, peak->demand)));
 		any = true;
 	}
 	printf("%s]\n", any ? "\n  " : "");
@@ -136,7 +136,7 @@ watch_json(const Watcher *watcher)
 	printf("  \"checkpoint_completion_target\": %g,\n", settings->completion_target);
 	put_int("trigger_point", watcher->decision.figures.trigger_point);
 	put_int("demand", verdict.demand);
-	put_int("needed_size", in_bytes(verdict.least_mb));
+	put_int("needed_size", in_bytes(verdict.needed_mb));
 	put_int("wanted_size", in_bytes(verdict.wanted_mb));
 	put_int("proposed_size", in_bytes(verdict.set_mb));
 	printf("  \"limited_by\": %s,\n",
@@ -189,7 +189,7 @@ put_metrics(FILE *file, const Watcher *watcher, bool connected)
 	put_metric(file, "largest_demand_bytes", "gauge", "Largest demand of the lookback.",
 			   verdict.demand);
 	put_metric(file, "needed_size_bytes", "gauge", "Size that the largest demand needs.",
-			   in_bytes(verdict.least_mb));
+			   in_bytes(verdict.needed_mb));
 	put_metric(file, "wanted_size_bytes", "gauge", "The same with headroom, before limits.",
 			   in_bytes(verdict.wanted_mb));
 	put_metric(file, "proposed_size_bytes", "gauge", "Size to set, within the limits.",

@@ -150,7 +150,7 @@ say_need(const Watcher *watcher, const WatchVerdict *verdict)
 	say(14, "Trigger       a checkpoint is forced after %lld MB of WAL",
 		in_mb(walsizer_trigger_point(settings->max_wal_size_mb, settings)));
 	say(14, "Demand        at most %lld MB of WAL within checkpoint_timeout, which needs a max_wal_size of %lld MB, or %lld MB with headroom%s",
-		in_mb(verdict->demand), (long long) verdict->least_mb, (long long) verdict->wanted_mb,
+		in_mb(verdict->demand), (long long) verdict->needed_mb, (long long) verdict->wanted_mb,
 		limit_text(verdict->limited_by));
 }
 
@@ -239,8 +239,9 @@ make_rows(const Watcher *watcher, const WalsizerState *state, Row *rows, bool *b
 	{
 		const WalsizerPeak *peak = walsizer_peak_of(state, hour);
 		Row		   *row = &rows[(hour - first) % MOST_ROWS];
-		int64_t		mb = walsizer_roomy_size(&watcher->config, &watcher->sample.settings,
-											 peak != NULL ? peak->demand : 0);
+		int64_t		mb = walsizer_size_with_headroom(&watcher->config,
+													 &watcher->sample.settings,
+													 peak != NULL ? peak->demand : 0);
 
 		if (row->hour == 0)
 			row->hour = hour;

@@ -194,7 +194,7 @@ typedef struct WatchVerdict
 {
 	int			status;			/* an exit status */
 	int64_t		demand;			/* largest measured */
-	int64_t		least_mb;		/* what it needs without headroom */
+	int64_t		needed_mb;		/* what it needs without headroom */
 	int64_t		wanted_mb;		/* and with it */
 	int64_t		set_mb;			/* to be set: within the limits, and at least
 								 * the value in effect */

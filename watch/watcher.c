@@ -60,8 +60,8 @@ make_sample(Watcher *watcher, const Observation *seen)
 	}
 
 	/* the disk is "read" each time: it costs nothing and never changes */
-	sample->looked = true;
-	sample->has_disk = watcher->disk_limit > 0;
+	sample->disk_tried = true;
+	sample->disk_read = watcher->disk_limit > 0;
 	sample->disk_free = watcher->disk_limit;
 	sample->disk_alone = true;
 }
@@ -222,12 +222,12 @@ watch_judge(const Watcher *watcher)
 											 watcher->config.lookback_hours);
 	if (figures->demand > verdict.demand)
 		verdict.demand = figures->demand;
-	verdict.least_mb = walsizer_size_for(verdict.demand, settings);
+	verdict.needed_mb = walsizer_size_for(verdict.demand, settings);
 	verdict.wanted_mb = figures->wanted_mb;
 
 	most = figures->limit_mb;
 	verdict.set_mb = settings->max_wal_size_mb;
-	if (verdict.least_mb > settings->max_wal_size_mb)
+	if (verdict.needed_mb > settings->max_wal_size_mb)
 	{
 		verdict.status = WATCH_TOO_SMALL;
 		if (verdict.wanted_mb > most)

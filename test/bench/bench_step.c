@@ -49,7 +49,7 @@ cost(bool worst)
 		sample.write_lsn += worst ? 1000000 + (uint64_t) i : 1500000;
 		if (i % 300 == 0)
 			sample.redo_lsn = sample.write_lsn;
-		sample.looked = true;
+		sample.disk_tried = true;
 		actions += walsizer_step(&options.config, &state, &sample).action != WALSIZER_NONE;
 	}
 	return (now_ns() - start) / STEPS + 0 * (double) actions;

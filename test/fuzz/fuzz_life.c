@@ -112,7 +112,7 @@ save(const Life *life)
 	memory.system_identifier = 1;
 	memory.owner = state.owner;
 	memory.boost_return_mb = state.boost.return_mb;
-	memory.interval = state.mix.interval;
+	memory.interval = state.wal_contents.interval;
 	memcpy(memory.peaks, state.learned.peaks, sizeof(memory.peaks));
 	length = walsizer_memory_format(&memory, text, sizeof(text));
 	CHECK(length > 0);
@@ -130,7 +130,7 @@ load(Life *life)
 	CHECK(walsizer_memory_parse(text, length, &memory, &error));
 	life->state.owner = memory.owner;
 	life->state.boost.return_mb = memory.boost_return_mb;
-	life->state.mix.interval = memory.interval;
+	life->state.wal_contents.interval = memory.interval;
 	memcpy(life->state.learned.peaks, memory.peaks, sizeof(memory.peaks));
 }
 
@@ -146,7 +146,7 @@ take_sample(const Life *life, WalsizerSample *sample)
 	if (!life->first)
 		sample->checkpoint_age = -1;
 	sample->hour += life->hours_ahead;
-	sample->alter_system = life->line_read.mb != 0;
+	sample->in_auto_conf = life->line_read.mb != 0;
 	memset(&sample->note, 0, sizeof(sample->note));
 	if (is_noted(&life->line_read))
 		sample->note = life->line_read.note;
@@ -232,11 +232,11 @@ tick(Life *life)
 	WalsizerDecision decision;
 
 	take_sample(life, &sample);
-	sample.looked = walsizer_look_is_due(&life->config, &life->state, &sample);
+	sample.disk_tried = walsizer_look_is_due(&life->config, &life->state, &sample);
 	decision = walsizer_step(&life->config, &life->state, &sample);
 	life->ticks++;
 	life->sample.counters_reset = false;
-	life->sample.adjust = false;
+	life->sample.act_now = false;
 	check(life, &sample, &decision);
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 		change(life, &decision, sample.now);
@@ -329,7 +329,7 @@ restart(Life *life)
 static void
 change_disk(Life *life)
 {
-	life->sample.has_disk = take(&life->in, 1) & 7;
+	life->sample.disk_read = take(&life->in, 1) & 7;
 	life->sample.disk_free = (int64_t) take(&life->in, 2) * 64 * WALSIZER_MB;
 	life->sample.disk_wal = life->server.settings.max_wal_size_mb * WALSIZER_MB;
 	life->sample.disk_alone = life->sample.disk_free % 3 == 0;
@@ -354,7 +354,7 @@ ask(Life *life)
 	{
 		case 0:
 			life->sample.boost_mb = take_size(life);
-			life->sample.adjust = true;
+			life->sample.act_now = true;
 			break;
 		case 1:
 			life->sample.boost_mb = 0;
@@ -363,7 +363,7 @@ ask(Life *life)
 			walsizer_forget(&life->state);
 			break;
 		case 3:
-			life->sample.adjust = true;
+			life->sample.act_now = true;
 			break;
 		default:
 			life->sample.boost_mb = 0;

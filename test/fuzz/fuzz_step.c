@@ -67,9 +67,9 @@ replace(Input *in, WalsizerSample *s)
 		case 7: s->timed = (int64_t) take(in, 8); break;
 		case 8: s->counters_reset = take(in, 1) & 1; break;
 		case 9: s->standby = take(in, 1) & 1; break;
-		case 10: s->adjust = take(in, 1) & 1; s->revert = take(in, 1) & 1; break;
+		case 10: s->act_now = take(in, 1) & 1; s->revert = take(in, 1) & 1; break;
 		case 11:
-			s->has_disk = true;
+			s->disk_read = true;
 			s->disk_free = (int64_t) take(in, 8);
 			s->disk_wal = (int64_t) take(in, 8);
 			break;
@@ -194,7 +194,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		WalsizerDecision decision;
 
 		go_on(&in, what, &sample);
-		sample.looked = walsizer_look_is_due(&config, &state, &sample);
+		sample.disk_tried = walsizer_look_is_due(&config, &state, &sample);
 		decision = walsizer_step(&config, &state, &sample);
 		if (decision.reason == WALSIZER_BECAUSE_INVALID)
 		{

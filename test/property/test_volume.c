@@ -91,7 +91,7 @@ used(const World *w)
 static void
 look(const World *w, const Cluster *c, WalsizerSample *sample)
 {
-	sample->looked = sample->has_disk = true;
+	sample->disk_tried = sample->disk_read = true;
 	sample->disk_wal = (int64_t) occupied(&c->server);
 	sample->disk_free = (int64_t) fmax(0, w->scene->volume * SIM_MB - used(w));
 }

@@ -73,7 +73,7 @@ work(Both *b)
 	sim_server_sample(&b->server, &sample);
 	if (b->worker.primed)
 		sample.checkpoint_age = -1;
-	sample.looked = true;
+	sample.disk_tried = true;
 	b->decision = walsizer_step(&b->config, &b->worker, &sample);
 	b->raises += b->decision.action == WALSIZER_RAISE;
 }

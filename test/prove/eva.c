@@ -69,12 +69,12 @@ begin(void)
 	ANY_FLAG(sample.checkpoint_running);
 	ANY_FLAG(sample.counters_reset);
 	ANY_FLAG(sample.standby);
-	ANY_FLAG(sample.alter_system);
+	ANY_FLAG(sample.in_auto_conf);
 	ANY_FLAG(sample.note.original_by_alter_system);
-	ANY_FLAG(sample.adjust);
+	ANY_FLAG(sample.act_now);
 	ANY_FLAG(sample.revert);
-	ANY_FLAG(sample.looked);
-	ANY_FLAG(sample.has_disk);
+	ANY_FLAG(sample.disk_tried);
+	ANY_FLAG(sample.disk_read);
 	ANY_FLAG(sample.disk_alone);
 }
 

@@ -110,9 +110,9 @@
 		for (int i = 0; i < WALSIZER_PACE_SLOTS; i++) \
 			RANGE((s)->pace.last[i], 0, MOST_WAL); \
 		RANGE((s)->pace.next, 0, WALSIZER_PACE_SLOTS - 1); \
-		WAL_RANGES(&(s)->mix.at_redo, RANGE); \
-		WAL_RANGES(&(s)->mix.latest, RANGE); \
-		WAL_RANGES(&(s)->mix.interval, RANGE); \
+		WAL_RANGES(&(s)->wal_contents.at_redo, RANGE); \
+		WAL_RANGES(&(s)->wal_contents.latest, RANGE); \
+		WAL_RANGES(&(s)->wal_contents.interval, RANGE); \
 	} while (0)
 
 #define CHECKPOINTS_RANGES(c, RANGE) \
@@ -134,7 +134,7 @@
 		RANGE((d)->wal, 0, MOST_WAL); \
 		RANGE((d)->held, 0, MOST_WAL); \
 		FLAG((d)->alone); \
-		RANGE((d)->taken, 0, MOST_WAL); \
+		RANGE((d)->others_rate, 0, MOST_WAL); \
 		RANGE((d)->looked_at, 0, LATEST); \
 		RANGE((d)->look_ms, 0, 300000); \
 		RANGE((d)->failures, 0, 4); \

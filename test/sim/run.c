@@ -148,10 +148,10 @@ walsizer_tick(Run *run)
 	if (run->state->primed)
 		sample.checkpoint_age = -1;
 	sample.counters_reset = run->reset;
-	sample.alter_system = run->result->raises > 0;
+	sample.in_auto_conf = run->result->raises > 0;
 	run->reset = false;
 
-	sample.looked = walsizer_look_is_due(&run->options->config, run->state, &sample);
+	sample.disk_tried = walsizer_look_is_due(&run->options->config, run->state, &sample);
 	decision = walsizer_step(&run->options->config, run->state, &sample);
 	run->result->samples++;
 	if (run->options->witness != NULL)

@@ -40,7 +40,7 @@ void
 driver_write(Driver *d, int64_t mb)
 {
 	d->sample.settings.max_wal_size_mb = mb;
-	d->sample.alter_system = true;
+	d->sample.in_auto_conf = true;
 	d->sample.note.kind = WALSIZER_NOTE_WRITTEN;
 	d->sample.note.written_mb = mb;
 	d->sample.note.original_mb = d->state.owner.original_mb;
@@ -53,9 +53,9 @@ driver_step(Driver *d, int64_t ms, int64_t bytes)
 	d->sample.now += ms;
 	d->sample.hour = 500000 + d->clock_set + (d->sample.now / SECOND) / 3600;
 	d->sample.write_lsn += (uint64_t) bytes;
-	d->sample.looked = (d->sample.has_disk && !d->ask_for_disk) ||
+	d->sample.disk_tried = (d->sample.disk_read && !d->ask_for_disk) ||
 		walsizer_look_is_due(&d->config, &d->state, &d->sample);
-	d->looks += d->sample.looked;
+	d->looks += d->sample.disk_tried;
 	d->last = walsizer_step(&d->config, &d->state, &d->sample);
 	d->sample.counters_reset = false;
 	d->sample.checkpoint_age = -1;

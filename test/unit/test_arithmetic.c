@@ -128,9 +128,9 @@ TEST(headroom_is_a_factor_on_demand)
 	WalsizerSettings settings = {16 * MB, 1024, 0.9, 300000};
 	WalsizerConfig config = {.headroom = 1.5};
 
-	assert_int_equal(walsizer_roomy_size(&config, &settings, 320 * MB),
+	assert_int_equal(walsizer_size_with_headroom(&config, &settings, 320 * MB),
 					 walsizer_size_for(480 * MB, &settings));
-	assert_int_equal(walsizer_roomy_size(&config, &settings, 320 * MB + 2),
+	assert_int_equal(walsizer_size_with_headroom(&config, &settings, 320 * MB + 2),
 					 walsizer_size_for(480 * MB + 1, &settings));
 	assert_true(walsizer_size_for(480 * MB, &settings) < walsizer_size_for(480 * MB + 1, &settings));
 }

@@ -149,9 +149,9 @@ static void
 run_planned(Driver *d, int64_t ms, int64_t samples)
 {
 	d->sample.boost_mb = 16384;
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	driver_step(d, ms, 0);
-	d->sample.adjust = false;
+	d->sample.act_now = false;
 	for (int64_t i = 0; i < samples; i++)
 	{
 		driver_step(d, ms, 200 * MB * ms / SECOND);
@@ -259,7 +259,7 @@ TEST(a_planned_load_raises_once_in_a_timeout)
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 4096);
 	d->state.pacing.tried_mb = 1024;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 0);
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 4096);
 	figures.in_effect_mb = 4096;
 	assert_int_equal(walsizer_boost_rule(&d->state, &d->sample, &figures), 0);
@@ -369,7 +369,7 @@ TEST(a_planned_load_follows_a_raised_max)
 	Driver	   *d = driver_quiet();
 
 	d->apply = true;
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_free = 100000 * MB;
 	d->config.max_mb = 1024;
 	d->sample.boost_mb = 4100;

@@ -40,7 +40,7 @@ TEST(a_peak_is_not_stretched_with_the_timeout)
 
 	driver_run(d, 60, 80 * MB);
 	driver_run(d, 4000, MB);
-	needed = walsizer_roomy_size(&d->config, &d->sample.settings, 5040 * MB);
+	needed = walsizer_size_with_headroom(&d->config, &d->sample.settings, 5040 * MB);
 	d->sample.settings.timeout_ms = 3600 * SECOND;
 	driver_run(d, 4000, MB);
 	assert_in_range(d->last.figures.wanted_mb, needed * 9 / 10, needed);

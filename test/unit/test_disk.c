@@ -63,7 +63,7 @@ TEST(the_disk_is_read_after_ten_samples)
 	d->state.disk.known = false;
 	assert_true(look_is_due(d));
 	d = looked_a_second_ago(INT64_C(1) << 50);
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	assert_true(look_is_due(d));
 
 	/* but never for a sample that makes no sense */
@@ -75,7 +75,7 @@ static void
 read_disk(Driver *d, int64_t ms, int64_t free, int64_t wal, int64_t held)
 {
 	d->sample.now += ms;
-	d->sample.looked = d->sample.has_disk = true;
+	d->sample.disk_tried = d->sample.disk_read = true;
 	d->sample.disk_free = free;
 	d->sample.disk_wal = wal;
 	d->sample.disk_held = held;
@@ -102,7 +102,7 @@ TEST(a_disk_that_is_dear_to_read_is_read_less_often)
 	/* unless space may be gone: 64MB/s, for 11 seconds until the next sample */
 	d->sample.look_ms = 40;
 	read_disk(d, 0, 16 * 11 * 64 * MB, 0, 0);
-	d->state.disk.taken = 0;
+	d->state.disk.others_rate = 0;
 	d->sample.now += 9 * SECOND;
 	assert_false(look_is_due(d));
 	d->sample.now += SECOND;
@@ -122,7 +122,7 @@ TEST(the_disk_is_read_before_a_sixteenth_can_be_gone)
 	Driver	   *d = looked_a_second_ago(16 * (200 + 100 + 128) * MB);
 
 	d->sample.write_lsn += 100 * MB;
-	d->state.disk.taken = 50 * MB;
+	d->state.disk.others_rate = 50 * MB;
 	assert_true(look_is_due(d));
 	d->state.disk.free += 16;
 	assert_false(look_is_due(d));
@@ -151,25 +151,25 @@ TEST(what_others_take_is_measured)
 	assert_true(disk->known);
 	assert_int_equal(disk->looked_at, d->sample.now);
 	assert_int_equal(disk->looked_lsn, d->sample.write_lsn);
-	assert_int_equal(disk->taken, 0);
+	assert_int_equal(disk->others_rate, 0);
 
 	/* our own WAL moves from free to ours to held back */
 	read_disk(d, 2000, 8500 * MB, 1000 * MB, 500 * MB);
-	assert_int_equal(disk->taken, 0);
+	assert_int_equal(disk->others_rate, 0);
 	read_disk(d, 2000, 8400 * MB, 990 * MB, 410 * MB);
-	assert_int_equal(disk->taken, 100 * MB);
+	assert_int_equal(disk->others_rate, 100 * MB);
 
 	/* the same sample again, and one soon after */
 	read_disk(d, 0, 8400 * MB, 990 * MB, 410 * MB);
-	assert_int_equal(disk->taken, 100 * MB);
+	assert_int_equal(disk->others_rate, 100 * MB);
 	read_disk(d, 500, 8370 * MB, 990 * MB, 410 * MB);
-	assert_int_equal(disk->taken, 30 * MB);
+	assert_int_equal(disk->others_rate, 30 * MB);
 	read_disk(d, 1001, 9000 * MB, 990 * MB, 410 * MB);
-	assert_int_equal(disk->taken, 0);
+	assert_int_equal(disk->others_rate, 0);
 	read_disk(d, 1, 8990 * MB, 990 * MB, 410 * MB);
-	assert_int_equal(disk->taken, 10 * MB);
+	assert_int_equal(disk->others_rate, 10 * MB);
 	read_disk(d, -5000, 8000 * MB, 990 * MB, 410 * MB); /* nor if the clock went back */
-	assert_int_equal(disk->taken, 10 * MB);
+	assert_int_equal(disk->others_rate, 10 * MB);
 }
 
 /* If it cannot be read, what is known stays, but not for long. */
@@ -183,11 +183,11 @@ TEST(a_disk_that_cannot_be_read_is_not_known)
 	before = d->state.disk;
 	assert_true(before.alone);
 	d->sample.now += 500;
-	d->sample.looked = false;
+	d->sample.disk_tried = false;
 	walsizer_observe_disk(&d->state, &d->sample);
 	assert_memory_equal(&d->state.disk, &before, sizeof(before));
-	d->sample.looked = true;
-	d->sample.has_disk = false;
+	d->sample.disk_tried = true;
+	d->sample.disk_read = false;
 	d->sample.disk_free = 1;
 	d->sample.write_lsn += MB;
 	for (before.failures = 1; before.failures < 5; before.failures++)
@@ -199,9 +199,9 @@ TEST(a_disk_that_cannot_be_read_is_not_known)
 
 	/* once more */
 	read_disk(d, 500, 899900 * MB, 600 * MB, 400 * MB);
-	assert_int_equal(d->state.disk.taken, 100 * MB);
+	assert_int_equal(d->state.disk.others_rate, 100 * MB);
 	assert_false(look_is_due(d));
-	d->sample.has_disk = false;
+	d->sample.disk_read = false;
 	for (int i = 1; i <= 12; i++)
 	{
 		walsizer_observe_disk(&d->state, &d->sample);
@@ -343,12 +343,12 @@ TEST(a_raise_leaves_what_others_take)
 	for (int64_t rate = 0; rate < 900 * MB; rate += 11 * MB)
 	{
 		d->state.disk = (WalsizerDisk) {.known = true, .free = 10000 * MB, .wal = 1000 * MB,
-		.taken = rate};
+		.others_rate = rate};
 		check_step_limit(d, (10000 * MB - 5 * rate) / 10);
 	}
 	/* to the byte, where both are large */
 	d->state.disk = (WalsizerDisk) {.known = true, .free = INT64_C(6) << 40,
-	.taken = INT64_C(1) << 40};
+	.others_rate = INT64_C(1) << 40};
 	check_step_limit(d, (INT64_C(1) << 40) / 10);
 	d->state.disk.alone = true;
 	assert_int_equal(find_limit(d).step_limit_mb, INT32_MAX);
@@ -417,7 +417,7 @@ our_raise(WalsizerFigures *figures)
 	d->state.owner.original_mb = 1024;
 	d->state.owner.own_mb = 4000;
 	d->config.max_mb = 8000;
-	d->sample.looked = d->sample.has_disk = true;
+	d->sample.disk_tried = d->sample.disk_read = true;
 	*figures = (WalsizerFigures) {.in_effect_mb = 4000};
 	return d;
 }
@@ -447,12 +447,12 @@ TEST(a_disk_limit_is_followed_by_a_fifth)
 	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
 	figures.disk_limit_mb = 500;	/* not below the original value */
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_DISK), 1024);
-	d->sample.has_disk = false;
+	d->sample.disk_read = false;
 	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
-	d->sample.has_disk = true;
-	d->sample.looked = false;
+	d->sample.disk_read = true;
+	d->sample.disk_tried = false;
 	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
-	d->sample.looked = true;
+	d->sample.disk_tried = true;
 	d->state.owner.own_mb = 0;	/* an administrator's value */
 	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
 }

@@ -40,10 +40,11 @@ TEST(a_limit_does_not_hide_the_reason)
 	assert_int_equal(d->last.wanted_mb, 2048);
 	assert_int_equal(d->last.figures.forced, 0);
 	assert_int_equal(d->last.figures.wanted_mb,
-					 walsizer_roomy_size(&d->config, &d->sample.settings, d->last.figures.demand));
+					 walsizer_size_with_headroom(&d->config, &d->sample.settings,
+												 d->last.figures.demand));
 
 	driver_run(d, 600, 8 * MB);
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	driver_step(d, SECOND, 8 * MB);
 	assert_true(d->last.limited);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_FORCED);
@@ -56,7 +57,7 @@ TEST(a_lowering_to_a_limit_is_not_limited)
 
 	d->state.cycle.forced = 2;
 	d->state.cycle.demand = 8000 * MB;
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	d->config.max_mb = 2000;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_LIMIT_FELL);
@@ -71,7 +72,7 @@ TEST(a_limit_below_never_lowers_what_is_not_ours)
 	driver_run(d, 3600, 8 * MB);
 	assert_int_equal(d->raises + d->lowers, 0);
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	driver_step(d, SECOND, 8 * MB);
 	assert_int_equal(d->lowers, 0);
 }
@@ -109,7 +110,7 @@ TEST(disk_space_binds)
 {
 	Driver	   *d = driver_new();
 
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	for (int i = 0; i < 1500; i++)
 	{
 		/* a volume of 4000MB, where what may be filled is */
@@ -139,7 +140,7 @@ TEST(the_disk_wins_over_min)
 	d->config.min_mb = 3000;
 	driver_run(d, 900, 4 * MB);
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 2800);
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_wal = 2800 * MB;
 	d->sample.disk_free = 500 * MB;
 	driver_step(d, SECOND, MB);
@@ -167,7 +168,7 @@ TEST(nothing_that_failed_keeps_the_disk_from_being_saved)
 	assert_true(d->raises > 3);
 	assert_int_not_equal(d->state.pacing.tried_mb, 0);
 
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_wal = 1500 * MB;
 	d->sample.disk_free = 500 * MB;
 	driver_step(d, SECOND, 0);
@@ -188,7 +189,7 @@ TEST(a_raise_claims_a_part_of_what_is_free)
 {
 	Driver	   *d = driver_new();
 
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_free = 9000 * MB;
 	d->sample.disk_wal = 600 * MB;
 	driver_run(d, 280, 8 * MB);
@@ -206,7 +207,7 @@ TEST(a_raise_claims_a_part_of_what_is_free)
 
 	/* a planned load takes at once what it may have in the end */
 	d->sample.boost_mb = 10000;
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	driver_step(d, SECOND, 0);
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 4800);
 }
@@ -216,7 +217,7 @@ TEST(alone_on_a_volume_one_raise_takes_all_that_is_needed)
 {
 	Driver	   *d = driver_new();
 
-	d->sample.has_disk = d->sample.disk_alone = true;
+	d->sample.disk_read = d->sample.disk_alone = true;
 	d->sample.disk_free = 9000 * MB;
 	d->sample.disk_wal = 600 * MB;
 	driver_run(d, 280, 6 * MB);
@@ -231,7 +232,7 @@ TEST(free_space_that_comes_and_goes_is_not_followed)
 	Driver	   *d = driver_new();
 
 	d->sample.settings.timeout_ms = 30 * SECOND;
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_wal = 1000 * MB;
 	d->sample.disk_free = 4000 * MB;
 	driver_run(d, 60, 50 * MB);
@@ -248,7 +249,7 @@ TEST(free_space_that_comes_and_goes_is_not_followed)
 	assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_DISK);
 
 	/* being asked is another matter */
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	driver_run(d, 1, 50 * MB);
 	assert_int_equal(d->raises, 1);
 }
@@ -258,7 +259,7 @@ TEST(a_raise_leaves_what_others_are_taking)
 {
 	Driver	   *d = driver_new();
 
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_wal = 1000 * MB;
 	d->sample.disk_free = 20000 * MB;
 	for (int i = 0; i < 60; i++)
@@ -279,7 +280,7 @@ looks_in_a_minute(int64_t free, int64_t rate)
 
 	d->config.enable = false;
 	d->ask_for_disk = true;
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_free = free;
 	driver_run(d, 1, 0);
 	d->looks = 0;
@@ -312,7 +313,7 @@ TEST(a_limit_that_trembles_changes_little)
 {
 	Driver	   *d = driver_new();
 
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_wal = 1000 * MB;
 	for (int i = 0; i < 7200; i++)
 	{
@@ -328,13 +329,13 @@ TEST(a_planned_load_keeps_within_limits_that_come_down)
 
 	driver_run(d, 10, MB);
 	d->sample.boost_mb = 8192;
-	d->sample.adjust = true;	/* as the worker does for a request */
+	d->sample.act_now = true;	/* as the worker does for a request */
 	driver_step(d, SECOND, MB);
-	d->sample.adjust = false;
+	d->sample.act_now = false;
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 8192);
 
 	/* the volume fills up: at once */
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_free = 8000 * MB;
 	driver_step(d, SECOND, 0);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_LIMIT_FELL);

@@ -163,7 +163,7 @@ TEST(a_start_forgets_what_was_pending)
 	assert_false(d->state.cycle.over);
 	assert_int_equal(d->state.pacing.tried_mb, 0);
 	assert_false(d->state.pacing.lower_due);
-	assert_int_equal(d->state.mix.at_redo.bytes, 88);
+	assert_int_equal(d->state.wal_contents.at_redo.bytes, 88);
 	/* demand is remembered */
 	assert_int_equal(walsizer_learned_demand(&d->state, d->sample.hour, 1), 77 * MB);
 }

@@ -30,7 +30,7 @@ TEST(found_at_first)
 {
 	Driver	   *d = driver_new();
 
-	d->sample.alter_system = true;
+	d->sample.in_auto_conf = true;
 	driver_step(d, 0, 0);
 	assert_int_equal(d->state.owner.original_mb, 1024);
 	assert_true(d->state.owner.original_by_alter_system);
@@ -242,13 +242,13 @@ TEST(an_edit_underneath_makes_our_value_give_way)
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
 
 	/* meanwhile the disk fills up: that does not wait */
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_free = 100 * MB;
 	d->sample.disk_wal = 100 * MB;
 	assert_int_equal(driver_step(d, 10 * SECOND, 0), WALSIZER_LOWER);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_LIMIT_FELL);
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
-	d->sample.has_disk = false;
+	d->sample.disk_read = false;
 	walsizer_original_is_back(&d->state, 3000);
 	set_by_hand(d, 3000);
 	driver_run(d, 1000, 0);
@@ -298,7 +298,7 @@ TEST(a_load_announced_after_a_change_by_hand)
 	set_by_hand(d, 512);
 	assert_int_equal(driver_step(d, SECOND, 4 * MB), WALSIZER_EXTERNAL);
 	d->sample.boost_mb = 256;		/* less than there is: left alone as ever */
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	driver_step(d, SECOND, 4 * MB);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_RECENTLY_CHANGED);
 	d->sample.boost_mb = 900;
@@ -354,7 +354,7 @@ copied(int64_t size)
 	Driver	   *d = driver_new();
 
 	d->sample.settings.max_wal_size_mb = size;
-	d->sample.alter_system = true;
+	d->sample.in_auto_conf = true;
 	d->sample.configured_mb = 1024;
 	d->sample.note = (WalsizerNote) {
 		.kind = WALSIZER_NOTE_WRITTEN, .written_mb = size, .original_mb = 1024,
@@ -396,7 +396,7 @@ TEST(a_copy_within_its_own_limits)
 {
 	Driver	   *d = copied(3000);
 
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_free = 4000 * MB;
 	driver_run(d, 2, 0);
 	assert_int_equal(d->lowers, 1);
@@ -444,7 +444,7 @@ TEST(a_note_on_another_value_says_nothing)
 
 	/* in a file of the administrator's */
 	d = copied(3000);
-	d->sample.alter_system = false;
+	d->sample.in_auto_conf = false;
 	memset(&d->sample.note, 0, sizeof(d->sample.note));
 	driver_step(d, 0, 0);
 	assert_int_equal(d->state.owner.own_mb, 0);

@@ -106,9 +106,9 @@ TEST(a_planned_load_has_no_pace)
 	before = d->sample.settings.max_wal_size_mb;
 	assert_true(before > 1024);
 	d->sample.boost_mb = 16384;
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	driver_step(d, SECOND, 0);
-	d->sample.adjust = false;
+	d->sample.act_now = false;
 	assert_int_equal(d->sample.settings.max_wal_size_mb, 16384);
 	for (int i = 0; i < 5; i++)
 	{
@@ -131,10 +131,10 @@ TEST(smooth_checkpoints_are_nothing_to_warn_of)
 	for (int i = 0; i < 36; i++)
 	{
 		run_intervals(d, 1, true);
-		d->sample.adjust = true;
+		d->sample.act_now = true;
 		driver_step(d, SECOND, 0);
 		assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
-		d->sample.adjust = false;
+		d->sample.act_now = false;
 	}
 	assert_true(d->last.figures.pace > d->last.figures.trigger_point);
 	assert_true(d->last.figures.wanted_mb > d->config.max_mb);
@@ -186,7 +186,7 @@ wanted(int64_t demand, int64_t pace)
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = {.in_effect_mb = 1024, .demand = demand, .pace = pace};
 
-	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
+	walsizer_fill_figures(&d->config, &d->state, &d->sample, &figures);
 	return figures.wanted_mb;
 }
 
@@ -212,11 +212,11 @@ TEST(pace_counts_for_the_load_of_now)
 	WalsizerFigures figures = {.in_effect_mb = 1024, .demand = 800 * MB, .pace = 9000 * MB};
 
 	walsizer_remember(&d->state, d->sample.hour - 1, 900 * MB, 1);
-	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
+	walsizer_fill_figures(&d->config, &d->state, &d->sample, &figures);
 	assert_int_equal(figures.wanted_mb, walsizer_size_for(800 * MB, settings) * 3 / 2 / 16 * 16);
 	assert_true(figures.wanted_mb > walsizer_size_for(1080 * MB, settings));
 	figures.demand = 0;
-	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
+	walsizer_fill_figures(&d->config, &d->state, &d->sample, &figures);
 	assert_int_equal(figures.wanted_mb, walsizer_size_for(1080 * MB, settings));
 }
 
@@ -227,10 +227,10 @@ TEST(all_known_demand_is_wanted)
 	WalsizerFigures figures = {.in_effect_mb = 1024, .demand = 1000 * MB};
 
 	walsizer_remember(&d->state, d->sample.hour - 1, 1400 * MB, 1);
-	walsizer_judge(&d->config, &d->state, &d->sample, &figures);
+	walsizer_fill_figures(&d->config, &d->state, &d->sample, &figures);
 	assert_int_equal(figures.learned, 1400 * MB);
 	assert_int_equal(figures.wanted_mb,
-					 walsizer_roomy_size(&d->config, &d->sample.settings, 1400 * MB));
+					 walsizer_size_with_headroom(&d->config, &d->sample.settings, 1400 * MB));
 }
 
 int

@@ -95,9 +95,9 @@ predicted(const Driver *d, const WalsizerFigures *figures)
 }
 
 static int64_t
-roomy(const Driver *d, int64_t bytes)
+with_headroom(const Driver *d, int64_t bytes)
 {
-	return walsizer_roomy_size(&d->config, &d->sample.settings, bytes);
+	return walsizer_size_with_headroom(&d->config, &d->sample.settings, bytes);
 }
 
 /* The server forces a checkpoint as soon as the trigger point is reached. */
@@ -107,7 +107,7 @@ TEST(reaching_the_trigger_point_is_enough)
 	WalsizerFigures figures = about_to_be_forced(d);
 
 	figures.projected = figures.trigger_point;
-	assert_int_equal(predicted(d, &figures), roomy(d, figures.trigger_point));
+	assert_int_equal(predicted(d, &figures), with_headroom(d, figures.trigger_point));
 	figures.projected--;
 	assert_int_equal(predicted(d, &figures), 0);
 }
@@ -169,9 +169,9 @@ TEST(a_known_load_is_expected_to_be_as_large_as_it_was)
 
 	figures.learned = 600 * MB;
 	figures.demand = 630 * MB;
-	assert_int_equal(predicted(d, &figures), roomy(d, 630 * MB));
+	assert_int_equal(predicted(d, &figures), with_headroom(d, 630 * MB));
 	figures.projected = 610 * MB;	/* or less, if walsizer expects less */
-	assert_int_equal(predicted(d, &figures), roomy(d, 610 * MB));
+	assert_int_equal(predicted(d, &figures), with_headroom(d, 610 * MB));
 
 	/* it is larger than that: then nobody knows */
 	figures.projected = 2300 * MB;
@@ -208,11 +208,11 @@ TEST(an_estimate_is_trusted_up_to_twice_the_value)
 
 	/* ... unless demand needs more already */
 	figures.demand = 1500 * MB;
-	assert_int_equal(predicted(d, &figures), roomy(d, 1500 * MB));
+	assert_int_equal(predicted(d, &figures), with_headroom(d, 1500 * MB));
 
 	/* ... or it would be used up within five samples again */
 	figures.rate = 300 * MB;
-	assert_int_equal(predicted(d, &figures), roomy(d, 300 * MB + 5 * 300 * MB));
+	assert_int_equal(predicted(d, &figures), with_headroom(d, 300 * MB + 5 * 300 * MB));
 
 	/* to the byte: 1808MB are 113 segments, and there is one byte more */
 	d->config.headroom = 1.0;
@@ -224,7 +224,7 @@ TEST(an_estimate_is_trusted_up_to_twice_the_value)
 
 	/* what is expected is the most in any case */
 	figures.projected = 700 * MB;
-	assert_int_equal(predicted(d, &figures), roomy(d, 700 * MB));
+	assert_int_equal(predicted(d, &figures), with_headroom(d, 700 * MB));
 }
 
 int

@@ -80,7 +80,7 @@ measured_server(void)
 static void
 interval_was(Driver *d, int64_t mb, int64_t records, int64_t images)
 {
-	d->state.mix.interval = (WalsizerWal) {mb * MB, records, images};
+	d->state.wal_contents.interval = (WalsizerWal) {mb * MB, records, images};
 }
 
 TEST(the_configured_rate_counts_alone)
@@ -150,12 +150,12 @@ TEST(a_longer_interval_is_not_underestimated)
 	d->config.enable = false;
 	d->sample.settings.max_wal_size_mb = 512;
 	load_run(d, &load, 1000);
-	assert_true(d->state.mix.interval.bytes > 200 * MB);
+	assert_true(d->state.wal_contents.interval.bytes > 200 * MB);
 	expected = time_of(d, 4096);
 	d->sample.settings.max_wal_size_mb = 4096;
 	d->sample.settings.timeout_ms = 3600 * SECOND;
 	load_run(d, &load, 7200);
-	assert_true(d->state.mix.interval.bytes > 2000 * MB);
+	assert_true(d->state.wal_contents.interval.bytes > 2000 * MB);
 	assert_true(time_of(d, 4096) <= expected);
 	assert_true(time_of(d, 4096) > expected / 2);
 }
@@ -195,26 +195,26 @@ TEST(only_whole_intervals_count)
 	WalsizerWal before;
 
 	load_run(d, &load, 900);
-	before = d->state.mix.interval;
+	before = d->state.wal_contents.interval;
 	assert_true(before.bytes > 0);
 
 	load_run(d, &load, 20);
 	start_checkpoint(d, &load, true);
 	load_step(d, &load);
-	assert_memory_equal(&d->state.mix.interval, &before, sizeof(before));
+	assert_memory_equal(&d->state.wal_contents.interval, &before, sizeof(before));
 
 	/* a statement that still runs is not counted yet */
 	d->timer = d->sample.now;
 	driver_run(d, 301, 8 * MB);
-	assert_memory_equal(&d->state.mix.interval, &before, sizeof(before));
+	assert_memory_equal(&d->state.wal_contents.interval, &before, sizeof(before));
 
 	/* statistics that were reset */
 	d->sample.wal = (WalsizerWal) {0};
 	load_run(d, &load, 100);
-	assert_memory_equal(&d->state.mix.interval, &before, sizeof(before));
+	assert_memory_equal(&d->state.wal_contents.interval, &before, sizeof(before));
 	load.records *= 8;
 	load_run(d, &load, 900);
-	assert_memory_not_equal(&d->state.mix.interval, &before, sizeof(before));
+	assert_memory_not_equal(&d->state.wal_contents.interval, &before, sizeof(before));
 }
 
 TEST(the_limit_is_the_largest_size_within_the_time)
@@ -382,18 +382,18 @@ counts(WalsizerCause cause, int64_t bytes, int64_t distance, int64_t records, in
 	Driver	   *d = driver_new();
 	bool		kept;
 
-	d->state.mix.at_redo = (WalsizerWal) {1000, 100, 10};
+	d->state.wal_contents.at_redo = (WalsizerWal) {1000, 100, 10};
 	d->state.last.redo_lsn = d->sample.redo_lsn;
 	d->sample.redo_lsn += (uint64_t) distance;
 	d->sample.wal = (WalsizerWal) {1000 + bytes, 100 + records, 10 + images};
-	walsizer_observe_mix(&d->state, &d->sample, cause);
-	assert_memory_equal(&d->state.mix.at_redo, &d->sample.wal, sizeof(d->sample.wal));
-	kept = d->state.mix.latest.bytes > 0;
+	walsizer_observe_wal_contents(&d->state, &d->sample, cause);
+	assert_memory_equal(&d->state.wal_contents.at_redo, &d->sample.wal, sizeof(d->sample.wal));
+	kept = d->state.wal_contents.latest.bytes > 0;
 	if (kept)
 	{
-		assert_int_equal(d->state.mix.latest.bytes, bytes);
-		assert_int_equal(d->state.mix.latest.records, records);
-		assert_int_equal(d->state.mix.latest.images, images);
+		assert_int_equal(d->state.wal_contents.latest.bytes, bytes);
+		assert_int_equal(d->state.wal_contents.latest.records, records);
+		assert_int_equal(d->state.wal_contents.latest.images, images);
 	}
 	return kept;
 }
@@ -418,11 +418,11 @@ TEST(which_intervals_count)
 static bool
 stands_for_a_full_one(Driver *d, int64_t bytes, int64_t records)
 {
-	d->state.mix.interval = (WalsizerWal) {1, 1, 1};
-	d->state.mix.latest = (WalsizerWal) {bytes, records, 0};
-	walsizer_judge_mix(&d->config, &d->state, &d->sample);
-	assert_int_equal(d->state.mix.latest.bytes, 0);
-	return d->state.mix.interval.bytes == bytes;
+	d->state.wal_contents.interval = (WalsizerWal) {1, 1, 1};
+	d->state.wal_contents.latest = (WalsizerWal) {bytes, records, 0};
+	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
+	assert_int_equal(d->state.wal_contents.latest.bytes, 0);
+	return d->state.wal_contents.interval.bytes == bytes;
 }
 
 /* Half of the 528MB that 1GB allows, or what takes too long already. */
@@ -449,11 +449,11 @@ TEST(a_small_interval_says_nothing_of_a_full_one)
 
 	/* the first one does, whatever it is */
 	d = measured_server();
-	d->state.mix.latest = (WalsizerWal) {MB, 1, 0};
-	walsizer_judge_mix(&d->config, &d->state, &d->sample);
-	assert_int_equal(d->state.mix.interval.bytes, MB);
-	walsizer_judge_mix(&d->config, &d->state, &d->sample);
-	assert_int_equal(d->state.mix.interval.bytes, MB);
+	d->state.wal_contents.latest = (WalsizerWal) {MB, 1, 0};
+	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
+	assert_int_equal(d->state.wal_contents.interval.bytes, MB);
+	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
+	assert_int_equal(d->state.wal_contents.interval.bytes, MB);
 }
 
 /*
@@ -488,9 +488,9 @@ TEST(small_loads_between_large_ones_change_nothing)
 	}
 	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
 	assert_int_equal(d->raises + d->lowers, changes);
-	d->state.mix.latest = (WalsizerWal) {600 * MB, 6 * 1000 * 1000, 0};
-	d->state.mix.interval.bytes = 0;
-	walsizer_judge_mix(&d->config, &d->state, &d->sample);
+	d->state.wal_contents.latest = (WalsizerWal) {600 * MB, 6 * 1000 * 1000, 0};
+	d->state.wal_contents.interval.bytes = 0;
+	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
 	assert_true(time_of(d, d->sample.settings.max_wal_size_mb) > 60 * SECOND);
 }
 

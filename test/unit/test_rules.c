@@ -107,9 +107,9 @@ TEST(not_applied_is_retried_once_a_timeout)
 	assert_in_range(d->raises, 5, 10);
 	for (int i = 0; i < 10; i++)
 	{
-		d->sample.adjust = true;	/* being asked is another matter */
+		d->sample.act_now = true;	/* being asked is another matter */
 		driver_step(d, SECOND, 8 * MB);
-		d->sample.adjust = false;
+		d->sample.act_now = false;
 	}
 	assert_true(d->last.reason == WALSIZER_BECAUSE_PREDICTED ||
 				d->last.reason == WALSIZER_BECAUSE_FORCED);
@@ -157,7 +157,7 @@ TEST(evaluate_runs_the_cycles_rules)
 	d->config.predict = false;
 	driver_run(d, 150, 10 * MB);
 	assert_int_equal(d->raises, 0);
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	driver_step(d, SECOND, 10 * MB);
 	assert_int_equal(d->raises, 1);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_FORCED);
@@ -200,7 +200,7 @@ TEST(headroom_is_added_to_one_forced_checkpoint_only)
 
 	d->state.cycle.forced = 1;
 	assert_int_equal(forced_size(d, 700 * MB),
-					 walsizer_roomy_size(&d->config, &d->sample.settings, 700 * MB));
+					 walsizer_size_with_headroom(&d->config, &d->sample.settings, 700 * MB));
 	d->state.cycle.forced = 2;
 	assert_int_equal(forced_size(d, 700 * MB),
 					 walsizer_size_for(700 * MB, &d->sample.settings));

@@ -215,12 +215,12 @@ TEST(the_larger_demand_of_the_primary_counts)
 	d->state.primary.demand = 100 * MB;
 	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, false), 0);
 	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, true),
-					 walsizer_roomy_size(&d->config, settings, 900 * MB));
+					 walsizer_size_with_headroom(&d->config, settings, 900 * MB));
 	d->state.primary.demand = 1000 * MB;
 	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, false),
-					 walsizer_roomy_size(&d->config, settings, 1000 * MB));
+					 walsizer_size_with_headroom(&d->config, settings, 1000 * MB));
 	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, true),
-					 walsizer_roomy_size(&d->config, settings, 1000 * MB));
+					 walsizer_size_with_headroom(&d->config, settings, 1000 * MB));
 }
 
 /* Replay is always far from the redo pointer, and to lower does no harm. */

@@ -40,7 +40,7 @@ TEST(a_step_towards_the_size_names_the_disk)
 {
 	Driver	   *d = driver_new();
 
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_free = 9000 * MB;
 	d->sample.disk_wal = 600 * MB;
 	driver_step(d, 0, 0);
@@ -76,7 +76,7 @@ TEST(a_forced_checkpoint_comes_before_pace)
 	driver_step(d, SECOND, 2000 * MB);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
 	d->state.pacing.tried_mb = 0;
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	driver_step(d, SECOND, 0);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
 }
@@ -169,7 +169,7 @@ TEST(the_first_sample_may_act)
 
 	driver_write(d, 4000);
 	d->sample.note.original_mb = 1024;
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_free = 2000 * MB;
 	assert_int_equal(driver_step(d, 0, 0), WALSIZER_LOWER);
 	assert_int_equal(d->last.target_mb, 1024);
@@ -185,7 +185,7 @@ TEST(the_first_sample_may_act)
 static Driver *
 asking(Driver *d)
 {
-	d->sample.has_disk = d->ask_for_disk = true;
+	d->sample.disk_read = d->ask_for_disk = true;
 	d->sample.disk_free = 100000 * MB;
 	driver_step(d, SECOND, 0);
 	driver_step(d, SECOND, 0);
@@ -202,7 +202,7 @@ TEST(a_raise_needs_no_look_of_its_own)
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
 	assert_int_equal(d->last.target_mb, 4096);
 	assert_int_equal(d->looks, 0);
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	d->sample.disk_free = 6000 * MB;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
 	assert_int_equal(d->last.target_mb, 2992);

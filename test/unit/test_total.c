@@ -216,7 +216,7 @@ TEST(looking_when_it_is_due_makes_no_difference)
 
 	d->sample.settings.timeout_ms = 30 * SECOND;
 	d->sample.settings.max_wal_size_mb = 64;
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_free = 40000 * MB;
 	d->sample.disk_wal = 1000 * MB;
 	d->config.lookback_hours = 1;

@@ -24,7 +24,7 @@ ours(void)
 	d->state.boost.return_mb = 1200;
 	d->sample.settings.max_wal_size_mb = 4000;
 	d->sample.configured_mb = 1024;
-	d->sample.alter_system = true;
+	d->sample.in_auto_conf = true;
 	d->sample.note = (WalsizerNote) {
 		.kind = WALSIZER_NOTE_WRITTEN, .written_mb = 4000, .original_mb = 1024,
 	};
@@ -55,7 +55,7 @@ TEST(a_change_by_hand_ends_all_that_was_ours)
 	Driver	   *d = ours();
 
 	d->sample.settings.max_wal_size_mb = 3000;
-	d->sample.alter_system = true;
+	d->sample.in_auto_conf = true;
 	d->sample.configured_mb = 2000;
 	assert_true(observe(d));
 	assert_int_equal(d->state.owner.original_mb, 3000);
@@ -93,10 +93,10 @@ TEST(the_first_value_is_adopted_silently)
 	assert_int_equal(d->state.pacing.leave_alone_until, 0);
 
 	/* it may move from one file to another */
-	d->sample.alter_system = true;
+	d->sample.in_auto_conf = true;
 	assert_false(observe(d));
 	assert_true(d->state.owner.original_by_alter_system);
-	d->sample.alter_system = false;
+	d->sample.in_auto_conf = false;
 	assert_false(observe(d));
 	assert_false(d->state.owner.original_by_alter_system);
 
@@ -114,7 +114,7 @@ restored(WalsizerNoteKind kind)
 	Driver	   *d = ours();
 
 	d->sample.note.kind = kind;
-	d->sample.alter_system = false;
+	d->sample.in_auto_conf = false;
 	d->sample.settings.max_wal_size_mb = 1024;
 	d->sample.settings.timeout_ms = 60 * SECOND;
 	return d;

@@ -27,7 +27,7 @@ TEST(a_raise_that_failed_waits)
 	assert_int_equal(driver_step(d, 1, 0), WALSIZER_RAISE);
 
 	/* asked for, it is tried at once */
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
 }
 
@@ -41,9 +41,9 @@ TEST(a_planned_load_that_failed_waits_five_minutes)
 	driver_step(d, 0, 0);
 	driver_step(d, SECOND, 0);
 	d->sample.boost_mb = 8192;
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_RAISE);
-	d->sample.adjust = false;
+	d->sample.act_now = false;
 	assert_int_equal(driver_step(d, 299999, 0), WALSIZER_NONE);
 	assert_int_equal(driver_step(d, 1, 0), WALSIZER_RAISE);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOOST);
@@ -140,7 +140,7 @@ TEST(only_the_disk_keeps_raises_back)
 		Driver	   *d = driver_quiet_raise(4000);
 
 		d->apply = true;
-		d->sample.has_disk = true;
+		d->sample.disk_read = true;
 		d->sample.disk_free = (kind == WALSIZER_LIMIT_DISK ? 4000 : 100000) * MB;
 		if (kind == WALSIZER_LIMIT_MAX)
 			d->config.max_mb = 2000;
@@ -161,7 +161,7 @@ TEST(raises_come_back_after_one_timeout)
 {
 	Driver	   *d = driver_quiet();
 
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_free = 100000 * MB;
 	d->sample.boost_mb = 4096;
 	d->state.pacing.raise_not_before = d->sample.now + SECOND;
@@ -174,7 +174,7 @@ TEST(raises_come_back_after_one_timeout)
 	for (int over = 0; over <= 1; over++)
 	{
 		d = driver_quiet();
-		d->sample.has_disk = true;
+		d->sample.disk_read = true;
 		d->sample.disk_free = 2000 * MB;
 		d->state.pacing.raise_not_before = d->sample.now + 2 * SECOND - over;
 		driver_step(d, 2 * SECOND - 1, 0);
@@ -184,7 +184,7 @@ TEST(raises_come_back_after_one_timeout)
 
 	/* nor by what was read earlier */
 	d = driver_quiet();
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->ask_for_disk = true;
 	d->sample.disk_free = 2240 * MB;
 	driver_step(d, SECOND, 0);
@@ -228,11 +228,11 @@ TEST(an_edit_that_could_not_be_followed_waits)
 	d->sample.configured_mb = 2999;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
-	d->sample.adjust = true;
+	d->sample.act_now = true;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_REVERT);
 
 	/* however long the server has been running */
-	d->sample.adjust = false;
+	d->sample.act_now = false;
 	assert_int_equal(driver_step(d, d->sample.now, 0), WALSIZER_REVERT);
 }
 
@@ -261,7 +261,7 @@ TEST(while_an_edit_waits_the_disk_is_saved)
 {
 	Driver	   *d = edited();
 
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_free = 100 * MB;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
 	assert_int_equal(driver_step(d, 9999, 0), WALSIZER_NONE);
@@ -274,7 +274,7 @@ TEST(a_hidden_edit_lowers_nothing)
 	Driver	   *d = edited();
 
 	d->config.enable = false;
-	d->sample.has_disk = true;
+	d->sample.disk_read = true;
 	d->sample.disk_free = 100 * MB;
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_EDIT_HIDDEN);
