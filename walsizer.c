@@ -16,7 +16,7 @@
 #include "miscadmin.h"
 
 #include "server/compat.h"
-#include "server/walsizer.h"
+#include "server/server.h"
 
 WALSIZER_MODULE_MAGIC;
 

@@ -22,7 +22,7 @@
 #include "storage/latch.h"
 
 #include "server/compat.h"
-#include "server/walsizer.h"
+#include "server/server.h"
 
 #define RELOAD_WAIT_MS		10000	/* longest wait for our own reload */
 

@@ -36,7 +36,7 @@
 #include "utils/guc.h"
 #include "utils/timestamp.h"
 
-#include "server/walsizer.h"
+#include "server/server.h"
 #include "server/compat.h"
 
 #ifdef __APPLE__

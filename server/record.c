@@ -13,7 +13,7 @@
 
 #include "utils/timestamp.h"
 
-#include "server/walsizer.h"
+#include "server/server.h"
 
 /* An event for a decision; the caller fills in what came of it. */
 WalsizerEvent

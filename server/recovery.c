@@ -24,7 +24,7 @@
 #include "miscadmin.h"
 #include "utils/elog.h"
 
-#include "server/walsizer.h"
+#include "server/server.h"
 
 /* How the two messages of PerformWalRecovery (xlogrecovery.c) begin */
 #define REPLAY_BEGINS		"redo starts at "

@@ -23,7 +23,7 @@
 #include "storage/lock.h"
 #include "utils/timestamp.h"
 
-#include "server/walsizer.h"
+#include "server/server.h"
 #include "server/compat.h"
 
 #define ANSWER_WAIT_MS		30000	/* the reload alone may take 10 s */

@@ -32,7 +32,7 @@
 #include "storage/spin.h"
 #include "utils/timestamp.h"
 
-#include "server/walsizer.h"
+#include "server/server.h"
 #include "server/compat.h"
 
 /* f_type of ZFS, for which there is no header, and of btrfs (linux/magic.h) */

@@ -11,7 +11,7 @@
 
 #include "utils/guc.h"
 
-#include "server/walsizer.h"
+#include "server/server.h"
 
 bool		walsizer_enable;
 bool		walsizer_dry_run;

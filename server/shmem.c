@@ -15,7 +15,7 @@
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
 
-#include "server/walsizer.h"
+#include "server/server.h"
 
 WalsizerShared *walsizer_shared = NULL;
 

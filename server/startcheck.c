@@ -25,7 +25,7 @@
 #include "storage/ipc.h"
 #include "utils/guc.h"
 
-#include "server/walsizer.h"
+#include "server/server.h"
 #include "server/compat.h"
 
 /*

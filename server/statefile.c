@@ -26,7 +26,7 @@
 #include "utils/timestamp.h"
 
 #include "server/statetext.h"
-#include "server/walsizer.h"
+#include "server/server.h"
 
 #define STATE_FILE			"pg_stat/walsizer.state"
 #define STATE_FILE_BAD		STATE_FILE ".bad"

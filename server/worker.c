@@ -24,7 +24,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "server/walsizer.h"
+#include "server/server.h"
 #include "server/compat.h"
 
 #define RESTART_SECONDS		10

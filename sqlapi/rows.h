@@ -13,7 +13,7 @@
 
 #include "fmgr.h"
 
-#include "server/walsizer.h"
+#include "server/server.h"
 
 typedef struct WalsizerRow
 {

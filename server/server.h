@@ -1,14 +1,14 @@
 /*-------------------------------------------------------------------------
  *
- * server/walsizer.h
+ * server/server.h
  *	  Types and prototypes of this room, grouped by the file that owns them.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
  *-------------------------------------------------------------------------
  */
-#ifndef WALSIZER_H
-#define WALSIZER_H
+#ifndef WALSIZER_SERVER_H
+#define WALSIZER_SERVER_H
 
 #include <time.h>
 
@@ -241,4 +241,4 @@ extern bool walsizer_state_save(void);
 extern void walsizer_check_for_interrupts(void);
 extern char *walsizer_replace_file(const char *file, const char *text, size_t length);
 
-#endif							/* WALSIZER_H */
+#endif							/* WALSIZER_SERVER_H */
