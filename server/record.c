@@ -116,46 +116,34 @@ set_trouble(const WalsizerApplied *trouble)
 }
 
 /*
- * Is the result of an attempt to set this size (MB) news?  An attempt that
- * fails is repeated every timeout, but is news only if it fails in another way
- * than the last one, or if a person asked for it; a dry run, if its size differs
- * by more than a quarter.
- */
-static bool
-is_news(const WalsizerApplied *applied, int64 mb, bool asked)
-{
-	const WalsizerApplied *trouble = &walsizer_shared->trouble;
-	const WalsizerApplied none = {0};
-
-	if (applied->outcome == WALSIZER_APPLIED)
-		set_trouble(&none);
-	else if (applied->outcome == WALSIZER_DRY_RUN)
-	{
-		if (!walsizer_differs_much(mb, walsizer_shared->unlocked.dry_run_mb))
-			return false;
-		walsizer_shared->unlocked.dry_run_mb = mb;
-	}
-	else if (applied->outcome == trouble->outcome &&
-			 strcmp(applied->message, trouble->message) == 0)
-		return asked;
-	else
-		set_trouble(applied);
-	return true;
-}
-
-/*
- * Record and log the result of an attempt to set event->new_mb, if it is news.
- * "asked": walsizer_adjust() or a planned load asked for it.  Takes the lock briefly and writes the state file.
+ * Record and log the result of an attempt to set event->new_mb, if it is news.  An
+ * attempt that fails is repeated every timeout, but is news only if it fails in
+ * another way than the last one, or if somebody asked for it; a dry run, if its
+ * size differs by more than a quarter.  Takes the lock briefly and writes the state
+ * file.
  */
 void
 walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
 						const WalsizerFigures *figures, bool asked)
 {
-	asked |= event->reason == WALSIZER_BECAUSE_REVERT;
+	const WalsizerApplied *trouble = &walsizer_shared->trouble;
+	const WalsizerApplied none = {0};
+	int64	   *dry_run_mb = &walsizer_shared->unlocked.dry_run_mb;
+
+	if (applied->outcome == WALSIZER_DRY_RUN)
+	{
+		if (!walsizer_differs_much(event->new_mb, *dry_run_mb))
+			return;
+		*dry_run_mb = event->new_mb;
+	}
+	else if (applied->outcome == WALSIZER_APPLIED)
+		set_trouble(&none);
+	else if (applied->outcome != trouble->outcome || strcmp(applied->message, trouble->message) != 0)
+		set_trouble(applied);
+	else if (!asked && event->reason != WALSIZER_BECAUSE_REVERT)
+		return;
 	event->outcome = applied->outcome;
 	strlcpy(event->message, applied->message, sizeof(event->message));
-	if (!is_news(applied, event->new_mb, asked))
-		return;
 	record(event, figures);
 }
 

@@ -80,7 +80,7 @@ state_name(const WalsizerShared *shared)
 
 /*
  * What a larger max_wal_size would not help against, or why walsizer changes
- * nothing; NULL if there is nothing of that kind.  The one that explains forced checkpoints comes first.
+ * nothing; NULL if neither.  What explains forced checkpoints comes first.
  */
 static const char *
 remark(const WalsizerShared *shared)
