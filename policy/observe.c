@@ -106,6 +106,10 @@ counted(uint64_t redo, uint64_t to, const WalsizerSettings *settings)
  * the distance from the start of the old redo pointer's segment is at least
  * the trigger point: that is the server's own test (XLogCheckpointNeeded in
  * xlog.c), made before the redo pointer moves.
+ *
+ * A statement with an old value forces one soon after it has passed the old
+ * trigger point, or when the checkpoint that is running then is over.  What comes
+ * later was asked for by a command.
  */
 static WalsizerCause
 checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
@@ -116,12 +120,15 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 	int64_t		slack = WALSIZER_TIMER_SLACK + sample->now - state->last.now;
 	bool		due = sample->now - state->checkpoints.timer_start + slack >=
 		sample->settings.timeout_ms;
+	int64_t		beyond = moved - state->checkpoints.old_trigger_point;
+	bool		soon = beyond <= 2 * sample->settings.segment_bytes +
+		walsizer_distance(state->last.write_lsn, sample->write_lsn);
 
 	if (moved >= trigger_point)
 		return WALSIZER_CAUSE_FORCED;
 	if (due)
 		return WALSIZER_CAUSE_TIMED;
-	if (moved >= state->checkpoints.old_trigger_point)
+	if (beyond >= 0 && (soon || state->last.checkpoint_running))
 		return WALSIZER_CAUSE_OLD_VALUE;
 	return WALSIZER_CAUSE_OTHER;
 }

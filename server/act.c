@@ -136,7 +136,7 @@ note_for(const WalsizerDecision *decision)
 /*
  * Carry out a decision to raise, to lower or to restore the original value, and
  * record the result, also in *applied: no outcome if there is nothing to restore.
- * A dry run only says what it would do, unless somebody asks for a revert.  Waits
+ * A dry run only says what it would do, except for a revert on request.  Waits
  * up to 10 seconds for the reload; takes the lock briefly.
  *
  * The note is on disk together with the value, so the state file can wait until

@@ -118,8 +118,8 @@ set_trouble(const WalsizerApplied *trouble)
 /*
  * Record and log the result of an attempt to set event->new_mb, if it is news.  An
  * attempt that fails is repeated every timeout, but is news only if it fails in
- * another way than the last one, or if somebody asked for it; a dry run, if its
- * size differs by more than a quarter.  Takes the lock briefly and writes the state
+ * another way than the last one, or if it was asked for; a dry run, if its size
+ * differs by more than a quarter.  Takes the lock briefly and writes the state
  * file.
  */
 void

@@ -84,6 +84,41 @@ TEST(the_old_value_explains_what_it_forces)
 }
 
 /* An hour and three timeouts after its last sign. */
+/*
+ * A CHECKPOINT command comes at any distance: what lies more than two segments and
+ * the WAL of a sample beyond the old trigger point is its doing, unless a
+ * checkpoint ran until then.
+ */
+TEST(a_command_after_a_raise_is_no_old_value)
+{
+	for (int beyond = 0; beyond <= 1; beyond++)
+	{
+		for (int running = 0; running <= 1; running++)
+		{
+			Driver	   *d = driver_begun();
+			int			forced = beyond == 0 || running == 1;
+
+			d->sample.settings.max_wal_size_mb = 8192;
+			d->sample.checkpoint_running = running;
+			driver_observe(d, SECOND, TRIGGER_POINT + 2 * SEGMENT);
+			driver_observe_redo(d, SECOND, 0);
+			assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1);
+			driver_observe(d, SECOND, TRIGGER_POINT + 2 * SEGMENT + beyond);
+			d->sample.redo_lsn = d->sample.write_lsn;
+			driver_observe(d, SECOND, 0);
+			assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1 + forced);
+			assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], 1 - forced);
+
+			/* the WAL of the sample itself may follow */
+			driver_observe(d, SECOND, TRIGGER_POINT);
+			d->sample.write_lsn += 3 * SEGMENT;
+			d->sample.redo_lsn = d->sample.write_lsn;
+			driver_observe(d, SECOND, 0);
+			assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 2 + forced);
+		}
+	}
+}
+
 TEST(an_old_value_is_forgotten)
 {
 	Driver	   *d = driver_begun();
@@ -264,6 +299,7 @@ main(void)
 		cmocka_unit_test(across_a_change_the_smaller_trigger_point_counts),
 		cmocka_unit_test(a_timed_checkpoint_may_come_a_little_early),
 		cmocka_unit_test(the_old_value_explains_what_it_forces),
+		cmocka_unit_test(a_command_after_a_raise_is_no_old_value),
 		cmocka_unit_test(an_old_value_is_forgotten),
 		cmocka_unit_test(the_moment_of_a_checkpoint_is_interpolated),
 		cmocka_unit_test(only_an_idle_server_skips_checkpoints),
