@@ -42,9 +42,9 @@
 
 /*
  * An interval between two checkpoints ends with this sample.  Keep what it
- * consists of, for walsizer_keep_full_interval(), if the server has counted most of it: a
- * statement is counted when it ends.  An interval that CHECKPOINT or a backup
- * cut short has more images than one that max_wal_size ends.
+ * consists of, for walsizer_keep_full_interval(), if the server has counted most
+ * of it: a statement is counted when it ends.  An interval that CHECKPOINT or a
+ * backup cut short has more images than one that max_wal_size ends.
  */
 void
 walsizer_observe_wal_contents(WalsizerState *state, const WalsizerSample *sample,
@@ -100,16 +100,6 @@ slowness(const WalsizerRecovery *last)
 }
 
 /*
- * Time (ms) that this much WAL takes, at the speed of that recovery.  After a
- * failure of power nothing is cached.
- */
-static double
-replay_time(const WalsizerRecovery *last, double bytes, double records)
-{
-	return slowness(last) * (RECORD_COST * records + BYTE_COST * bytes) + READ_COST * bytes;
-}
-
-/*
  * Time (ms) to write the changed pages of that WAL: one for each page of WAL,
  * and no more than shared_buffers hold.
  */
@@ -128,7 +118,8 @@ writing_time(const WalsizerRecovery *last, const WalsizerSample *sample, double 
 
 /*
  * Time (ms) of the recovery of so much WAL: the longest that any of the
- * remembered recoveries lets expect, as each had WAL of its own kind.
+ * remembered recoveries lets expect, as each had WAL of its own kind.  After a
+ * failure of power nothing is cached.
  */
 static int64_t
 recovery_time(const WalsizerConfig *config, const WalsizerSample *sample,
@@ -146,7 +137,8 @@ recovery_time(const WalsizerConfig *config, const WalsizerSample *sample,
 		/* without any, the first stands for what is assumed */
 		if (i > 0 && one->replay_ms <= 0)
 			continue;
-		time = replay_time(one, bytes, records) + writing_time(one, sample, bytes);
+		time = slowness(one) * (RECORD_COST * records + BYTE_COST * bytes) +
+			READ_COST * bytes + writing_time(one, sample, bytes);
 		longest = walsizer_max(longest, walsizer_to_int64(time));
 	}
 	return longest;

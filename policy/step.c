@@ -190,14 +190,6 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 		decide_to_wait(decision);
 }
 
-/* Have we just tried to make way for this edit?  Another edit is tried. */
-static bool
-edit_must_wait(const WalsizerState *state, const WalsizerSample *sample)
-{
-	return state->pacing.edit_tried_mb == sample->configured_mb && !sample->act_now &&
-		sample->now - state->pacing.edit_tried_at < walsizer_patience(sample->settings.timeout_ms);
-}
-
 /* An administrator's change is left alone for now, but not a planned load. */
 static bool
 must_leave_alone(const WalsizerState *state, const WalsizerSample *sample,
@@ -242,8 +234,9 @@ take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample
 	}
 	else if (edited && !config->enable)
 		decision.reason = WALSIZER_BECAUSE_EDIT_HIDDEN;
-	else if (edited && edit_must_wait(state, sample))
-		decision.reason = WALSIZER_BECAUSE_WAITING;
+	else if (edited && state->pacing.edit_tried_mb == sample->configured_mb && !sample->act_now &&
+			 sample->now - state->pacing.edit_tried_at < walsizer_patience(sample->settings.timeout_ms))
+		decision.reason = WALSIZER_BECAUSE_WAITING; /* we have just tried to make way for it */
 	else if (edited)
 	{
 		decision.action = WALSIZER_REVERT;

@@ -99,18 +99,6 @@ apply(const WalsizerNote *note, WalsizerApplied *applied)
 	strlcpy(applied->message, message != NULL ? message : "", sizeof(applied->message));
 }
 
-/* Show the views the value now in effect.  The caller holds the lock. */
-static void
-publish_in_effect(int64 in_effect_mb)
-{
-	WalsizerSettings *settings = &walsizer_shared->sample.settings;
-	WalsizerFigures *figures = &walsizer_shared->decision.figures;
-
-	settings->max_wal_size_mb = in_effect_mb;
-	figures->in_effect_mb = in_effect_mb;
-	figures->trigger_point = walsizer_trigger_point(in_effect_mb, settings);
-}
-
 /*
  * The note for a decision to raise, to lower or to restore the original value; no
  * note if there is no value of ours to replace, not even one that awaits a reload.
@@ -148,6 +136,8 @@ walsizer_act(const WalsizerDecision *decision, const WalsizerSample *sample,
 			 WalsizerApplied *applied)
 {
 	WalsizerState *state = &walsizer_shared->state;
+	WalsizerSettings *settings = &walsizer_shared->sample.settings;
+	WalsizerFigures *figures = &walsizer_shared->decision.figures;
 	WalsizerEvent event = walsizer_make_event(decision, sample, sample->settings.max_wal_size_mb);
 	WalsizerNote note = note_for(decision);
 
@@ -171,13 +161,14 @@ walsizer_act(const WalsizerDecision *decision, const WalsizerSample *sample,
 
 	if (applied->outcome == WALSIZER_APPLIED)
 	{
-		/* it counts from now on, not from the next sample */
+		/* it counts, and is shown, from now on, not from the next sample */
 		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 		if (note.kind == WALSIZER_NOTE_WRITTEN)
 			walsizer_took_effect(state, sample->now, applied->in_effect_mb);
 		else
 			walsizer_original_is_back(state, applied->in_effect_mb);
-		publish_in_effect(applied->in_effect_mb);
+		settings->max_wal_size_mb = figures->in_effect_mb = applied->in_effect_mb;
+		figures->trigger_point = walsizer_trigger_point(applied->in_effect_mb, settings);
 		LWLockRelease(walsizer_shared->lock);
 		event.new_mb = applied->in_effect_mb;
 	}

@@ -148,20 +148,6 @@ walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
 }
 
 /*
- * Did the last attempt want to lower, and will the next one?  Until there is
- * room for that, or the disk was looked at, the size seems sufficient.
- */
-static bool
-lowering_is_due(const WalsizerFigures *figures)
-{
-	const WalsizerState *state = &walsizer_shared->state;
-
-	return state->pacing.tried_mb != 0 && state->pacing.tried_mb < figures->in_effect_mb &&
-		(state->pacing.lower_due || state->boost.return_mb != 0 ||
-		 figures->limit_mb < figures->in_effect_mb);
-}
-
-/*
  * Is what made the last attempt fail over?  An obstacle may be gone; files may
  * be fixed and reloaded; and a failed or forbidden change does not matter when
  * there is nothing to do; a forbidden raise, only if no remembered demand needs
@@ -171,11 +157,16 @@ static bool
 trouble_is_over(const WalsizerDecision *decision)
 {
 	const WalsizerFigures *figures = &decision->figures;
+	const WalsizerState *state = &walsizer_shared->state;
 	WalsizerOutcome obstacle;
+	/* as the last attempt did: until there is room for it, the size seems sufficient */
+	bool		will_lower = state->pacing.tried_mb != 0 &&
+		state->pacing.tried_mb < figures->in_effect_mb &&
+		(state->pacing.lower_due || state->boost.return_mb != 0 ||
+		 figures->limit_mb < figures->in_effect_mb);
 	bool		nothing_to_do = decision->action == WALSIZER_EXTERNAL ||
 		decision->reason == WALSIZER_BECAUSE_DISABLED ||
-		(decision->cycle && decision->reason == WALSIZER_BECAUSE_SUFFICIENT &&
-		 !lowering_is_due(figures));
+		(decision->cycle && decision->reason == WALSIZER_BECAUSE_SUFFICIENT && !will_lower);
 
 	switch (walsizer_shared->trouble.outcome)
 	{

@@ -39,9 +39,6 @@
 #define ZFS_MAGIC			0x2fc12fc1
 #define BTRFS_MAGIC			0x9123683e
 
-/* Another cluster on the file system has at least one smallest segment. */
-#define LEAST_CLUSTER		WALSIZER_MB
-
 /*
  * Positions.  The server's own trigger looks at what is written, not inserted
  * (XLogWrite in xlog.c).  redo_lsn is that of the last checkpoint (standby:
@@ -71,19 +68,6 @@ read_positions(WalsizerSample *sample)
 	sample->completed_lsn = completed;
 	sample->needed_lsn = before;
 	sample->checkpoint_running = completed != sample->redo_lsn;
-}
-
-/* The server's counters as they are now; see walsizer_main() for why. */
-static void
-read_counters(WalsizerSample *sample)
-{
-	static TimestampTz last_reset = 0;
-	TimestampTz reset = walsizer_fetch_counters(sample);
-
-	sample->counters_reset = last_reset != 0 && reset != last_reset;
-	last_reset = reset;
-	sample->wal = walsizer_fetch_wal();
-	sample->buffers = NBuffers;
 }
 
 /*
@@ -321,9 +305,10 @@ walsizer_take_disk(WalsizerSample *sample)
 		return;
 	}
 	sample->disk_free = (int64) volume.f_bavail * (int64) volume.f_frsize;
+	/* another cluster there has at least one smallest segment */
 	sample->disk_alone = !free_space_is_shared() &&
 		(int64) (volume.f_blocks - volume.f_bfree) * (int64) volume.f_frsize -
-		sample->disk_wal - sample->disk_held < LEAST_CLUSTER;
+		sample->disk_wal - sample->disk_held < WALSIZER_MB;
 }
 
 /*
@@ -335,6 +320,8 @@ walsizer_take_disk(WalsizerSample *sample)
 void
 walsizer_take_sample(WalsizerSample *sample, bool first)
 {
+	static TimestampTz last_reset = 0;
+	TimestampTz reset;
 	WalsizerAutoConf conf;
 
 	memset(sample, 0, sizeof(*sample));
@@ -347,7 +334,12 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 	read_positions(sample);
 	if (sample->standby)
 		read_primary(sample);
-	read_counters(sample);
+	/* as they are now: see walsizer_main() */
+	reset = walsizer_fetch_counters(sample);
+	sample->counters_reset = last_reset != 0 && reset != last_reset;
+	last_reset = reset;
+	sample->wal = walsizer_fetch_wal();
+	sample->buffers = NBuffers;
 	sample->checkpoint_age = first ? read_checkpoint_age() : -1;
 	conf = walsizer_auto_conf_in_effect();
 	sample->in_auto_conf = conf.size_mb != WALSIZER_NO_LINE;

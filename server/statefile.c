@@ -65,18 +65,6 @@ copy_memory(void)
 }
 
 /*
- * Milliseconds that the planned load still lasts by the system clock, the only
- * one that survives a restart of the machine; 0 if implausible.
- */
-static int64
-boost_left(const WalsizerMemory *memory)
-{
-	int64		left = (memory->boost_until - GetCurrentTimestamp()) / 1000;
-
-	return left <= (WALSIZER_BOOST_MOST_DAYS + 1) * (USECS_PER_DAY / 1000) ? left : 0;
-}
-
-/*
  * Remember.  If the file could not be read before, the worker knows by now whose
  * value it is, and its planned load and its history come after those of the file.
  */
@@ -84,6 +72,7 @@ static void
 put_memory(const WalsizerMemory *memory)
 {
 	WalsizerState *state = &walsizer_shared->state;
+	int64		boost_left = (memory->boost_until - GetCurrentTimestamp()) / 1000;
 	int64		first = walsizer_first_event(walsizer_shared);
 	int			num_later = (int) (walsizer_shared->last_event + 1 - first);
 	WalsizerEvent *later = palloc(sizeof(WalsizerEvent) * (Size) num_later);
@@ -99,7 +88,10 @@ put_memory(const WalsizerMemory *memory)
 	{
 		state->boost.return_mb = memory->boost_return_mb;
 		walsizer_shared->boost_mb = memory->boost_mb;
-		walsizer_shared->boost_end = walsizer_monotonic_ms() + boost_left(memory);
+		/* the system clock alone survives a restart of the machine, but may be set */
+		walsizer_shared->boost_end = walsizer_monotonic_ms() + boost_left;
+		if (boost_left > (WALSIZER_BOOST_MOST_DAYS + 1) * (USECS_PER_DAY / 1000))
+			walsizer_shared->boost_end = 0;
 	}
 	/* behind the one of this start */
 	for (int from = 0, to = walsizer_shared->recoveries[0].replay_ms > 0 ? 1 : 0;

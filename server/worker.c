@@ -92,17 +92,6 @@ end_in_other_copy(void)
 	proc_exit(0);
 }
 
-/* walsizer_forget(): clear demand and history, but not whose value it is. */
-static void
-forget_demand(void)
-{
-	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_forget(&walsizer_shared->state);
-	walsizer_shared->forgotten = walsizer_shared->last_event;
-	LWLockRelease(walsizer_shared->lock);
-	walsizer_state_save();
-}
-
 /* Set the planned load (0: none).  The caller writes the state file. */
 static void
 set_boost(int64 mb, int64 ms)
@@ -256,20 +245,6 @@ handle_interrupts(Clockwork *clockwork)
 }
 
 /*
- * A session may have changed a setting and called pg_reload_conf() just before
- * its request.  Its own signal to the postmaster, and the postmaster's to us,
- * may be slower than the request: so if there is something to reload, wait for it
- * for a moment.
- */
-static void
-catch_up_with_session(Clockwork *clockwork)
-{
-	if (walsizer_reload_may_come())
-		(void) walsizer_await_reload(RELOAD_UNDER_WAY_MS);
-	handle_interrupts(clockwork);
-}
-
-/*
  * Serve the request of a session.  False if there is none.  While walsizer.enable
  * is off no load can be planned.
  */
@@ -283,11 +258,24 @@ serve_request(Clockwork *clockwork)
 
 	if (request == NULL)
 		return false;
-	catch_up_with_session(clockwork);
+
+	/*
+	 * The session may have changed a setting and called pg_reload_conf(): its
+	 * signal to the postmaster, and that to us, may be slower than the request.
+	 */
+	if (walsizer_reload_may_come())
+		(void) walsizer_await_reload(RELOAD_UNDER_WAY_MS);
+	handle_interrupts(clockwork);
 	boost = request->what == WALSIZER_ASK_BOOST;
 	refused = boost && request->boost_mb > 0 && !walsizer_enable;
 	if (request->what == WALSIZER_ASK_FORGET)
-		forget_demand();
+	{
+		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+		walsizer_forget(&walsizer_shared->state);
+		walsizer_shared->forgotten = walsizer_shared->last_event;
+		LWLockRelease(walsizer_shared->lock);
+		walsizer_state_save();
+	}
 	if (boost && !refused)
 		set_boost(request->boost_mb, request->boost_ms);
 	if (!run_pass(clockwork, request, &answer) && boost)

@@ -47,22 +47,6 @@ limited_by(const WalsizerShared *shared)
 	return exceeds_max(shared) ? WALSIZER_LIMIT_MAX : WALSIZER_UNLIMITED;
 }
 
-/*
- * Where nothing was attempted yet that would fail, make the trouble of this copy
- * what an attempt would come to.
- */
-static void
-foresee_trouble(WalsizerShared *shared)
-{
-	WalsizerApplied *trouble = &shared->trouble;
-	const char *obstacle;
-
-	if (shared->worker_pid != 0 && walsizer_enable && !walsizer_dry_run &&
-		trouble->outcome == WALSIZER_NO_OUTCOME &&
-		(obstacle = walsizer_obstacle(&trouble->outcome)) != NULL)
-		strlcpy(trouble->message, obstacle, sizeof(trouble->message));
-}
-
 /* What walsizer is doing: the first that applies. */
 static const char *
 state_name(const WalsizerShared *shared)
@@ -111,11 +95,18 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 	bool		sampled = shared->sampled_at != 0;
 	const char *explanation = walsizer_reason_text(decision->reason);
 	const char *remarked = remark(shared);
+	WalsizerApplied *trouble = &shared->trouble;
+	const char *obstacle;
 	WalsizerRow row = {0};
 
 	if (remarked != NULL)
 		explanation = psprintf("%s; %s", explanation, remarked);
-	foresee_trouble(shared);
+
+	/* where nothing was attempted yet that would fail: what an attempt would come to */
+	if (shared->worker_pid != 0 && walsizer_enable && !walsizer_dry_run &&
+		trouble->outcome == WALSIZER_NO_OUTCOME &&
+		(obstacle = walsizer_obstacle(&trouble->outcome)) != NULL)
+		strlcpy(trouble->message, obstacle, sizeof(trouble->message));
 
 	walsizer_put_text(&row, state_name(shared));
 	walsizer_put_text(&row, !sampled ? NULL : shared->sample.standby ? "standby" : "primary");
@@ -127,9 +118,9 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 	walsizer_put_text(&row, sampled ? walsizer_action_name(decision->action) : NULL);
 	walsizer_put_text(&row, sampled ? walsizer_reason_code(decision->reason) : NULL);
 	walsizer_put_text(&row, sampled ? explanation : NULL);
-	walsizer_put_text(&row, shared->trouble.outcome == WALSIZER_NO_OUTCOME ? NULL :
-					  walsizer_outcome_name(shared->trouble.outcome));
-	walsizer_put_text(&row, shared->trouble.message);
+	walsizer_put_text(&row, trouble->outcome == WALSIZER_NO_OUTCOME ? NULL :
+					  walsizer_outcome_name(trouble->outcome));
+	walsizer_put_text(&row, trouble->message);
 	walsizer_put_size(&row, shared->boost_mb);
 	walsizer_put_time(&row, walsizer_boost_until(shared));
 	walsizer_put(&row, Int32GetDatum(shared->worker_pid), shared->worker_pid == 0);
