@@ -59,9 +59,9 @@ walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
  *
  * The estimate improves with time, so act only within walsizer_lead() or when
  * most of the trigger point is used.  A load that was seen before is not taken
- * for more than it was.  The estimate may be wrong, so one raise goes to at
- * most twice the value in effect, unless demand already asks for more, or twice
- * would only last for another lead.
+ * for more than it was, unless it will be more within the lead.  The estimate
+ * may be wrong, so one raise goes to at most twice the value in effect, unless
+ * demand already asks for more, or twice would only last for another lead.
  */
 int64_t
 walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
@@ -69,6 +69,7 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
 {
 	const WalsizerSettings *settings = &sample->settings;
 	int64_t		lead = walsizer_lead(config);
+	int64_t		ahead = walsizer_to_int64((double) figures->rate * (double) lead / 1000.0);
 	int64_t		projected = figures->projected;
 	int64_t		known;
 	int64_t		soon;
@@ -80,13 +81,12 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
 		 (double) figures->used < NEAR_TRIGGER_POINT * (double) figures->trigger_point))
 		return 0;
 	known = walsizer_to_int64((double) figures->learned * KNOWN_LOAD);
-	if (figures->demand <= known)
+	if (figures->demand + ahead <= known)
 		projected = walsizer_min(projected, known);
 	if (walsizer_size_for(projected, settings) <= figures->in_effect_mb)
 		return 0;
 
-	soon = walsizer_min(WALSIZER_MOST_BYTES, figures->used +
-						walsizer_to_int64((double) figures->rate * (double) lead / 1000.0));
+	soon = walsizer_min(WALSIZER_MOST_BYTES, figures->used + ahead);
 	most = walsizer_max(walsizer_whole_segments(2 * figures->in_effect_mb, settings),
 						walsizer_size_with_headroom(config, settings,
 													walsizer_max(figures->demand, soon)));

@@ -69,6 +69,24 @@ TEST(a_known_load_is_not_taken_for_more)
 }
 
 /*
+ * 480MB once, half of them before a timed checkpoint, do not make 100 s of another
+ * load a known one: 45MB/s pass from 495 to 540MB, beyond the trigger point, in a second.
+ */
+TEST(a_load_that_outgrows_what_is_known_is_predicted_in_time)
+{
+	Driver	   *d = driver_new();
+
+	driver_run(d, 290, 0);
+	driver_run(d, 20, 24 * MB);
+	driver_run(d, 890, 0);
+	assert_int_equal(d->raises, 0);
+	assert_in_range(d->last.figures.learned, 470 * MB, 486 * MB);
+	driver_run(d, 100, 45 * MB);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
+	assert_in_range(d->raises, 1, 6);
+}
+
+/*
  * The rule itself, with figures by hand: 1GB in effect, so that 528MB force a
  * checkpoint, of which 300MB are used.  20MB/s will reach that in 11.4 s, the
  * timer fires after 100 s.
@@ -161,19 +179,19 @@ TEST(prediction_acts_near_the_trigger_point)
 	assert_int_equal(predicted(d, &figures), 0);
 }
 
-/* Demand within what was learned, and 5 %, will not exceed that. */
+/* Demand that will be within what was learned, and 5 %, in five samples. */
 TEST(a_known_load_is_expected_to_be_as_large_as_it_was)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = about_to_be_forced(d);
 
 	figures.learned = 600 * MB;
-	figures.demand = 630 * MB;
+	figures.demand = 530 * MB;	/* and 100MB more */
 	assert_int_equal(predicted(d, &figures), with_headroom(d, 630 * MB));
 	figures.projected = 610 * MB;	/* or less, if walsizer expects less */
 	assert_int_equal(predicted(d, &figures), with_headroom(d, 610 * MB));
 
-	/* it is larger than that: then nobody knows */
+	/* it will be larger than that: then nobody knows */
 	figures.projected = 2300 * MB;
 	figures.demand++;
 	assert_int_equal(predicted(d, &figures), 2048);
@@ -192,7 +210,8 @@ TEST(a_known_load_that_fits_raises_nothing)
 	assert_int_equal(predicted(d, &figures), 0);
 	figures.in_effect_mb--;
 	assert_true(predicted(d, &figures) > 0);
-	figures.learned = figures.demand = 100 * MB;
+	figures.learned = 100 * MB;
+	figures.demand = 5 * MB;
 	assert_int_equal(predicted(d, &figures), 0);
 }
 
@@ -235,6 +254,7 @@ main(void)
 		cmocka_unit_test(prediction_waits_until_it_is_near),
 		cmocka_unit_test(prediction_goes_to_twice_at_most),
 		cmocka_unit_test(a_known_load_is_not_taken_for_more),
+		cmocka_unit_test(a_load_that_outgrows_what_is_known_is_predicted_in_time),
 		cmocka_unit_test(reaching_the_trigger_point_is_enough),
 		cmocka_unit_test(without_a_load_nothing_is_predicted),
 		cmocka_unit_test(prediction_acts_five_samples_ahead),
