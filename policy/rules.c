@@ -75,8 +75,12 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
 	int64_t		soon;
 	int64_t		most;
 
-	/* without any load, no raise is urgent */
+	/*
+	 * Without any load, no raise is urgent.  While a checkpoint outlasts the
+	 * timeout, the next one starts at its end in any case.
+	 */
 	if (!config->predict || projected < figures->trigger_point || figures->rate == 0 ||
+		(sample->checkpoint_running && figures->until_timed_ms == 0) ||
 		(figures->until_forced_ms > lead &&
 		 (double) figures->used < NEAR_TRIGGER_POINT * (double) figures->trigger_point))
 		return 0;

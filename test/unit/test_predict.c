@@ -87,6 +87,22 @@ TEST(a_load_that_outgrows_what_is_known_is_predicted_in_time)
 }
 
 /*
+ * While a checkpoint outlasts the timeout, the next one starts at its end, whatever
+ * the size is: 450MB in T fit, 750MB until that end force nothing that would not start.
+ */
+TEST(nothing_is_predicted_while_a_checkpoint_outlasts_the_timeout)
+{
+	Driver	   *d = driver_new();
+
+	driver_step(d, 0, 0);
+	d->sample.checkpoint_running = true;
+	for (int i = 0; i < 500; i++)
+		driver_step(d, SECOND, 3 * MB / 2);
+	assert_in_range(d->last.figures.used, d->last.figures.trigger_point, 750 * MB);
+	assert_int_equal(d->raises, 0);
+}
+
+/*
  * The rule itself, with figures by hand: 1GB in effect, so that 528MB force a
  * checkpoint, of which 300MB are used.  20MB/s will reach that in 11.4 s, the
  * timer fires after 100 s.
@@ -146,6 +162,21 @@ TEST(without_a_load_nothing_is_predicted)
 	figures.rate = 0;
 	figures.until_forced_ms = -1;
 	assert_int_equal(predicted(d, &figures), 0);
+}
+
+/* Nor while a checkpoint runs and the next one is due. */
+TEST(a_checkpoint_that_is_late_ends_prediction)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = about_to_be_forced(d);
+
+	d->sample.checkpoint_running = true;
+	figures.until_timed_ms = 1;
+	assert_true(predicted(d, &figures) > 0);
+	figures.until_timed_ms = 0;
+	assert_int_equal(predicted(d, &figures), 0);
+	d->sample.checkpoint_running = false;
+	assert_true(predicted(d, &figures) > 0);
 }
 
 /* Five samples ahead, at least two seconds: before that the estimate may improve. */
@@ -255,8 +286,10 @@ main(void)
 		cmocka_unit_test(prediction_goes_to_twice_at_most),
 		cmocka_unit_test(a_known_load_is_not_taken_for_more),
 		cmocka_unit_test(a_load_that_outgrows_what_is_known_is_predicted_in_time),
+		cmocka_unit_test(nothing_is_predicted_while_a_checkpoint_outlasts_the_timeout),
 		cmocka_unit_test(reaching_the_trigger_point_is_enough),
 		cmocka_unit_test(without_a_load_nothing_is_predicted),
+		cmocka_unit_test(a_checkpoint_that_is_late_ends_prediction),
 		cmocka_unit_test(prediction_acts_five_samples_ahead),
 		cmocka_unit_test(prediction_acts_near_the_trigger_point),
 		cmocka_unit_test(a_known_load_is_expected_to_be_as_large_as_it_was),
