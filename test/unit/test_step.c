@@ -162,6 +162,44 @@ TEST(a_limit_changes_nothing_that_is_lowered_already)
 	assert_int_equal(d->last.target_mb, 2000);
 }
 
+/* What a limit keeps from being raised is limited at each sample, until T has none forced. */
+TEST(a_limit_holds_between_cycles_too)
+{
+	Driver	   *d = driver_new();
+
+	d->config.max_mb = 1024;
+	driver_run(d, 400, 8 * MB);
+	for (int i = 0; i < 400; i++)
+	{
+		driver_run(d, 1, 8 * MB);
+		assert_true(d->last.limited);
+		assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_MAX);
+		assert_int_not_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
+	}
+	driver_run(d, 100, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_FORCED);
+	assert_true(d->last.limited);
+	assert_int_equal(d->last.action, WALSIZER_NONE);
+	driver_run(d, 510, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
+	assert_false(d->last.limited);
+
+	/* a planned load that is held back says so, and forces nothing on a standby */
+	driver_run(d, 100, 8 * MB);
+	d->sample.boost_mb = 2048;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_BOOST);
+	d->sample.boost_mb = 0;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_FORCED);
+	d->sample.standby = true;
+	driver_step(d, SECOND, 0);
+	d->state.cycle.forced = 5;
+	d->state.cycle.demand = 2000 * MB;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
+}
+
 /* A copy of a server on a full disk need not wait for a second sample. */
 TEST(the_first_sample_may_act)
 {
@@ -241,6 +279,7 @@ main(void)
 		cmocka_unit_test(pace_waits_for_the_cycle),
 		cmocka_unit_test(pace_that_failed_waits_five_minutes),
 		cmocka_unit_test(a_limit_changes_nothing_that_is_lowered_already),
+		cmocka_unit_test(a_limit_holds_between_cycles_too),
 		cmocka_unit_test(the_first_sample_may_act),
 		cmocka_unit_test(a_raise_needs_no_look_of_its_own),
 		cmocka_unit_test(a_cycle_ends_after_a_timeout),
