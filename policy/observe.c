@@ -82,6 +82,8 @@ observe_settings(WalsizerState *state, const WalsizerSample *sample)
 
 	if (sample->settings.timeout_ms != state->last.settings.timeout_ms)
 		observe_timeout(state, sample);
+	if (now != before)
+		state->checkpoints.forced_before = walsizer_forced_total(state);
 	if (now > before)
 	{
 		state->checkpoints.old_trigger_point =

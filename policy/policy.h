@@ -345,6 +345,7 @@ typedef struct WalsizerCheckpoints
 									 * WALSIZER_NO_TRIGGER_POINT */
 	int64_t		old_value_seen; /* the last sign of it, or when it was set */
 	int64_t		total[WALSIZER_CAUSES];
+	int64_t		forced_before;	/* forced of these before the value last changed */
 	int64_t		requested;
 	int64_t		timed;
 } WalsizerCheckpoints;

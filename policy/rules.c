@@ -38,7 +38,7 @@
  *
  * A burst across the end of a cycle may be too small at both ends, and the
  * checkpoints that it forced may lie in two windows.  So the largest figures of
- * the cycle count.
+ * the cycle count, but nothing raises again for those before the last change.
  */
 int64_t
 walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
@@ -46,8 +46,9 @@ walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
 {
 	int64_t		demand = walsizer_max(figures->demand, state->cycle.demand);
 	int64_t		forced = state->cycle.forced;
+	int64_t		since = walsizer_forced_total(state) - state->checkpoints.forced_before;
 
-	if (forced < config->threshold ||
+	if (walsizer_min(forced, since) < config->threshold ||
 		walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
 		return 0;
 	return forced > 1 ? walsizer_size_for(demand, &sample->settings) :

@@ -123,6 +123,7 @@
 		RANGE((c)->old_value_seen, 0, LATEST); \
 		for (int i = 0; i < WALSIZER_CAUSES; i++) \
 			RANGE((c)->total[i], 0, MOST_CHECKPOINTS + 1); \
+		RANGE((c)->forced_before, 0, MOST_FORCED); \
 		RANGE((c)->requested, 0, LATEST + 1); \
 		RANGE((c)->timed, 0, LATEST + 1); \
 	} while (0)

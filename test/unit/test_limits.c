@@ -55,7 +55,7 @@ TEST(a_lowering_to_a_limit_is_not_limited)
 {
 	Driver	   *d = driver_quiet_raise(4000);
 
-	d->state.cycle.forced = 2;
+	d->state.cycle.forced = d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = 2;
 	d->state.cycle.demand = 8000 * MB;
 	d->sample.act_now = true;
 	d->config.max_mb = 2000;

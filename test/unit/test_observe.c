@@ -224,6 +224,23 @@ TEST(a_clock_may_begin_at_zero)
 	assert_int_equal(d->state.pacing.keep_until, 3600 * SECOND);
 }
 
+/* Forced checkpoints count anew when the trigger point changes, up or down. */
+TEST(forced_checkpoints_are_those_before_a_change)
+{
+	Driver	   *d = driver_begun();
+	const int64_t sizes[] = {1024, 1025, 1040, 1040, 1024};
+	const int64_t before[] = {0, 0, 5, 5, 9};
+
+	d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] = 2;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+	{
+		d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = (int64_t) i * 2 + (i > 1 ? -1 : 0);
+		d->sample.settings.max_wal_size_mb = sizes[i];
+		driver_observe(d, SECOND, 0);
+		assert_int_equal(d->state.checkpoints.forced_before, before[i]);
+	}
+}
+
 /* Both counters, over resets. */
 TEST(the_servers_counters_are_added_up)
 {
@@ -294,6 +311,7 @@ main(void)
 		cmocka_unit_test(a_clock_that_was_set_is_noticed),
 		cmocka_unit_test(another_timeout_begins_a_step_of_the_window),
 		cmocka_unit_test(a_clock_may_begin_at_zero),
+		cmocka_unit_test(forced_checkpoints_are_those_before_a_change),
 		cmocka_unit_test(the_servers_counters_are_added_up),
 		cmocka_unit_test(the_figures_of_a_prediction),
 	};

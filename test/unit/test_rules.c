@@ -47,6 +47,23 @@ TEST(prediction_off_waits_for_the_cycle)
 					walsizer_size_for(1200 * MB * 135 / 100, &d->sample.settings));
 }
 
+/* Four are forced and raise; the next T has more WAL, and none of them. */
+TEST(what_raised_once_does_not_raise_again)
+{
+	Driver	   *d = driver_new();
+
+	d->config.predict = false;
+	driver_run(d, 301, 8 * MB);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 4);
+	assert_int_equal(d->raises, 1);
+	driver_run(d, 263, 5 * MB);
+	driver_run(d, 40, 40 * MB);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 4);
+	assert_true(walsizer_size_for(d->last.figures.demand, &d->sample.settings) >
+				d->sample.settings.max_wal_size_mb);
+	assert_int_equal(d->raises, 1);
+}
+
 TEST(forced_rule_waits_for_the_threshold)
 {
 	Driver	   *d = driver_new();
@@ -186,10 +203,11 @@ TEST(early_wakes_shorten_no_cycle)
 
 /* With 1GB, of which 528MB force a checkpoint, and this demand. */
 static int64_t
-forced_size(const Driver *d, int64_t demand)
+forced_size(Driver *d, int64_t demand)
 {
 	WalsizerFigures figures = {.in_effect_mb = 1024, .demand = demand};
 
+	d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = d->state.cycle.forced;
 	return walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures);
 }
 
@@ -213,7 +231,7 @@ TEST(a_size_that_just_suffices_is_not_raised)
 	int64_t		enough = walsizer_size_for(700 * MB, &d->sample.settings);
 	WalsizerFigures figures = {.in_effect_mb = enough, .demand = 700 * MB};
 
-	d->state.cycle.forced = 1;
+	d->state.cycle.forced = d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] = 1;
 	assert_int_equal(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures), 0);
 	figures.in_effect_mb--;
 	assert_true(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures) > enough);
@@ -277,6 +295,7 @@ main(void)
 		cmocka_unit_test(first_sample_decides_nothing),
 		cmocka_unit_test(enough_stays),
 		cmocka_unit_test(prediction_off_waits_for_the_cycle),
+		cmocka_unit_test(what_raised_once_does_not_raise_again),
 		cmocka_unit_test(forced_rule_waits_for_the_threshold),
 		cmocka_unit_test(a_statement_with_the_old_value_raises_once),
 		cmocka_unit_test(disabled_watches_only),

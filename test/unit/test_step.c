@@ -194,7 +194,7 @@ TEST(a_limit_holds_between_cycles_too)
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_FORCED);
 	d->sample.standby = true;
 	driver_step(d, SECOND, 0);
-	d->state.cycle.forced = 5;
+	d->state.cycle.forced = d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] = 5;
 	d->state.cycle.demand = 2000 * MB;
 	driver_step(d, SECOND, 0);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
