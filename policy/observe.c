@@ -103,6 +103,15 @@ counted(uint64_t redo, uint64_t to, const WalsizerSettings *settings)
 	return walsizer_distance(redo - redo % (uint64_t) settings->segment_bytes, to);
 }
 
+/* Is the next timed checkpoint due, as far as both clocks tell? */
+static bool
+timer_is_due(const WalsizerState *state, const WalsizerSample *sample)
+{
+	int64_t		slack = WALSIZER_TIMER_SLACK + sample->now - state->last.now;
+
+	return sample->now - state->checkpoints.timer_start + slack >= sample->settings.timeout_ms;
+}
+
 /*
  * What started the checkpoint that moved the redo pointer?  WAL forced it if
  * the distance from the start of the old redo pointer's segment is at least
@@ -119,16 +128,13 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 	int64_t		moved = counted(state->last.redo_lsn, sample->redo_lsn, &sample->settings);
 	int64_t		trigger_point = walsizer_trigger_point(sample->settings.max_wal_size_mb,
 													   &sample->settings);
-	int64_t		slack = WALSIZER_TIMER_SLACK + sample->now - state->last.now;
-	bool		due = sample->now - state->checkpoints.timer_start + slack >=
-		sample->settings.timeout_ms;
 	int64_t		beyond = moved - state->checkpoints.old_trigger_point;
 	bool		soon = beyond <= 2 * sample->settings.segment_bytes +
 		walsizer_distance(state->last.write_lsn, sample->write_lsn);
 
 	if (moved >= trigger_point)
 		return WALSIZER_CAUSE_FORCED;
-	if (due)
+	if (timer_is_due(state, sample))
 		return WALSIZER_CAUSE_TIMED;
 	if (beyond >= 0 && (soon || state->last.checkpoint_running))
 		return WALSIZER_CAUSE_OLD_VALUE;
@@ -169,7 +175,7 @@ redo_moved(const WalsizerState *state, const WalsizerSample *sample)
  * Each checkpoint resets the server's timer, and so does a timed one that is
  * skipped because nothing was written.  A skipped one shows only in the
  * counter, which counts the others, too, and late: but then there is WAL since
- * the redo pointer, or too little for the timer to matter.
+ * the redo pointer, or the timer is not due.
  */
 static void
 observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
@@ -204,7 +210,7 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 		walsizer_observe_wal_contents(state, sample, cause);
 	}
 	else if (timed > 0 && walsizer_distance(sample->redo_lsn, sample->write_lsn) <
-			 WALSIZER_NOTHING_WRITTEN)
+			 WALSIZER_NOTHING_WRITTEN && timer_is_due(state, sample))
 		state->checkpoints.timer_start = sample->now;
 }
 

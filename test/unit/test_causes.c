@@ -174,11 +174,11 @@ TEST(the_moment_of_a_checkpoint_is_interpolated)
 }
 
 static int64_t
-timer_after_a_timed_one(int64_t bytes)
+timer_after_a_timed_one(int64_t ms, int64_t bytes)
 {
 	Driver	   *d = driver_begun();
 
-	driver_observe(d, 100 * SECOND, bytes);
+	driver_observe(d, ms - SECOND, bytes);
 	d->sample.timed++;
 	driver_observe(d, SECOND, 0);
 	return d->sample.now - d->state.checkpoints.timer_start;
@@ -187,10 +187,19 @@ timer_after_a_timed_one(int64_t bytes)
 /* A timed checkpoint that is skipped shows in the counter, where nothing was written. */
 TEST(only_an_idle_server_skips_checkpoints)
 {
-	assert_int_equal(timer_after_a_timed_one(0), 0);
-	assert_int_equal(timer_after_a_timed_one(65535), 0);
-	assert_int_equal(timer_after_a_timed_one(65536), 101 * SECOND);
-	assert_int_equal(timer_after_a_timed_one(MB), 101 * SECOND);
+	assert_int_equal(timer_after_a_timed_one(300 * SECOND, 0), 0);
+	assert_int_equal(timer_after_a_timed_one(300 * SECOND, 65535), 0);
+	assert_int_equal(timer_after_a_timed_one(300 * SECOND, 65536), 300 * SECOND);
+	assert_int_equal(timer_after_a_timed_one(300 * SECOND, MB), 300 * SECOND);
+}
+
+/* One that was written is counted when it ends, which is before the next one is due. */
+TEST(a_late_counter_moves_no_timer)
+{
+	assert_int_equal(timer_after_a_timed_one(270 * SECOND, 0), 270 * SECOND);
+	assert_int_equal(timer_after_a_timed_one(297 * SECOND - 1, 0), 297 * SECOND - 1);
+	assert_int_equal(timer_after_a_timed_one(297 * SECOND, 0), 0);
+	assert_int_equal(timer_after_a_timed_one(450 * SECOND, 0), 0);
 }
 
 /* Just past its time a checkpoint is about to start; later the timer restarted unseen. */
@@ -303,6 +312,7 @@ main(void)
 		cmocka_unit_test(an_old_value_is_forgotten),
 		cmocka_unit_test(the_moment_of_a_checkpoint_is_interpolated),
 		cmocka_unit_test(only_an_idle_server_skips_checkpoints),
+		cmocka_unit_test(a_late_counter_moves_no_timer),
 		cmocka_unit_test(time_until_the_timed_checkpoint),
 		cmocka_unit_test(pace_is_that_of_the_writing),
 		cmocka_unit_test(pace_is_the_smallest_of_three_intervals),
