@@ -69,7 +69,8 @@ walsizer_lead(const WalsizerConfig *config)
 }
 
 /*
- * Does this peak count, at this hour?  Future hours, after the system clock
+ * Does this peak count, at this hour?  An hour longer than the lookback, because
+ * a job that comes later each time would find none.  Future hours, after the system clock
  * was set back, count like past ones: a forgotten demand costs forced
  * checkpoints, a remembered one costs only space.
  */
@@ -77,7 +78,7 @@ static inline bool
 walsizer_is_remembered(const WalsizerPeak *peak, int64_t hour, int64_t lookback)
 {
 	return peak->hour > 0 &&
-		walsizer_max(hour - peak->hour, peak->hour - hour) <= lookback;
+		walsizer_max(hour - peak->hour, peak->hour - hour) <= lookback + 1;
 }
 
 /* policy/demand.c */

@@ -35,7 +35,7 @@
 #define WALSIZER_WINDOW_SLOTS		(WALSIZER_WINDOW_STEPS + 4)
 #define WALSIZER_RATE_SLOTS			6	/* samples kept for the recent rate */
 #define WALSIZER_PACE_SLOTS			3	/* timed intervals kept for the pace */
-#define WALSIZER_PEAK_SLOTS			(31 * 24 + 1)	/* longest lookback, now */
+#define WALSIZER_PEAK_SLOTS			(31 * 24 + 2)	/* longest lookback, an hour, now */
 
 /* Each value of the next four enums has a name in names.c. */
 typedef enum WalsizerAction
@@ -196,7 +196,7 @@ static const WalsizerConfig walsizer_least = {
 static const WalsizerConfig walsizer_most = {
 	.max_mb = WALSIZER_MOST_MB, .min_mb = WALSIZER_MOST_MB, .threshold = 1000,
 	.headroom = 4.0, .sample_interval_ms = 60 * 1000,
-	.lookback_hours = WALSIZER_PEAK_SLOTS - 1, .max_disk_percent = 100,
+	.lookback_hours = WALSIZER_PEAK_SLOTS - 2, .max_disk_percent = 100,
 	.max_recovery_ms = 24 * 60 * 60 * 1000, .replay_rate = 1024.0 * 1024 * WALSIZER_MB,
 };
 

@@ -228,8 +228,8 @@ walsizer_get_demand_1_0(PG_FUNCTION_ARGS)
 		return (Datum) 0;
 
 	walsizer_remember_window(&shared->state);
-	for (int64 hour = shared->sample.hour - config.lookback_hours;
-		 hour <= shared->sample.hour + config.lookback_hours; hour++)
+	for (int64 hour = shared->sample.hour - config.lookback_hours - 1;
+		 hour <= shared->sample.hour + config.lookback_hours + 1; hour++)
 	{
 		const WalsizerPeak *peak = walsizer_peak_of(&shared->state, hour);
 		WalsizerRow row = {0};

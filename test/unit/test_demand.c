@@ -91,6 +91,19 @@ TEST(an_hour_keeps_its_largest_demand)
 	assert_int_equal(walsizer_peak_of(&d->state, 500000)->demand, MB / 2);
 }
 
+/* A job that comes half an hour later each week still finds its peak, whatever the lookback. */
+TEST(the_hour_of_the_longest_lookback_has_a_slot_of_its_own)
+{
+	Driver	   *d = driver_new();
+	int64_t		hours = walsizer_most.lookback_hours;
+
+	assert_int_equal(hours, 31 * 24);
+	walsizer_remember(&d->state, 500000, 7 * MB, 1);
+	walsizer_remember(&d->state, 500000 + hours + 1, MB, 1);
+	assert_int_equal(walsizer_learned_demand(&d->state, 500000 + hours + 1, hours), 7 * MB);
+	assert_int_equal(walsizer_learned_demand(&d->state, 500000 + hours + 2, hours), MB);
+}
+
 TEST(what_is_no_demand_is_not_remembered)
 {
 	Driver	   *d = driver_new();
@@ -111,16 +124,16 @@ TEST(what_is_no_demand_is_not_remembered)
 	assert_int_equal(walsizer_peak_of(&d->state, 1)->demand, 1);
 }
 
-/* Each of the hours counts, from lookback before to lookback after this one. */
+/* Each of the hours counts, from lookback before to lookback after this one, and one more. */
 TEST(all_of_the_lookback_counts)
 {
 	const int64_t now = 500000;
 
-	for (int64_t lookback = 1; lookback < WALSIZER_PEAK_SLOTS; lookback += 24)
-		for (int64_t off = -lookback - 1; off <= lookback + 1; off++)
+	for (int64_t lookback = 1; lookback <= walsizer_most.lookback_hours + 1; lookback += 24)
+		for (int64_t off = -lookback - 2; off <= lookback + 2; off++)
 		{
 			Driver	   *d = driver_new();
-			bool		counts = off >= -lookback && off <= lookback;
+			bool		counts = off >= -lookback - 1 && off <= lookback + 1;
 
 			walsizer_remember(&d->state, now + off, 7 * MB, 1);
 			assert_int_equal(walsizer_learned_demand(&d->state, now, lookback),
@@ -175,6 +188,7 @@ main(void)
 		cmocka_unit_test(a_peak_is_not_stretched_with_the_timeout),
 		cmocka_unit_test(demand_belongs_to_the_timeout_it_was_measured_with),
 		cmocka_unit_test(an_hour_keeps_its_largest_demand),
+		cmocka_unit_test(the_hour_of_the_longest_lookback_has_a_slot_of_its_own),
 		cmocka_unit_test(what_is_no_demand_is_not_remembered),
 		cmocka_unit_test(all_of_the_lookback_counts),
 		cmocka_unit_test(what_was_learned_is_kept_until_it_may_change),

@@ -24,9 +24,9 @@
 	"recovery bytes 21 replay_ms 22 bytes_read 23 pages_used 24 pages_written 25 writing_ms 26\n" \
 	"recovery bytes 31 replay_ms 32 bytes_read 33 pages_used 34 pages_written 35 writing_ms 36\n"
 #define PEAKS \
-	"peak hour 745 demand 41 timeout_ms 42\n" \
+	"peak hour 746 demand 41 timeout_ms 42\n" \
 	"peak hour 1 demand 43 timeout_ms 44\n" \
-	"peak hour 1488 demand 45 timeout_ms 46\n"
+	"peak hour 1491 demand 45 timeout_ms 46\n"
 #define EVENTS \
 	"event number 5 at -50 action raise reason predicted limited_by disk outcome applied " \
 	"old_mb 1000 wanted_mb 3000 new_mb 2000 demand 60 rate 61 forced 62 requested 63 timed 64 " \
@@ -82,9 +82,9 @@ remember_all(void)
 	memory.num_recoveries = 2;
 	memory.recoveries[0] = (WalsizerRecovery) {21, 22, 23, 24, 25, 26};
 	memory.recoveries[1] = (WalsizerRecovery) {31, 32, 33, 34, 35, 36};
-	memory.peaks[745 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {745, 41, 42};
+	memory.peaks[746 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {746, 41, 42};
 	memory.peaks[1] = (WalsizerPeak) {1, 43, 44};
-	memory.peaks[1488 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {1488, 45, 46};
+	memory.peaks[1491 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {1491, 45, 46};
 	memory.num_events = 2;
 	memory.events[0] = (WalsizerEvent) {
 		.number = 5, .at = -50, .action = WALSIZER_RAISE, .reason = WALSIZER_BECAUSE_PREDICTED,

@@ -64,7 +64,7 @@ TEST(the_ends_of_the_settings_ranges_work)
 		d->config.min_mb = INT32_MAX;
 		d->config.threshold = 1000;
 		d->config.sample_interval_ms = i == 0 ? 100 : 60000;
-		d->config.lookback_hours = i == 0 ? 1 : WALSIZER_PEAK_SLOTS - 1;
+		d->config.lookback_hours = i == 0 ? 1 : walsizer_most.lookback_hours;
 		driver_run(d, 3600, 10 * MB);
 		assert_true(d->raises > 0);
 		assert_in_range(d->sample.settings.max_wal_size_mb, 1024, 4 * 6400);

@@ -19,7 +19,7 @@ remembering(WalsizerFigures *figures)
 	walsizer_remember(&d->state, d->sample.hour, 400 * MB, 1);
 	walsizer_remember(&d->state, d->sample.hour - 1, 800 * MB, 1);
 	walsizer_remember(&d->state, d->sample.hour - 2, 1600 * MB, 1);
-	walsizer_remember(&d->state, d->sample.hour - 7 * 24 - 1, 9000 * MB, 1);	/* too old */
+	walsizer_remember(&d->state, d->sample.hour - 7 * 24 - 2, 9000 * MB, 1);	/* too old */
 	d->config.replay_rate = 40.0 * MB;
 	*figures = (WalsizerFigures) {
 		.in_effect_mb = 1024, .demand = 600 * MB, .disk_limit_mb = 3000, .recovery_limit_mb = 2000,
