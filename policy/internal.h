@@ -70,9 +70,9 @@ walsizer_lead(const WalsizerConfig *config)
 
 /*
  * Does this peak count, at this hour?  An hour longer than the lookback, because
- * a job that comes later each time would find none.  Future hours, after the system clock
- * was set back, count like past ones: a forgotten demand costs forced
- * checkpoints, a remembered one costs only space.
+ * a job that comes later each time would find none.  Future hours, after the
+ * system clock was set back, count like past ones: a forgotten demand costs
+ * forced checkpoints, a remembered one costs only space.
  */
 static inline bool
 walsizer_is_remembered(const WalsizerPeak *peak, int64_t hour, int64_t lookback)

@@ -183,60 +183,49 @@ trouble_is_over(const WalsizerDecision *decision)
 	}
 }
 
-/* See below. */
+/* What we wrote took effect late, or the start of the server restored it. */
 static void
-record_late(const WalsizerDecision *decision, const WalsizerSample *sample, int64 old_mb)
+complete_late(WalsizerEvent *event, const WalsizerSample *sample)
 {
-	int64		in_effect_mb = sample->settings.max_wal_size_mb;
-	WalsizerEvent event = walsizer_make_event(decision, sample, old_mb);
 	const char *message = "took effect with a later reload or a restart";
 
-	event.action = in_effect_mb > old_mb ? WALSIZER_RAISE : WALSIZER_LOWER;
-	event.reason = WALSIZER_BECAUSE_LATE;
-	event.outcome = WALSIZER_APPLIED;
-	event.new_mb = event.wanted_mb = in_effect_mb;
-	if (sample->note.kind == WALSIZER_NOTE_RESTORED)
-		event.action = WALSIZER_REVERT;
-	else if (sample->note.kind == WALSIZER_NOTE_NO_ROOM)
+	event->action = sample->note.kind == WALSIZER_NOTE_RESTORED ? WALSIZER_REVERT :
+		sample->settings.max_wal_size_mb > event->old_mb ? WALSIZER_RAISE : WALSIZER_LOWER;
+	event->reason = WALSIZER_BECAUSE_LATE;
+	event->outcome = WALSIZER_APPLIED;
+	event->new_mb = event->wanted_mb = sample->settings.max_wal_size_mb;
+	if (sample->note.kind == WALSIZER_NOTE_NO_ROOM)
 	{
-		event.at = PgStartTime;
-		event.reason = WALSIZER_BECAUSE_LIMIT_FELL;
-		event.limited_by = WALSIZER_LIMIT_DISK;
-		event.wanted_mb = old_mb;
+		event->at = PgStartTime;
+		event->reason = WALSIZER_BECAUSE_LIMIT_FELL;
+		event->limited_by = WALSIZER_LIMIT_DISK;
+		event->wanted_mb = event->old_mb;
 		message = "at the start of the server";
 	}
-	strlcpy(event.message, message, sizeof(event.message));
-	record(&event, &decision->figures);
+	strlcpy(event->message, message, sizeof(event->message));
 }
 
 /*
- * Clear the trouble if it is over.  What we wrote may take effect with a later
- * reload or a restart, because the reload was refused or the worker ended before
- * it; or the server restored the original value at its start.  That is recorded
- * as our change.  old_mb was in effect before.  Locks as above.
+ * Record a change that no attempt of this pass made: an administrator's; or ours,
+ * with a later reload or a restart, because the reload was refused or the worker
+ * ended before it; or what the start of the server restored.  old_mb was in effect
+ * before.  Clear the trouble if it is over.  Locks as above.
  */
 void
-walsizer_end_trouble(const WalsizerDecision *decision, const WalsizerSample *sample,
-					 int64 old_mb)
+walsizer_record_change(const WalsizerDecision *decision, const WalsizerSample *sample,
+					   int64 old_mb)
 {
 	const WalsizerApplied none = {0};
-	bool		late = decision->action != WALSIZER_EXTERNAL &&
-		old_mb != 0 && sample->settings.max_wal_size_mb != old_mb;
+	bool		external = decision->action == WALSIZER_EXTERNAL;
+	bool		late = !external && old_mb != 0 && sample->settings.max_wal_size_mb != old_mb;
+	WalsizerEvent event = walsizer_make_event(decision, sample, old_mb);
 
 	if (late || trouble_is_over(decision))
 		set_trouble(&none);
 	if (late)
-		record_late(decision, sample, old_mb);
-}
-
-/* An administrator changed the setting, now or earlier.  As above. */
-void
-walsizer_record_external(const WalsizerDecision *decision, const WalsizerSample *sample,
-						 int64 old_mb)
-{
-	WalsizerEvent event = walsizer_make_event(decision, sample, old_mb);
-
-	record(&event, &decision->figures);
+		complete_late(&event, sample);
+	if (late || external)
+		record(&event, &decision->figures);
 }
 
 /*

@@ -188,10 +188,8 @@ extern WalsizerEvent walsizer_make_event(const WalsizerDecision *decision,
 										 const WalsizerSample *sample, int64 old_mb);
 extern void walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
 									const WalsizerFigures *figures, bool asked);
-extern void walsizer_record_external(const WalsizerDecision *decision,
-									 const WalsizerSample *sample, int64 old_mb);
-extern void walsizer_end_trouble(const WalsizerDecision *decision,
-								 const WalsizerSample *sample, int64 old_mb);
+extern void walsizer_record_change(const WalsizerDecision *decision,
+								   const WalsizerSample *sample, int64 old_mb);
 extern void walsizer_report_limit(const WalsizerDecision *decision, bool standby);
 
 /* server/sample.c */

@@ -154,9 +154,7 @@ static void
 carry_out(const WalsizerDecision *decision, const WalsizerSample *sample,
 		  int64 old_mb, WalsizerApplied *applied)
 {
-	if (decision->action == WALSIZER_EXTERNAL)
-		walsizer_record_external(decision, sample, old_mb);
-	walsizer_end_trouble(decision, sample, old_mb);
+	walsizer_record_change(decision, sample, old_mb);
 	if (decision->action != WALSIZER_NONE && decision->action != WALSIZER_EXTERNAL)
 		walsizer_act(decision, sample, applied);
 	walsizer_report_limit(decision, sample->standby);
