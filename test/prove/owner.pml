@@ -49,7 +49,8 @@
  * REVERTED walsizer_revert() says that it is done, or has nothing to do, and a
  *			value of walsizer's is in effect, or waits in the file for a reload
  * PERSON	with no more acts and no more trouble, walsizer_revert() does not lead
- *			to the administrator's value, in memory and in the file
+ *			to the administrator's value, in memory and in the file, or walsizer
+ *			would write nothing more
  * LEFT		then the file keeps a note
  */
 #define LOST		1
@@ -264,7 +265,7 @@ inline reread()
 	w_signal = 0;
 	printf("the worker rereads (error %d)\n", conf_error);
 	if
-	:: !conf_error -> read(w); reread_too()
+	:: !conf_error -> read(w)
 	:: else
 	fi
 }
@@ -323,6 +324,7 @@ proctype worker()
 		od;
 		must(PERSON, waits || (own == 0 && line == wanted));
 		must(PERSON, waits || edit_waits || (w.value == pm.value && w.value == (line != 0 -> line : conf)));
+		must(PERSON, waits || !WAITS);
 		must(LEFT, waits || note == NONE);
 		break }
 	od

@@ -30,7 +30,6 @@ bit declined;					/* a return was not finished, and still is "returning" */
 inline lose_shared_memory_too() { configured = 0; returning = 0 }
 inline start_too() { restored_from = 0; restored_to = 0 }
 inline own_file_lost() { f_own = 0; f_original = 0; f_by_as = 0; f_configured = 0; f_returning = 0 }
-inline reread_too() { skip }
 
 inline save()
 {

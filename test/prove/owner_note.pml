@@ -14,7 +14,6 @@
 inline lose_shared_memory_too() { skip }
 inline start_too() { skip }
 inline own_file_lost() { f_own = 0; f_original = 0; f_by_as = 0 }
-inline reread_too() { skip }
 
 inline adopt()
 {
