@@ -185,9 +185,10 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 					 walsizer_lowered_size(state, sample, figures, size));
 	else if (state->boost.size_mb > figures->in_effect_mb)
 		decide_held(state, decision);
-	else if (!sample->standby && (size = walsizer_forced_rule(config, state, sample, figures)) != 0 &&
-			 !walsizer_worth_raising(figures, size))
-		decide_raise(state, sample, decision, WALSIZER_BECAUSE_FORCED, size);	/* is limited */
+	else if (!sample->standby &&
+			 (size = walsizer_forced_rule(config, state, sample, figures)) != 0 &&
+			 !walsizer_worth_raising(figures, size))	/* limited, due or not */
+		decide_raise(state, sample, decision, WALSIZER_BECAUSE_FORCED, size);
 
 	if (must_wait(state, sample, decision))
 		decide_to_wait(decision);
