@@ -429,23 +429,20 @@ static WalsizerNote
 parse_note(const char *text, WalsizerNoteKind kind)
 {
 	const char *words = strstr(text, note_words[kind]);
+	bool		written = kind == WALSIZER_NOTE_WRITTEN;
 	WalsizerNote note = {.kind = kind};
 	const WalsizerNote none = {0};
 	char		again[WALSIZER_NOTE_SIZE];
 
-	if (words == NULL || sscanf(text, "%10" SCNd64, &note.original_mb) != 1 ||
-		sscanf(words + strlen(note_words[kind]), "%10" SCNd64, &note.written_mb) != 1 ||
-		note.original_mb <= 0 || note.original_mb > INT32_MAX ||
+	if (words == NULL)
+		return none;
+	*(written ? &note.written_mb : &note.original_mb) = strtoll(text, NULL, 10);
+	*(written ? &note.original_mb : &note.written_mb) =
+		strtoll(words + strlen(note_words[kind]), NULL, 10);
+	note.original_by_alter_system = strstr(text, " by ") != NULL;
+	if (note.original_mb <= 0 || note.original_mb > INT32_MAX ||
 		note.written_mb <= 0 || note.written_mb > INT32_MAX)
 		return none;
-	if (kind == WALSIZER_NOTE_WRITTEN)
-	{
-		int64_t		first = note.original_mb;
-
-		note.original_mb = note.written_mb;
-		note.written_mb = first;
-	}
-	note.original_by_alter_system = strstr(text, " by ") != NULL;
 	walsizer_note_format(&note, again);
 	return strcmp(text, again) == 0 ? note : none;
 }
