@@ -38,7 +38,8 @@
  *
  * A burst across the end of a cycle may be too small at both ends, and the
  * checkpoints that it forced may lie in two windows.  So the largest figures of
- * the cycle count, but nothing raises again for those before the last change.
+ * the cycle count, but nothing raises again for those before the last change,
+ * except on request: a limit may have kept that change small.
  */
 int64_t
 walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
@@ -48,7 +49,7 @@ walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
 	int64_t		forced = state->cycle.forced;
 	int64_t		since = walsizer_forced_total(state) - state->checkpoints.forced_before;
 
-	if (walsizer_min(forced, since) < config->threshold ||
+	if ((sample->act_now ? forced : walsizer_min(forced, since)) < config->threshold ||
 		walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
 		return 0;
 	return forced > 1 ? walsizer_size_for(demand, &sample->settings) :

@@ -62,6 +62,19 @@ TEST(what_raised_once_does_not_raise_again)
 	assert_true(walsizer_size_for(d->last.figures.demand, &d->sample.settings) >
 				d->sample.settings.max_wal_size_mb);
 	assert_int_equal(d->raises, 1);
+
+	/* except on request: a limit may have kept it small */
+	d = driver_new();
+	d->config.predict = false;
+	d->config.max_mb = 1200;
+	driver_run(d, 301, 8 * MB);
+	assert_int_equal(d->raises, 1);
+	d->config.max_mb = 16384;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->raises, 1);
+	d->sample.act_now = true;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->raises, 2);
 }
 
 TEST(forced_rule_waits_for_the_threshold)
