@@ -51,9 +51,6 @@ walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *settings)
 	int64_t		needed = (wal + settings->segment_bytes - 1) / settings->segment_bytes + 1;
 	int64_t		segments;
 
-	if (needed >= most)
-		return most * segment_mb;
-
 	segments = (int64_t) ((double) needed * (1.0 + settings->completion_target));
 	segments = walsizer_max(2, segments);
 	if (walsizer_checkpoint_segments(segments * segment_mb, settings) < needed)

@@ -290,8 +290,12 @@ static int64_t
 lowered(const Driver *d, const WalsizerFigures *figures)
 {
 	int64_t		size = walsizer_boost_over_rule(&d->config, &d->state, &d->sample, figures);
+	int64_t		target = walsizer_lowered_size(&d->state, &d->sample, figures, size);
 
-	return size == 0 ? 0 : walsizer_lowered_size(&d->state, &d->sample, figures, size);
+	if (size == 0)
+		return 0;
+	assert_int_not_equal(target, 0);	/* the rule knows whether there is room */
+	return target;
 }
 
 TEST(after_it_the_value_before_comes_back)
