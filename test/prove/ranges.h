@@ -174,6 +174,7 @@
 		RANGE((s)->last.requested, 0, LATEST); \
 		RANGE((s)->last.timed, 0, LATEST); \
 		FLAG((s)->last.standby); \
+		FLAG((s)->last.checkpoint_running); \
 		SETTINGS_RANGES(&(s)->last.settings, RANGE, REAL); \
 		FLAG((s)->owner.original_by_alter_system); \
 		RANGE((s)->boost.size_mb, 0, WALSIZER_MOST_MB); \
