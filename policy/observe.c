@@ -277,7 +277,7 @@ static void
 prime(WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		age = walsizer_max(0, sample->checkpoint_age) % sample->settings.timeout_ms;
-	bool		same_clock = state->primed && sample->now >= state->last.now;
+	bool		same_clock = sample->now >= state->last.now;
 
 	walsizer_remember_window(state);
 	state->primed = true;

@@ -129,6 +129,16 @@ TEST(an_old_value_is_forgotten)
 	assert_int_equal(d->state.checkpoints.old_trigger_point, TRIGGER_POINT);
 	driver_observe(d, 1, 0);
 	assert_int_equal(d->state.checkpoints.old_trigger_point, WALSIZER_NO_TRIGGER_POINT);
+
+	/* one that the new value forces is no sign of the old one */
+	d = driver_begun();
+	d->sample.settings.max_wal_size_mb = 2048;
+	driver_observe(d, SECOND, 0);
+	driver_observe(d, 600 * SECOND, 2 * TRIGGER_POINT + SEGMENT);
+	driver_observe_redo(d, SECOND, 0);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 1);
+	driver_observe(d, (3600 + 3 * 300 - 601) * SECOND + 1, 0);
+	assert_int_equal(d->state.checkpoints.old_trigger_point, WALSIZER_NO_TRIGGER_POINT);
 }
 
 /* A checkpoint began when its redo pointer was written. */
