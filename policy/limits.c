@@ -82,7 +82,7 @@ walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
 		return false;
 	elapsed = sample->now - state->disk.looked_at;
 	until_next = (double) (elapsed + config->sample_interval_ms);
-	if (!walsizer_sample_valid(sample) || !state->disk.known || state->disk.failures > 0 || sample->act_now || elapsed < 0 ||
+	if (!state->disk.known || state->disk.failures > 0 || sample->act_now || elapsed < 0 ||
 		elapsed >= most)
 		return true;
 	own = (double) walsizer_distance(state->disk.looked_lsn, sample->write_lsn) *
