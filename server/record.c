@@ -218,14 +218,16 @@ walsizer_record_change(const WalsizerDecision *decision, const WalsizerSample *s
 	const WalsizerApplied none = {0};
 	bool		external = decision->action == WALSIZER_EXTERNAL;
 	bool		late = !external && old_mb != 0 && sample->settings.max_wal_size_mb != old_mb;
-	WalsizerEvent event = walsizer_make_event(decision, sample, old_mb);
+	WalsizerEvent event;
 
 	if (late || trouble_is_over(decision))
 		set_trouble(&none);
+	if (!late && !external)
+		return;
+	event = walsizer_make_event(decision, sample, old_mb);
 	if (late)
 		complete_late(&event, sample);
-	if (late || external)
-		record(&event, &decision->figures);
+	record(&event, &decision->figures);
 }
 
 /*
