@@ -7,6 +7,8 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <string.h>
+
 #include "sim.h"
 #include "test/prove/ranges.h"
 
@@ -52,4 +54,60 @@ sim_out_of_range(const WalsizerState *state)
 
 	STATE_RANGES(state, MUST_BE_WITHIN, MUST_BE_WITHIN, NOT_CHECKED);
 	return NULL;
+}
+
+/* Does this line limit one of the measures, and is the limit kept? */
+static bool
+keeps_limit(const char *name, const char *measure, double limit, const SimMeasure *m)
+{
+	while (m->name != NULL && strcmp(m->name, measure) != 0)
+		m++;
+	if (m->name != NULL && (m->least ? m->value >= limit - 1e-9 : m->value <= limit + 1e-9))
+		return true;
+	printf("%s: %s is %g, the limit is %g\n", name, measure, m->value, limit);
+	return false;
+}
+
+/*
+ * Do these measures keep the limits that the file sets for this name?  A line is
+ * NAME MEASURE LIMIT.  An unknown measure is beyond any limit, and so are a
+ * line of another form and a name without a line.  The measures end with one
+ * without a name.
+ */
+bool
+sim_keeps_limits(const char *path, const char *name, const SimMeasure *measures)
+{
+	FILE	   *file = fopen(path, "r");
+	char		line[256];
+	bool		kept = true;
+	int			checked = 0;
+
+	if (file == NULL)
+	{
+		perror(path);
+		return false;
+	}
+	while (fgets(line, sizeof(line), file) != NULL)
+	{
+		char		of[64];
+		char		measure[16];
+		double		limit;
+		int			words;
+
+		line[strcspn(line, "#\n")] = '\0';
+		words = sscanf(line, "%63s %15s %lf", of, measure, &limit);
+		if (words == 1 || words == 2)
+		{
+			printf("this is no limit: %s\n", line);
+			kept = false;
+		}
+		if (words != 3 || strcmp(of, name) != 0)
+			continue;
+		checked++;
+		kept &= keeps_limit(name, measure, limit, measures);
+	}
+	fclose(file);
+	if (checked == 0)
+		printf("%s has no limit\n", name);
+	return kept && checked > 0;
 }

@@ -67,19 +67,6 @@ typedef struct Plan
 	double		burst_until;
 } Plan;
 
-static bool
-chance(SimRandom *r, double probability)
-{
-	return sim_uniform(r, 0, 1) < probability;
-}
-
-/* Between the two, each order of magnitude as likely as the other. */
-static double
-any(SimRandom *r, double from, double to)
-{
-	return exp(sim_uniform(r, log(from), log(to)));
-}
-
 static Job
 a_job(SimRandom *r, double every, double shortest, double longest, double rate)
 {
@@ -87,9 +74,9 @@ a_job(SimRandom *r, double every, double shortest, double longest, double rate)
 
 	job.every = every;
 	job.first = sim_uniform(r, 0, every - longest);
-	job.lasts = any(r, shortest, longest);
+	job.lasts = sim_any(r, shortest, longest);
 	job.rate = fmin(rate, FASTEST);
-	job.statement = chance(r, 0.3);
+	job.statement = sim_chance(r, 0.3);
 	return job;
 }
 
@@ -98,32 +85,32 @@ make_plan(Plan *plan, SimRandom *r, double days)
 {
 	memset(plan, 0, sizeof(*plan));
 	plan->days = days;
-	plan->base = any(r, 0.003, 3) * SIM_MB;
+	plan->base = sim_any(r, 0.003, 3) * SIM_MB;
 	plan->by_day = sim_uniform(r, 0, 1);
-	plan->weekend = chance(r, 0.5) ? sim_uniform(r, 0.1, 1) : 1;
-	plan->growth = chance(r, 0.3) ? any(r, 1, 4) : 1;
+	plan->weekend = sim_chance(r, 0.5) ? sim_uniform(r, 0.1, 1) : 1;
+	plan->growth = sim_chance(r, 0.3) ? sim_any(r, 1, 4) : 1;
 	plan->noise = sim_uniform(r, 0.05, 1.5);
-	if (chance(r, 0.6))			/* every night */
-		plan->jobs[0] = a_job(r, DAY, 5 * MINUTE, 3 * HOUR, plan->base * any(r, 3, 50));
-	if (chance(r, 0.4))			/* every week */
-		plan->jobs[1] = a_job(r, 7 * DAY, 20 * MINUTE, 6 * HOUR, plan->base * any(r, 5, 100));
-	if (chance(r, 0.3))			/* every hour or so */
-		plan->jobs[2] = a_job(r, any(r, 30 * MINUTE, 4 * HOUR), MINUTE, 15 * MINUTE,
-							  plan->base * any(r, 2, 20));
-	if (chance(r, 0.3))			/* once: a migration, a restore */
-		plan->jobs[3] = a_job(r, 60 * DAY, 10 * MINUTE, 4 * HOUR, any(r, 3, 60) * SIM_MB);
+	if (sim_chance(r, 0.6))			/* every night */
+		plan->jobs[0] = a_job(r, DAY, 5 * MINUTE, 3 * HOUR, plan->base * sim_any(r, 3, 50));
+	if (sim_chance(r, 0.4))			/* every week */
+		plan->jobs[1] = a_job(r, 7 * DAY, 20 * MINUTE, 6 * HOUR, plan->base * sim_any(r, 5, 100));
+	if (sim_chance(r, 0.3))			/* every hour or so */
+		plan->jobs[2] = a_job(r, sim_any(r, 30 * MINUTE, 4 * HOUR), MINUTE, 15 * MINUTE,
+							  plan->base * sim_any(r, 2, 20));
+	if (sim_chance(r, 0.3))			/* once: a migration, a restore */
+		plan->jobs[3] = a_job(r, 60 * DAY, 10 * MINUTE, 4 * HOUR, sim_any(r, 3, 60) * SIM_MB);
 	plan->jobs[3].first = sim_uniform(r, 0, days * DAY);
-	if (chance(r, 0.5))
+	if (sim_chance(r, 0.5))
 	{
-		plan->bursts_per_day = any(r, 0.3, 50);
-		plan->burst_lasts = any(r, 20, 15 * MINUTE);
-		plan->burst_rate = fmin(plan->base * any(r, 3, 40), FASTEST);
+		plan->bursts_per_day = sim_any(r, 0.3, 50);
+		plan->burst_lasts = sim_any(r, 20, 15 * MINUTE);
+		plan->burst_rate = fmin(plan->base * sim_any(r, 3, 40), FASTEST);
 	}
-	if (chance(r, 0.7))
-		plan->checkpoint_every = chance(r, 0.95) ? DAY : any(r, MINUTE, 2 * HOUR);
-	if (chance(r, 0.2))
-		plan->reset_every = any(r, 10 * MINUTE, DAY);
-	if (chance(r, 0.4))
+	if (sim_chance(r, 0.7))
+		plan->checkpoint_every = sim_chance(r, 0.95) ? DAY : sim_any(r, MINUTE, 2 * HOUR);
+	if (sim_chance(r, 0.2))
+		plan->reset_every = sim_any(r, 10 * MINUTE, DAY);
+	if (sim_chance(r, 0.4))
 		plan->restart_every = sim_uniform(r, 5, 60) * DAY;
 }
 
@@ -151,7 +138,7 @@ rate_at(SimLoad *load, Plan *plan, double at)
 	for (int i = 0; i < NUM_JOBS; i++)
 		if (goes_on(&plan->jobs[i], at))
 			rate += plan->jobs[i].rate;
-	if (at >= plan->burst_until && chance(&load->random, plan->bursts_per_day * PIECE / DAY))
+	if (at >= plan->burst_until && sim_chance(&load->random, plan->bursts_per_day * PIECE / DAY))
 		plan->burst_until = at + plan->burst_lasts;
 	if (at < plan->burst_until)
 		rate += plan->burst_rate;
@@ -229,10 +216,10 @@ make_server(SimLoad *load, uint64_t seed, double days)
 	make_plan(&plan, &r, days);
 	load->settings.timeout_ms = one_of(&r, timeouts, timeout_chances) * 1000;
 	load->settings.max_wal_size_mb = one_of(&r, sizes, size_chances);
-	load->settings.segment_bytes = (chance(&r, 0.95) ? 16 : 64) * WALSIZER_MB;
-	load->settings.completion_target = chance(&r, 0.9) ? 0.9 : 0.5;
-	load->hot_pages = chance(&r, 0.8) ? any(&r, 1000, 1e6) : 0;
-	load->touch_bytes = any(&r, 100, 1000);
+	load->settings.segment_bytes = (sim_chance(&r, 0.95) ? 16 : 64) * WALSIZER_MB;
+	load->settings.completion_target = sim_chance(&r, 0.9) ? 0.9 : 0.5;
+	load->hot_pages = sim_chance(&r, 0.8) ? sim_any(&r, 1000, 1e6) : 0;
+	load->touch_bytes = sim_any(&r, 100, 1000);
 	load->image_bytes = sim_uniform(&r, 3000, 8000);
 	load->duration = days * DAY * 1000;
 	load->seed = seed;

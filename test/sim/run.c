@@ -19,6 +19,13 @@
 #define QUIET_INTERVALS		5
 #define SHRINK				0.75
 
+/* Over how many samples a rate can be seen. */
+#define RATE_TICKS			6
+
+/* How early a forced checkpoint must be seen. */
+#define SOON_TICKS			5
+#define SOON_AT_LEAST		2000.0	/* ms */
+
 /* The largest WAL of any T, by positions one sample apart. */
 #define WINDOW_SLOTS		4096
 
@@ -27,6 +34,7 @@ typedef struct Run
 	SimServer	server;
 	SimPolicy	policy;
 	const SimOptions *options;
+	WalsizerConfig config;		/* as marks change it */
 	SimResult  *result;
 	int64_t		first_size;
 
@@ -40,6 +48,15 @@ typedef struct Run
 	double		cycle;
 	int64_t		counted;
 	int			quiet;
+
+	/* what walsizer could see and do, newest first */
+	double		seen_pos[RATE_TICKS];
+	bool		warned[2];		/* a forced checkpoint was visible, and a raise allowed */
+	int64_t		seen_prompt;
+	int64_t		seen_size;		/* MB */
+	int64_t		seen_true;		/* checkpoints that were forced */
+	int64_t		true_before;	/* those before the value last changed */
+	int64_t		judged;			/* checkpoints taken for forced */
 
 	/* for the witness */
 	int64_t		seen_forced;
@@ -118,6 +135,81 @@ apply(Run *run, int64_t mb, bool for_pace)
 }
 
 static void
+log_change(const Run *run, const WalsizerDecision *d)
+{
+	const WalsizerFigures *f = &d->figures;
+
+	if (run->options->changes == NULL)
+		return;
+	fprintf(run->options->changes,
+			"%8.0f s: %s %lld to %lldMB, %s (demand %.0f, learned %.0f, used %.0f, projected "
+			"%.0fMB, %.1fMB/s, forced %lld, %lld at an old value)\n",
+			run->server.now / 1000, walsizer_action_name(d->action), (long long) f->in_effect_mb,
+			(long long) d->target_mb, walsizer_reason_code(d->reason),
+			(double) f->demand / SIM_MB, (double) f->learned / SIM_MB, (double) f->used / SIM_MB,
+			(double) f->projected / SIM_MB, (double) f->rate / SIM_MB,
+			(long long) f->forced, (long long) f->forced_old_value);
+}
+
+/*
+ * Does a linear projection show that a checkpoint will be forced soon?  The rate
+ * is the larger of those over one sample and over several.  What will be forced
+ * later is not meant: a burst that begins meanwhile is not visible.
+ */
+static bool
+is_visible(const Run *run)
+{
+	const SimServer *s = &run->server;
+	double		interval = (double) run->config.sample_interval_ms;
+	double		rate = fmax(s->pos - run->seen_pos[0],
+							(s->pos - run->seen_pos[RATE_TICKS - 1]) / RATE_TICKS) / interval;
+	double		rest = s->timer + (double) s->settings.timeout_ms - s->now;
+	double		soon = fmax(SOON_TICKS * interval, SOON_AT_LEAST);
+
+	return s->pos + rate * fmin(fmax(rest, 0), soon) >= sim_segment_start(s, s->redo) +
+		(double) walsizer_trigger_point(s->settings.max_wal_size_mb, &s->settings);
+}
+
+/* Compare what the policy made of the last checkpoints with what they were. */
+static void
+note_mistakes(Run *run, const WalsizerDecision *d)
+{
+	SimServer  *s = &run->server;
+	int64_t		judged = walsizer_forced_total(run->state);
+	int64_t		missed = s->prompt_forced - run->seen_prompt;
+	int64_t		size = d->target_mb > s->settings.max_wal_size_mb ?
+		d->target_mb : s->settings.max_wal_size_mb;
+	bool		may_raise = run->config.predict && d->reason != WALSIZER_BECAUSE_RECENTLY_CHANGED &&
+		(double) size * 1.1 < (double) d->figures.limit_mb &&
+		(d->limited_by == WALSIZER_UNLIMITED || d->action == WALSIZER_RAISE);
+
+	if (s->settings.max_wal_size_mb != run->seen_size)
+		run->true_before = run->seen_true;
+	if (judged - run->judged > forced(s) - run->seen_true)
+		run->result->misjudged += judged - run->judged - (forced(s) - run->seen_true);
+	if (d->action == WALSIZER_RAISE && d->reason == WALSIZER_BECAUSE_FORCED &&
+		forced(s) - run->true_before < run->config.threshold)
+		run->result->commanded++;
+	if (missed > 0 && run->warned[1] && run->warned[0])
+	{
+		if (run->result->preventable == 0)
+			run->result->preventable_at = s->now / 1000;
+		if (run->options->changes != NULL)
+			fprintf(run->options->changes, "%8.0f s: %lld forced at %lldMB, preventable\n",
+					s->now / 1000, (long long) missed, (long long) s->settings.max_wal_size_mb);
+		run->result->preventable += missed;
+	}
+	run->warned[1] = run->warned[0];
+	run->warned[0] = may_raise && run->result->samples > 2 && is_visible(run);
+	run->seen_prompt = s->prompt_forced;
+	run->seen_size = s->settings.max_wal_size_mb;
+	run->seen_true = forced(s);
+	run->judged = judged;
+	memmove(run->seen_pos + 1, run->seen_pos, (RATE_TICKS - 1) * sizeof(double));
+	run->seen_pos[0] = s->pos;
+}
+
+static void
 broken(Run *run, const char *what)
 {
 	if (run->result->broken == NULL)
@@ -130,7 +222,7 @@ broken(Run *run, const char *what)
 static void
 check_decision(Run *run, const WalsizerDecision *d)
 {
-	const char *what = sim_broken_rule(&run->options->config, &run->server.settings,
+	const char *what = sim_broken_rule(&run->config, &run->server.settings,
 									   run->state, d);
 
 	if (what != NULL)
@@ -150,9 +242,12 @@ walsizer_tick(Run *run)
 	sample.counters_reset = run->reset;
 	sample.in_auto_conf = run->result->raises > 0;
 	run->reset = false;
+	sample.disk_read = s->room > 0;
+	sample.disk_wal = (int64_t) (s->files_to - s->files_from);
+	sample.disk_free = (int64_t) s->room - sample.disk_wal;
 
-	sample.disk_tried = walsizer_look_is_due(&run->options->config, run->state, &sample);
-	decision = walsizer_step(&run->options->config, run->state, &sample);
+	sample.disk_tried = walsizer_look_is_due(&run->config, run->state, &sample);
+	decision = walsizer_step(&run->config, run->state, &sample);
 	run->result->samples++;
 	if (run->options->witness != NULL)
 	{
@@ -163,11 +258,13 @@ walsizer_tick(Run *run)
 		run->result->externals++;
 	if (run->options->check)
 		check_decision(run, &decision);
+	note_mistakes(run, &decision);
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{
 		run->server.note.kind = WALSIZER_NOTE_WRITTEN;
 		run->server.note.written_mb = decision.target_mb;
 		run->server.note.original_mb = run->state->owner.original_mb;
+		log_change(run, &decision);
 		apply(run, decision.target_mb, decision.reason == WALSIZER_BECAUSE_HURRIED);
 	}
 	if (run->options->csv != NULL)
@@ -225,7 +322,7 @@ static void
 note_window(Run *run)
 {
 	const SimServer *s = &run->server;
-	int64_t		slots = s->settings.timeout_ms / run->options->config.sample_interval_ms;
+	int64_t		slots = s->settings.timeout_ms / run->config.sample_interval_ms;
 	double	   *slot;
 
 	if (slots < 1 || slots > WINDOW_SLOTS)
@@ -304,7 +401,7 @@ tick(Run *run)
 	}
 	if (run->options->csv != NULL && run->policy != SIM_WALSIZER)
 		plain_csv(run);
-	run->next_sample += (double) run->options->config.sample_interval_ms;
+	run->next_sample += (double) run->config.sample_interval_ms;
 }
 
 /* Let the server run to this time, with the ticks on the way. */
@@ -351,35 +448,56 @@ restart_worker(Run *run, bool crash)
 	free(before);
 }
 
+/* An administrator's value; the policies that have one of their own keep it. */
 static void
-happen(Run *run, SimMark mark)
+set_size(Run *run, int64_t mb)
+{
+	if (run->policy == SIM_STATIC || run->policy == SIM_ORACLE)
+		return;
+	account_size(run);
+	run->server.apply_at = 0;
+	run->server.settings.max_wal_size_mb = mb;
+	run->server.note = (WalsizerNote) {0};
+}
+
+/* Both ways of going down take the worker with them. */
+static void
+restart(Run *run, bool crash)
+{
+	sim_server_restart(&run->server, crash);
+	account_size(run);
+	restart_worker(run, crash);
+	run->next_sample = run->server.now;
+}
+
+static void
+happen(Run *run, SimMark mark, double value)
 {
 	SimServer  *s = &run->server;
+	int64_t		number = (int64_t) value;
 
 	switch (mark)
 	{
-		case SIM_NOTHING:
-			break;
-		case SIM_CHECKPOINT:
-			sim_server_checkpoint(s);
-			break;
-		case SIM_RESTART:
-		case SIM_CRASH:
-			sim_server_restart(s, mark == SIM_CRASH);
-			account_size(run);
-			restart_worker(run, mark == SIM_CRASH);
-			run->next_sample = s->now;
-			break;
-		case SIM_BEGIN:
-			sim_server_begin(s);
-			break;
-		case SIM_END:
-			sim_server_end(s);
-			break;
-		case SIM_RESET_STATISTICS:
-			s->requested = s->timed = 0;
-			run->reset = true;
-			break;
+		case SIM_NOTHING: break;
+		case SIM_CHECKPOINT: sim_server_checkpoint(s); break;
+		case SIM_RESTART: restart(run, false); break;
+		case SIM_CRASH: restart(run, true); break;
+		case SIM_BEGIN: sim_server_begin(s); break;
+		case SIM_END: sim_server_end(s); break;
+		case SIM_RESET_STATISTICS: s->requested = s->timed = 0; run->reset = true; break;
+		case SIM_SWITCH: sim_server_switch(s); break;
+		case SIM_BACKUP: sim_server_switch(s); sim_server_checkpoint(s); break;
+		case SIM_SIZE: set_size(run, number); break;
+		case SIM_MAX: run->config.max_mb = number; break;
+		case SIM_PREDICT: run->config.predict = value != 0; break;
+		case SIM_RECOVERY: run->config.max_recovery_ms = number; break;
+		case SIM_LOOKBACK: run->config.lookback_hours = number; break;
+		case SIM_TIMEOUT: s->settings.timeout_ms = number; run->num_positions = 0; break;
+		case SIM_CLOCK: s->hours_ahead = number; break;
+		case SIM_SLOW: s->least_writing = value; break;
+		case SIM_FAILING: s->failing = value != 0; break;
+		case SIM_ROOM: s->room = value * SIM_MB; break;
+		case SIM_TOUCH: s->touch_bytes = value; break;
 	}
 }
 
@@ -435,21 +553,23 @@ sim_run(SimLoad *load, SimPolicy policy, int64_t static_mb, const SimOptions *op
 	run->server.late_counters = options->late_counters;
 	run->policy = policy;
 	run->options = options;
+	run->config = options->config;
 	run->result = result;
+	run->seen_size = load->settings.max_wal_size_mb;
 	if (policy == SIM_STATIC || policy == SIM_ORACLE)
 		run->server.settings.max_wal_size_mb = static_mb;
 	run->first_size = result->peak = run->server.settings.max_wal_size_mb;
 	if (options->witness != NULL)
 		memset(options->witness, 0, sizeof(SimWitness));
 
-	while (load->next(load, run->server.now - restarts, &piece))
+	while (sim_next_piece(load, run->server.now - restarts, &piece))
 	{
 		double		before;
 
 		advance(run, run->server.now + piece.ms,
 				piece.ms > 0 ? piece.bytes / piece.ms : 0);
 		before = run->server.now;
-		happen(run, piece.mark);
+		happen(run, piece.mark, piece.value);
 		restarts += run->server.now - before;
 	}
 	fill_result(run);

@@ -22,6 +22,8 @@
  * - After a checkpoint the first touch of each page logs the whole page.  The
  *	 load touches hot_pages at random, so of the images a share
  *	 1 - exp(-touches / hot_pages) has been written.
+ * - When a checkpoint fails, which moves the redo pointer, the checkpointer tries
+ *	 again after a second.
  * - Files below the redo pointer are recycled up to the estimated distance of
  *	 checkpoints, at most max_wal_size (XLOGfileslop).
  *
@@ -36,6 +38,9 @@
 
 #define FAST_CHECKPOINT		300.0	/* ms */
 #define RECOVERY			5000.0	/* ms, a restart takes as long */
+#define RETRY				1000.0	/* ms, after a checkpoint that failed */
+#define BUFFERS				16384
+#define SMALL_RECORD		100.0	/* bytes */
 #define MIN_WAL_SIZE		(80 * SIM_MB)
 
 /* The clocks of the machine at the beginning; the hour is one since 1970. */
@@ -64,7 +69,7 @@ sim_server_init(SimServer *s, const WalsizerSettings *settings)
 	s->touch_bytes = 200;
 	s->image_bytes = 6000;
 	s->min_wal = MIN_WAL_SIZE;
-	s->pos = s->redo = s->files_from = s->files_to = 16 * SIM_MB * 64;
+	s->pos = s->redo = s->completed = s->files_from = s->files_to = 16 * SIM_MB * 64;
 }
 
 static void
@@ -74,9 +79,6 @@ start_checkpoint(SimServer *s, WalsizerCause cause)
 	double		interval = s->now - s->redo_time;
 	SimCheckpoints *same = &s->checkpoints[cause];
 
-	same->intervals += interval;
-	if (same->number++ == 0 || interval < same->shortest)
-		same->shortest = interval;
 	if (s->late_counters)
 	{
 		s->late_timed += timed;
@@ -87,16 +89,28 @@ start_checkpoint(SimServer *s, WalsizerCause cause)
 		s->timed += timed;
 		s->requested += !timed;
 	}
+	s->touches = 0;
+	s->wal_request = s->old_value_request = false;
+	if (s->failing)
+	{
+		s->redo = s->pos;
+		s->redo_time = s->now;
+		s->timer = s->now + RETRY - (double) s->settings.timeout_ms;
+		return;
+	}
+	s->prompt_forced += cause == WALSIZER_CAUSE_FORCED &&
+		interval < (double) s->settings.timeout_ms;
+	same->intervals += interval;
+	if (same->number++ == 0 || interval < same->shortest)
+		same->shortest = interval;
 	s->estimate = s->pos - s->redo > s->estimate ? s->pos - s->redo :
 		0.9 * s->estimate + 0.1 * (s->pos - s->redo);
 	s->redo = s->pos;
 	s->redo_time = s->timer = s->now;
-	s->touches = 0;
 	s->running = true;
 	s->running_cause = cause;
 	s->written = 0;
 	s->fast_until = cause == WALSIZER_CAUSE_OTHER ? s->now + FAST_CHECKPOINT : 0;
-	s->wal_request = s->old_value_request = false;
 }
 
 static void
@@ -113,6 +127,7 @@ end_checkpoint(SimServer *s)
 	s->timed += s->late_timed;
 	s->late_requested = s->late_timed = 0;
 	s->running = false;
+	s->completed = s->redo;
 	if (s->wal_request)
 		start_checkpoint(s, s->old_value_request ? WALSIZER_CAUSE_OLD_VALUE : WALSIZER_CAUSE_FORCED);
 }
@@ -175,13 +190,14 @@ end_by_time(const SimServer *s)
 {
 	if (s->fast_until > 0)
 		return s->fast_until;
-	return s->redo_time + s->settings.completion_target * (double) s->settings.timeout_ms;
+	return s->redo_time + fmax(s->settings.completion_target * (double) s->settings.timeout_ms,
+							   s->least_writing);
 }
 
 static double
 end_by_wal(const SimServer *s)
 {
-	if (!s->running || s->fast_until > 0)
+	if (!s->running || s->fast_until > 0 || s->now < s->redo_time + s->least_writing)
 		return INFINITY;
 	return s->redo + s->settings.completion_target * trigger_point(s);
 }
@@ -234,12 +250,16 @@ write_wal(SimServer *s, double until, double rate)
 		s->touches += part * (after - s->touches);
 		s->pos = fmax(s->pos, event);
 		s->page_images += part * images;
+		s->changes += part * logical;
+		s->records += part * logical / s->touch_bytes;
 		return;
 	}
 	s->now = until;
 	s->touches = after;
 	s->pos += logical + images;
 	s->page_images += images;
+	s->changes += logical;
+	s->records += logical / s->touch_bytes;
 }
 
 /* Let time pass at this rate of logical WAL. */
@@ -296,6 +316,20 @@ sim_server_checkpoint(SimServer *s)
 	start_checkpoint(s, WALSIZER_CAUSE_OTHER);
 }
 
+/* Anything written since the segment began, and a small record: the next begins. */
+void
+sim_server_switch(SimServer *s)
+{
+	double		asks = trigger(s);
+
+	s->pos = sim_segment_start(s, s->pos + SMALL_RECORD) + (double) s->settings.segment_bytes;
+	s->changes += SMALL_RECORD;
+	s->records++;
+	s->files_to = fmax(s->files_to, s->pos);
+	if (s->pos >= asks)
+		segment_filled(s);
+}
+
 /* A value comes into force after delay; a later one replaces it. */
 void
 sim_server_apply(SimServer *s, int64_t mb, double delay)
@@ -345,13 +379,18 @@ void
 sim_server_sample(const SimServer *s, WalsizerSample *sample)
 {
 	sample->now = MONOTONIC_START + (int64_t) s->now;
-	sample->hour = FIRST_HOUR + (int64_t) (s->now / 3600000);
+	sample->hour = FIRST_HOUR + (int64_t) (s->now / 3600000) + s->hours_ahead;
 	sample->write_lsn = (uint64_t) s->pos;
 	sample->redo_lsn = (uint64_t) s->redo;
-	sample->checkpoint_running = s->running;
+	sample->completed_lsn = (uint64_t) s->completed;
+	sample->checkpoint_running = s->completed < s->redo;
 	sample->checkpoint_age = (int64_t) (s->now - s->redo_time);
 	sample->requested = s->requested;
 	sample->timed = s->timed;
+	sample->buffers = BUFFERS;
+	sample->wal.bytes = (int64_t) (s->page_images + s->changes);
+	sample->wal.records = (int64_t) s->records;
+	sample->wal.images = (int64_t) (s->page_images / s->image_bytes);
 	sample->settings = s->settings;
 	if (s->note.written_mb == s->settings.max_wal_size_mb)
 		sample->note = s->note;

@@ -56,7 +56,8 @@ typedef struct SimServer
 	double		now;			/* since the server's first start */
 	double		pos;			/* WAL written */
 	double		redo;			/* redo pointer of the last started checkpoint */
-	double		touches;		/* since then */
+	double		completed;		/* redo pointer of the last complete one */
+	double		touches;		/* since redo */
 	double		timer;			/* when the timer was last reset */
 	double		redo_time;		/* when the redo pointer last moved */
 
@@ -67,6 +68,12 @@ typedef struct SimServer
 	double		written;		/* share of its buffers written, 0 .. 1 */
 	bool		wal_request;	/* asked for meanwhile */
 	bool		old_value_request;
+
+	/* storage, and the clock on the wall */
+	double		least_writing;	/* ms that a checkpoint's writing takes at least */
+	bool		failing;		/* no checkpoint completes */
+	double		room;			/* bytes free or in pg_wal; 0: not looked at */
+	int64_t		hours_ahead;	/* that the clock was set */
 
 	/* a statement that keeps its old value */
 	int			statements;
@@ -93,11 +100,15 @@ typedef struct SimServer
 	double		estimate;		/* CheckPointDistanceEstimate */
 	double		peak_files;
 	double		page_images;	/* bytes of WAL that were images */
+	double		changes;		/* bytes of WAL that were not */
+	double		records;		/* number */
+	int64_t		prompt_forced;	/* at the value in effect, within the timeout */
 } SimServer;
 
 extern void sim_server_init(SimServer *s, const WalsizerSettings *settings);
 extern void sim_server_advance(SimServer *s, double until, double bytes_per_ms);
 extern void sim_server_checkpoint(SimServer *s);
+extern void sim_server_switch(SimServer *s);
 extern void sim_server_restart(SimServer *s, bool crash);
 extern void sim_server_begin(SimServer *s);
 extern void sim_server_end(SimServer *s);
@@ -118,6 +129,21 @@ typedef enum SimMark
 	SIM_BEGIN,					/* a statement that lasts */
 	SIM_END,
 	SIM_RESET_STATISTICS,
+	SIM_SWITCH,					/* pg_switch_wal() */
+	SIM_BACKUP,					/* one begins: a switch and a checkpoint */
+
+	/* these take a value */
+	SIM_SIZE,					/* an administrator sets max_wal_size, MB */
+	SIM_MAX,					/* walsizer.max, MB */
+	SIM_PREDICT,				/* walsizer.predict */
+	SIM_RECOVERY,				/* walsizer.max_recovery_time, ms */
+	SIM_LOOKBACK,				/* walsizer.lookback, hours */
+	SIM_TIMEOUT,				/* checkpoint_timeout, ms */
+	SIM_CLOCK,					/* the clock is so many hours ahead */
+	SIM_SLOW,					/* writing a checkpoint takes so long, ms */
+	SIM_FAILING,				/* checkpoints fail */
+	SIM_ROOM,					/* MB that are free or in pg_wal */
+	SIM_TOUCH,					/* bytes of WAL per touch of a page */
 } SimMark;
 
 typedef struct SimPiece
@@ -125,7 +151,27 @@ typedef struct SimPiece
 	double		ms;				/* lasts that long */
 	double		bytes;			/* logical WAL in it, evenly */
 	SimMark		mark;			/* happens at its end */
+	double		value;			/* of the mark */
 } SimPiece;
+
+/* Part of a mixed load; times in ms from the beginning. */
+typedef struct SimJob
+{
+	double		first;
+	double		every;			/* 0: once */
+	double		lasts;			/* 0: the list ends */
+	double		rate;			/* times the load's */
+	bool		ramp;			/* the rate grows from 0 */
+} SimJob;
+
+/* What happens at the end of the second that begins then. */
+typedef struct SimEvent
+{
+	double		first;
+	double		every;			/* 0: once */
+	SimMark		mark;			/* SIM_NOTHING: the list ends */
+	double		value;
+} SimEvent;
 
 typedef struct SimRandom
 {
@@ -134,6 +180,8 @@ typedef struct SimRandom
 
 extern uint64_t sim_random(SimRandom *r);
 extern double sim_uniform(SimRandom *r, double from, double to);
+extern bool sim_chance(SimRandom *r, double probability);
+extern double sim_any(SimRandom *r, double from, double to);
 
 typedef struct SimLoad SimLoad;
 
@@ -152,6 +200,9 @@ struct SimLoad
 								 * family's */
 	uint64_t	seed;
 	SimNext		next;
+	const SimEvent *events;		/* of several at once the first; or NULL */
+	const SimJob *jobs;			/* of sim_mixture() */
+	double		noise;			/* of sim_mixture() */
 
 	/* of the family */
 	SimRandom	random;
@@ -167,10 +218,13 @@ struct SimLoad
 };
 
 extern void sim_load_rewind(SimLoad *load);
+extern bool sim_next_piece(SimLoad *load, double at, SimPiece *piece);
 extern bool sim_next_kept_piece(SimLoad *load, double at, SimPiece *piece);
+extern bool sim_mixture(SimLoad *load, double at, SimPiece *piece);
 extern bool sim_load_find(SimLoad *load, const char *name, uint64_t seed);
 extern const char *sim_load_name(int i);	/* NULL: no more */
 extern bool sim_load_counts(int i); /* does the default table show it? */
+extern bool sim_load_is_scene(int i);	/* one thing that can go wrong */
 extern bool sim_load_read(SimLoad *load, const char *path);
 
 /*-------------------------------------------------------------------------
@@ -199,6 +253,16 @@ typedef struct SimResult
 	int64_t		returns;		/* raises after a lowering, but for pacing, which
 								 * is never taken back */
 	int64_t		externals;
+
+	/*
+	 * Forced checkpoints that walsizer could have prevented: visible in the last
+	 * sample but one, in a linear projection; not while no raise was allowed, and
+	 * not at an old value or while a checkpoint outlasts checkpoint_timeout.
+	 */
+	int64_t		preventable;
+	double		preventable_at; /* s, the first; 0: none */
+	int64_t		misjudged;		/* checkpoints taken for forced */
+	int64_t		commanded;		/* raises for these alone */
 	double		mean;			/* MB, over time */
 	int64_t		peak;			/* MB */
 	int64_t		final;			/* MB */
@@ -239,10 +303,11 @@ typedef struct SimWitness
 
 typedef struct SimOptions
 {
-	WalsizerConfig config;		/* of SIM_WALSIZER */
+	WalsizerConfig config;		/* of SIM_WALSIZER, at the beginning */
 	double		apply_delay;	/* ms */
 	bool		late_counters;
 	FILE	   *csv;			/* the series, or NULL */
+	FILE	   *changes;		/* what walsizer changed, and missed, or NULL */
 	double		quiet_from;		/* ms: count what happens later on its own */
 	bool		check;			/* look at the invariants at each step */
 	int64_t		oracle_interval;	/* ms between two looks of sim_oracle() */
@@ -263,5 +328,29 @@ extern const char *sim_broken_rule(const WalsizerConfig *config,
 								   const WalsizerSettings *settings,
 								   const WalsizerState *state, const WalsizerDecision *d);
 extern const char *sim_out_of_range(const WalsizerState *state);
+
+/* A figure of a run, and whether its limit is the least and not the most. */
+typedef struct SimMeasure
+{
+	const char *name;
+	double		value;
+	bool		least;
+} SimMeasure;
+
+extern bool sim_keeps_limits(const char *path, const char *name, const SimMeasure *measures);
+
+/*-------------------------------------------------------------------------
+ * search.c: many random loads
+ *-------------------------------------------------------------------------
+ */
+typedef enum SimSearch
+{
+	SIM_SEARCH_DEFAULTS = 0,
+	SIM_SEARCH_ANY,				/* any settings, and slow storage */
+	SIM_SEARCH_SWING,			/* a limit by disk space or recovery time swings */
+} SimSearch;
+
+extern bool sim_search(SimSearch search, int runs, uint64_t seed, const SimOptions *options,
+					   const char *limits);
 
 #endif							/* SIM_H */

@@ -26,6 +26,11 @@ static const char *const usage =
 "      --csv=FILE             write the series, one line per second and policy\n"
 "      --check=FILE           compare with limits: LOAD MEASURE LIMIT in each line\n"
 "      --total                one line for all loads together\n"
+"      --scenes               the scenes instead of the loads\n"
+"      --random=RUNS          random loads instead, from --seed on: what the worst have\n"
+"      --any                  with any settings, and slow storage\n"
+"      --swing                with a limit by disk or recovery time that swings\n"
+"      --changes              what walsizer changed, and what it missed\n"
 "      --seed=NUMBER          of the random numbers (1)\n"
 "      --from=MB              max_wal_size at the beginning\n"
 "      --timeout=S            checkpoint_timeout\n"
@@ -49,6 +54,9 @@ typedef struct Args
 	int			num_statics;
 	const char *check;
 	bool		total;
+	bool		scenes;
+	int			random;
+	SimSearch	search;
 	bool		speed;
 	uint64_t	seed;
 	double		from;
@@ -109,82 +117,30 @@ add_total(Total *total, const SimResult *r, int64_t oracle)
 }
 
 /*
- * Does walsizer keep the limits of this load?  A line is LOAD MEASURE LIMIT,
- * where the measure is forced, raises, lowers, returns, mean, final, peak (the
- * last three in parts of the oracle's size), hurried (a share of the time), or
- * paced (at least).  An unknown one is beyond any limit, and so are a line of
- * another form and a load without a line.
+ * Does walsizer keep the limits of this load?  mean, final and peak are in parts
+ * of the oracle's size, classic and hurried shares.
  */
 static bool
 check_limits(const char *path, const SimLoad *load, const SimResult *r, int64_t oracle)
 {
-	FILE	   *file = fopen(path, "r");
-	char		line[256];
-	bool		kept = true;
-	int			checked = 0;
+	const SimMeasure measures[] = {
+		{"forced", (double) r->forced, false},
+		{"preventable", (double) r->preventable, false},
+		{"misjudged", (double) r->misjudged, false},
+		{"raises", (double) r->raises, false},
+		{"commanded", (double) r->commanded, false},
+		{"lowers", (double) r->lowers, false},
+		{"returns", (double) r->returns, false},
+		{"mean", r->mean / (double) oracle, false},
+		{"final", (double) r->final / (double) oracle, false},
+		{"peak", (double) r->peak / (double) oracle, false},
+		{"classic", r->forced_share, false},
+		{"hurried", r->lasted > 0 ? r->hurried_time / r->lasted : 0, false},
+		{"paced", r->time_paced, true},
+		{NULL, 0, false}
+	};
 
-	if (file == NULL)
-	{
-		perror(path);
-		return false;
-	}
-	while (fgets(line, sizeof(line), file) != NULL)
-	{
-		char		name[64];
-		char		measure[16];
-		double		limit;
-		double		value;
-		int			words;
-
-		line[strcspn(line, "#\n")] = '\0';
-		words = sscanf(line, "%63s %15s %lf", name, measure, &limit);
-		if (words == 1 || words == 2)
-		{
-			printf("this is no limit: %s\n", line);
-			kept = false;
-		}
-		if (words != 3 || strcmp(name, load->name) != 0)
-			continue;
-		checked++;
-		if (strcmp(measure, "forced") == 0)
-			value = (double) r->forced;
-		else if (strcmp(measure, "raises") == 0)
-			value = (double) r->raises;
-		else if (strcmp(measure, "lowers") == 0)
-			value = (double) r->lowers;
-		else if (strcmp(measure, "returns") == 0)
-			value = (double) r->returns;
-		else if (strcmp(measure, "mean") == 0)
-			value = r->mean / (double) oracle;
-		else if (strcmp(measure, "final") == 0)
-			value = (double) r->final / (double) oracle;
-		else if (strcmp(measure, "peak") == 0)
-			value = (double) r->peak / (double) oracle;
-		else if (strcmp(measure, "classic") == 0)
-			value = r->forced_share;
-		else if (strcmp(measure, "hurried") == 0)
-			value = r->lasted > 0 ? r->hurried_time / r->lasted : 0;
-		else if (strcmp(measure, "paced") == 0)
-		{
-			value = -r->time_paced;
-			limit = -limit;
-		}
-		else
-			value = 1e300;
-		if (value > limit + 1e-9)
-		{
-			printf("%s: %s is %g, the limit is %g\n", name, measure,
-				   value < 0 ? -value : value, limit < 0 ? -limit : limit);
-			kept = false;
-		}
-	}
-	fclose(file);
-	if (checked == 0)
-	{
-		printf("%s has no limit\n", load->name);
-		kept = false;
-	}
-	return kept;
+	return sim_keeps_limits(path, load->name, measures);
 }
 
 static void
@@ -264,7 +220,8 @@ enum
 {
 	OPT_STATIC = 256, OPT_CSV, OPT_CHECK, OPT_TOTAL, OPT_SEED, OPT_FROM, OPT_TIMEOUT,
 	OPT_SEGMENT, OPT_COMPLETION, OPT_HOT, OPT_RATE, OPT_DURATION, OPT_MAX, OPT_HEADROOM,
-	OPT_THRESHOLD, OPT_LOOKBACK, OPT_INTERVAL, OPT_NO_PREDICT, OPT_SPEED,
+	OPT_THRESHOLD, OPT_LOOKBACK, OPT_INTERVAL, OPT_NO_PREDICT, OPT_SPEED, OPT_SCENES, OPT_CHANGES,
+	OPT_RANDOM, OPT_ANY, OPT_SWING,
 };
 
 static const struct option long_options[] = {
@@ -282,6 +239,9 @@ static const struct option long_options[] = {
 	{"lookback", required_argument, NULL, OPT_LOOKBACK},
 	{"interval", required_argument, NULL, OPT_INTERVAL},
 	{"no-predict", no_argument, NULL, OPT_NO_PREDICT}, {"speed", no_argument, NULL, OPT_SPEED},
+	{"scenes", no_argument, NULL, OPT_SCENES}, {"changes", no_argument, NULL, OPT_CHANGES},
+	{"random", required_argument, NULL, OPT_RANDOM}, {"any", no_argument, NULL, OPT_ANY},
+	{"swing", no_argument, NULL, OPT_SWING},
 	{NULL, 0, NULL, 0},
 };
 
@@ -320,6 +280,11 @@ parse_option(Args *args, int c)
 		case OPT_CHECK: args->check = optarg; break;
 		case OPT_TOTAL: args->total = true; break;
 		case OPT_SPEED: args->speed = true; break;
+		case OPT_SCENES: args->scenes = true; break;
+		case OPT_RANDOM: args->random = (int) number; break;
+		case OPT_ANY: args->search = SIM_SEARCH_ANY; break;
+		case OPT_SWING: args->search = SIM_SEARCH_SWING; break;
+		case OPT_CHANGES: args->options.changes = stdout; break;
 		case OPT_SEED: args->seed = strtoull(optarg, NULL, 0); break;
 		case OPT_FROM: args->from = number; break;
 		case OPT_TIMEOUT: args->timeout = number; break;
@@ -384,11 +349,13 @@ main(int argc, char **argv)
 	for (int p = SIM_WALSIZER; p <= SIM_ORACLE && !args.chosen; p++)
 		args.policies[p] = true;
 
+	if (args.random > 0)
+		return sim_search(args.search, args.random, args.seed, &args.options, args.check) ? 0 : 1;
 	print_heading();
 	for (int i = optind; i < argc; i++)
 		good &= run_load(argv[i], &args, totals);
 	for (int i = 0; optind == argc && sim_load_name(i) != NULL; i++)
-		if (sim_load_counts(i))
+		if (args.scenes ? sim_load_is_scene(i) : sim_load_counts(i))
 			good &= run_load(sim_load_name(i), &args, totals);
 	if (args.total)
 		print_totals(totals);
