@@ -180,7 +180,7 @@ note_mistakes(Run *run, const WalsizerDecision *d)
 	int64_t		size = d->target_mb > s->settings.max_wal_size_mb ?
 		d->target_mb : s->settings.max_wal_size_mb;
 	bool		may_raise = run->config.predict && d->reason != WALSIZER_BECAUSE_RECENTLY_CHANGED &&
-		(double) size * 1.1 < (double) d->figures.limit_mb &&
+		(double) size * 1.1 < fmin((double) d->figures.limit_mb, (double) d->figures.step_limit_mb) &&
 		(d->limited_by == WALSIZER_UNLIMITED || d->action == WALSIZER_RAISE);
 
 	if (s->settings.max_wal_size_mb != run->seen_size)
@@ -200,7 +200,7 @@ note_mistakes(Run *run, const WalsizerDecision *d)
 		run->result->preventable += missed;
 	}
 	run->warned[1] = run->warned[0];
-	run->warned[0] = may_raise && run->result->samples > 2 && is_visible(run);
+	run->warned[0] = may_raise && is_visible(run);
 	run->seen_prompt = s->prompt_forced;
 	run->seen_size = s->settings.max_wal_size_mb;
 	run->seen_true = forced(s);
@@ -556,6 +556,8 @@ sim_run(SimLoad *load, SimPolicy policy, int64_t static_mb, const SimOptions *op
 	run->config = options->config;
 	run->result = result;
 	run->seen_size = load->settings.max_wal_size_mb;
+	for (int i = 0; i < RATE_TICKS; i++)
+		run->seen_pos[i] = run->server.pos;
 	if (policy == SIM_STATIC || policy == SIM_ORACLE)
 		run->server.settings.max_wal_size_mb = static_mb;
 	run->first_size = result->peak = run->server.settings.max_wal_size_mb;
