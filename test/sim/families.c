@@ -151,10 +151,13 @@ static const SimJob copies[] = {
 	JOB(65 * SECOND, 150 * SECOND, 10 * SECOND, 1), ALWAYS(0.00002), NO_MORE
 };
 
-/* A short burst is known, then comes a load that begins like it. */
+/* A burst before a timed checkpoint is known, then comes a load that begins like it. */
 static const SimJob known[] = {
-	JOB(10 * MINUTE, 0, 10 * SECOND, 47), JOB(2 * HOUR, 0, 250 * SECOND, 40), NO_MORE
+	JOB(590 * SECOND, 0, 10 * SECOND, 47), JOB(2 * HOUR, 0, 250 * SECOND, 40), NO_MORE
 };
+
+/* Each of many bursts is known, and some begin as if they were more. */
+static const SimJob gusty[] = {JOB(296 * SECOND, 308 * SECOND, 14 * SECOND, 1), NO_MORE};
 static const SimJob nightly[] = {ALWAYS(0.1), JOB(3 * HOUR, DAY, HOUR, 20), NO_MORE};
 static const SimJob waves[] = {
 	ALWAYS(1), JOB(6 * MINUTE, 390 * SECOND, 156 * SECOND, 2), NO_MORE
@@ -285,6 +288,7 @@ static const Family scenes[] = {
 	{"commands", always, NULL, commands, 2, 6 * HOUR, 0.05, DEFAULTS, PAGES(100000)},
 	{"often", ramp, NULL, often, 5, 6 * HOUR, 0.2, DEFAULTS, 120000, 800, 6000},
 	{"known", known, NULL, NULL, 1, 3 * HOUR, 0, DEFAULTS, PAGES(0)},
+	{"gusty", gusty, NULL, NULL, 20.5, 2 * DAY, 0.95, DEFAULTS, PAGES(0)},
 	{"outlasts", always, NULL, outlasts, 4, 4 * HOUR, 0.3, DEFAULTS, PAGES(0)},
 	{"disk", always, NULL, swinging_disk, 10, 2 * DAY, 0.3, DEFAULTS, PAGES(0)},
 	{"share", waves, NULL, swinging_share, 8, 2 * DAY, 0.3, DEFAULTS, 1e9, 1100, 8000},

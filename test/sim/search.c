@@ -19,7 +19,7 @@
 #define HOUR		(60 * MINUTE)
 #define DAY			(24 * HOUR)
 
-#define NUM_JOBS	7
+#define NUM_JOBS	9
 #define NUM_EVENTS	12
 
 #define FASTEST		(300 * SIM_MB)	/* images that a server writes in a second */
@@ -97,9 +97,14 @@ add_jobs(Trial *t)
 {
 	SimRandom  *r = &t->r;
 	double		duration = t->load.duration;
+	double		timeout = (double) t->load.settings.timeout_ms;
+	double		trigger = (double) walsizer_trigger_point(t->load.settings.max_wal_size_mb,
+														  &t->load.settings);
+	bool		quiet = false;
 	double		every;
+	double		first;
 
-	add_job(t, 0, 0, duration, sim_any(r, 0.001, 8), false);
+	add_job(t, 0, 0, duration, 0, false);
 	for (int i = 0; i < 2; i++)
 		if (sim_chance(r, 0.4))	/* bursts */
 		{
@@ -119,8 +124,18 @@ add_jobs(Trial *t)
 		if (sim_chance(r, 0.3))	/* once */
 			add_job(t, sim_uniform(r, 0, duration), 0, sim_any(r, 5 * SECOND, HOUR),
 					sim_any(r, 2, 40), false);
-	t->load.noise = sim_uniform(r, 0.02, 1.2);
-	if (sim_chance(r, 0.6))
+	if (sim_chance(r, 0.2))		/* nearly too much is known, then comes more */
+	{
+		first = sim_any(r, 3 * SECOND, MINUTE);
+		add_job(t, 3 * timeout - first, 0, first,
+				sim_uniform(r, 0.7, 1) * trigger / SIM_MB / (first / SECOND), false);
+		add_job(t, sim_uniform(r, 4 * timeout, duration), 0, sim_any(r, 0.3, 1) * timeout,
+				sim_any(r, 5, 40), false);
+		quiet = true;
+	}
+	t->jobs[0].rate = sim_any(r, 0.001, quiet ? 0.1 : 8);
+	t->load.noise = sim_uniform(r, 0.02, quiet ? 0.3 : 1.2);
+	if (sim_chance(r, quiet ? 0.2 : 0.6))
 		t->load.hot_pages = sim_any(r, 1000, 500000);
 	t->load.image_bytes = sim_uniform(r, 3000, 8000);
 	t->load.touch_bytes = fmax(sim_any(r, 100, 1000), least_touch(t));
@@ -214,9 +229,9 @@ make_trial(Trial *t, const SimOptions *options, uint64_t seed, SimSearch search)
 	t->load.next = sim_mixture;
 	t->load.jobs = t->jobs;
 	t->load.events = t->events;
-	add_jobs(t);
 	if (search == SIM_SEARCH_ANY)
 		choose_settings(t);
+	add_jobs(t);
 	if (search == SIM_SEARCH_SWING)
 		swing(t);
 	add_commands(t);
