@@ -13,24 +13,55 @@
 #define RECENT_STEP			200 /* ms: closer samples give no useful rate */
 
 /*
- * Keep demand (bytes) if it is the largest of its hour (since 1970).  It stays
- * as measured with its timeout (ms), whatever the timeout is later: what a
- * longer one needs is learned by measuring.
+ * Once the value is larger than where a peak was inflated, a clean demand that
+ * would have been forced there shows what such a load really writes.
+ */
+static void
+deflate(WalsizerState *state, const WalsizerPeak *clean)
+{
+	const WalsizerSettings *settings = &state->last.settings;
+	int64_t		trigger_point = settings->segment_bytes == 0 ? 0 :
+		walsizer_trigger_point(settings->max_wal_size_mb, settings);
+
+	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
+	{
+		WalsizerPeak *peak = &state->learned.peaks[i];
+
+		if (peak->inflated_at == 0 || peak->inflated_at >= trigger_point ||
+			clean->demand < peak->inflated_at)
+			continue;
+		peak->demand = walsizer_min(peak->demand, clean->demand);
+		peak->inflated_at = 0;
+		state->learned.hour = 0;
+	}
+}
+
+/* Keep this peak if it is the largest of its hour. */
+static void
+keep_peak(WalsizerState *state, const WalsizerPeak *peak)
+{
+	WalsizerPeak *kept;
+
+	if (peak->hour <= 0 || peak->demand <= 0 || peak->timeout_ms <= 0)
+		return;
+	kept = &state->learned.peaks[peak->hour % WALSIZER_PEAK_SLOTS];
+	if (kept->hour == peak->hour && kept->demand >= peak->demand)
+		return;
+	*kept = *peak;
+	kept->demand = walsizer_min(peak->demand, WALSIZER_MOST_BYTES);
+	state->learned.hour = 0;
+}
+
+/*
+ * Remember this peak.  It stays as measured with its timeout, whatever the timeout
+ * is later: what a longer one needs is learned by measuring.
  */
 void
-walsizer_remember(WalsizerState *state, int64_t hour, int64_t demand, int64_t timeout)
+walsizer_remember(WalsizerState *state, const WalsizerPeak *peak)
 {
-	WalsizerPeak *peak;
-
-	if (hour <= 0 || demand <= 0 || timeout <= 0)
-		return;
-	peak = &state->learned.peaks[hour % WALSIZER_PEAK_SLOTS];
-	if (peak->hour == hour && peak->demand >= demand)
-		return;
-	peak->hour = hour;
-	peak->demand = walsizer_min(demand, WALSIZER_MOST_BYTES);
-	peak->timeout_ms = timeout;
-	state->learned.hour = 0;
+	if (peak->inflated_at == 0)
+		deflate(state, peak);
+	keep_peak(state, peak);
 }
 
 /* The peak of an hour (since 1970), which may be any number; NULL if none. */
@@ -45,6 +76,27 @@ walsizer_peak_of(const WalsizerState *state, int64_t hour)
 	return peak->hour == hour ? peak : NULL;
 }
 
+/*
+ * Move what was measured up to this hour (since 1970) by some hours.  Peaks that
+ * are as far off as no lookback may be of an earlier clock, maybe the right one:
+ * a server may start before its clock is set.
+ */
+void
+walsizer_move_peaks(WalsizerState *state, int64_t until, int64_t hours)
+{
+	WalsizerLearned before = state->learned;
+
+	state->learned = (WalsizerLearned) {0};
+	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
+	{
+		WalsizerPeak peak = before.peaks[i];
+
+		if (peak.hour <= until && peak.hour > until - WALSIZER_PEAK_SLOTS)
+			peak.hour += hours;
+		keep_peak(state, &peak);
+	}
+}
+
 /* The largest demand (bytes) of lookback hours up to this one, or 0. */
 int64_t
 walsizer_learned_demand(const WalsizerState *state, int64_t hour, int64_t lookback)
@@ -55,13 +107,13 @@ walsizer_learned_demand(const WalsizerState *state, int64_t hour, int64_t lookba
 	{
 		const WalsizerPeak *peak = &state->learned.peaks[i];
 
-		if (walsizer_is_remembered(peak, hour, lookback))
+		if (walsizer_is_remembered(state, peak, hour, lookback))
 			learned = walsizer_max(learned, peak->demand);
 	}
 	return learned;
 }
 
-/* The same, cached until the hour, the lookback or a peak changes. */
+/* The same, cached until the hour, the lookback, the timeout or a peak changes. */
 int64_t
 walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample, int64_t lookback)
 {
@@ -87,9 +139,10 @@ mark_at(WalsizerState *state, int position)
 static void
 drop_oldest_mark(WalsizerState *state)
 {
-	WalsizerMark *mark = mark_at(state, 0);
+	const WalsizerMark *mark = mark_at(state, 0);
 
-	walsizer_remember(state, mark->hour, mark->demand, mark->timeout_ms);
+	walsizer_remember(state, &(WalsizerPeak) {mark->hour, mark->demand, mark->timeout_ms,
+					  mark->inflated_at});
 	state->window.first = (state->window.first + 1) % WALSIZER_WINDOW_SLOTS;
 	state->window.number--;
 }
@@ -107,8 +160,10 @@ walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn, int64_t hour)
 	*mark_at(state, state->window.number++) = (WalsizerMark) {
 		.ms = ms,
 		.lsn = lsn,
+		.padding = state->window.padding,
 		.hour = hour,
 		.demand = state->window.step_demand,
+		.inflated_at = state->window.step_inflated_at,
 		.timeout_ms = state->last.settings.timeout_ms,
 		.forced = walsizer_forced_total(state),
 		.forced_old_value = state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE],
@@ -131,6 +186,7 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 	const WalsizerMark *oldest;
 	const WalsizerMark *next;
 	int64_t		skipped = 0;
+	int64_t		padding;
 
 	while (state->window.number > 1 && mark_at(state, 1)->ms <= start)
 		drop_oldest_mark(state);
@@ -145,11 +201,25 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 									 (double) (next->ms - oldest->ms)));
 
 	figures->demand = walsizer_distance(oldest->lsn + (uint64_t) skipped, now.lsn);
+	padding = walsizer_min(state->window.padding - oldest->padding, figures->demand);
+	if (padding > 0)
+		figures->padding_percent = (int) (100.0 * (double) padding / (double) figures->demand);
+	figures->demand = walsizer_without_padding(figures->demand, padding);
 	figures->forced = walsizer_forced_total(state) - oldest->forced;
 	figures->forced_old_value =
 		state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] - oldest->forced_old_value;
 	figures->requested = state->checkpoints.requested - oldest->requested;
 	figures->timed = state->checkpoints.timed - oldest->timed;
+}
+
+/* This demand counts for the present step, if it is the largest. */
+static void
+note_demand(WalsizerState *state, int64_t demand, int64_t inflated_at)
+{
+	if (demand <= state->window.step_demand)
+		return;
+	state->window.step_demand = demand;
+	state->window.step_inflated_at = inflated_at;
 }
 
 /*
@@ -181,8 +251,7 @@ walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
 																  (double) elapsed));
 		state->primary.measured_at = sample->now;
 		if (sample->now >= state->boost.planned_until)
-			state->window.step_demand = walsizer_max(state->window.step_demand,
-													 state->primary.demand);
+			note_demand(state, state->primary.demand, 0);
 	}
 	state->primary.redo = sample->primary_redo;
 	state->primary.time = sample->primary_time;
@@ -209,7 +278,8 @@ walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
 	state->window.lsn = lsn;
 	measure_window(state, sample, figures);
 	if (!planned)
-		state->window.step_demand = walsizer_max(state->window.step_demand, figures->demand);
+		note_demand(state, figures->demand,
+					figures->forced > 1 ? state->checkpoints.forced_at : 0);
 	if (sample->standby)		/* already in step_demand */
 		figures->demand = walsizer_max(figures->demand, state->primary.demand);
 
@@ -218,7 +288,7 @@ walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
 		state->cycle = (WalsizerCycle) {.start = state->cycle.start};
 	if (!planned)
 		state->cycle.demand = walsizer_max(state->cycle.demand, figures->demand);
-	state->cycle.forced = walsizer_max(state->cycle.forced, figures->forced);
+	state->cycle.forced = walsizer_max(state->cycle.forced, figures->forced - figures->forced_old_value);
 
 	if (state->window.number > 0 &&
 		sample->now - mark_at(state, state->window.number - 1)->ms < step)
@@ -237,35 +307,45 @@ walsizer_begin_rate(WalsizerState *state, const WalsizerSample *sample)
 	}
 }
 
-/* The mean rate (bytes per second) since a kept sample; 0 if it is too close. */
+/*
+ * The mean rate (bytes per second) at which this position was reached since a kept
+ * sample; 0 if it is too close.
+ */
 static int64_t
-rate_since(const WalsizerRate *rate, int slot, const WalsizerSample *sample)
+rate_since(const WalsizerRate *rate, int slot, int64_t now, uint64_t lsn)
 {
-	int64_t		elapsed = sample->now - rate->ms[slot];
+	int64_t		elapsed = now - rate->ms[slot];
 
 	if (elapsed < RECENT_STEP)
 		return 0;
-	return walsizer_to_int64((double) walsizer_distance(rate->lsn[slot], sample->write_lsn) *
+	return walsizer_to_int64((double) walsizer_distance(rate->lsn[slot], lsn) *
 							 1000.0 / (double) elapsed);
 }
 
 /*
- * The recent rate of WAL (bytes per second): the larger of those since the
- * oldest and since the newest of the kept samples, so that a load that has just
- * begun counts in full.
+ * The recent rate of WAL without padding (bytes per second): the larger of those
+ * since the oldest and since the newest of the kept samples, so that a load that
+ * has just begun counts in full.
  */
 int64_t
 walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample)
 {
 	WalsizerRate *kept = &state->rate;
 	int			newest = (kept->next + WALSIZER_RATE_SLOTS - 1) % WALSIZER_RATE_SLOTS;
-	int64_t		rate = walsizer_max(rate_since(kept, kept->next, sample),
-									rate_since(kept, newest, sample));
+	uint64_t	lsn;
+	int64_t		rate;
+
+	state->window.padding +=
+		walsizer_min(walsizer_max(sample->padding, 0),
+					 walsizer_distance(state->last.write_lsn, sample->write_lsn));
+	lsn = sample->write_lsn - (uint64_t) state->window.padding;
+	rate = walsizer_max(rate_since(kept, kept->next, sample->now, lsn),
+						rate_since(kept, newest, sample->now, lsn));
 
 	if (sample->now - kept->ms[newest] >= RECENT_STEP)
 	{
 		kept->ms[kept->next] = sample->now;
-		kept->lsn[kept->next] = sample->write_lsn;
+		kept->lsn[kept->next] = lsn;
 		kept->next = (kept->next + 1) % WALSIZER_RATE_SLOTS;
 	}
 	return rate;
@@ -277,8 +357,8 @@ walsizer_remember_window(WalsizerState *state)
 {
 	while (state->window.number > 0)
 		drop_oldest_mark(state);
-	walsizer_remember(state, state->last.hour, state->window.step_demand,
-					  state->last.settings.timeout_ms);
+	walsizer_remember(state, &(WalsizerPeak) {state->last.hour, state->window.step_demand,
+					  state->last.settings.timeout_ms, state->window.step_inflated_at});
 	state->window.step_demand = 0;
 }
 
@@ -291,7 +371,6 @@ void
 walsizer_forget(WalsizerState *state)
 {
 	state->learned = (WalsizerLearned) {0};
-	state->pace = (WalsizerPace) {0};
 	state->window.number = 0;
 	state->window.step_demand = 0;
 	state->primary.demand = 0;

@@ -54,6 +54,17 @@ walsizer_distance(uint64_t from, uint64_t to)
 		(int64_t) (to - from) : WALSIZER_MOST_BYTES;
 }
 
+/*
+ * That much WAL, of which so much is padding by switches of segments.  Padding
+ * forces checkpoints as well, but these have little to write, so it counts for no
+ * more than the records: at least half of what a raise makes room for is of use.
+ */
+static inline int64_t
+walsizer_without_padding(int64_t wal_bytes, int64_t padding)
+{
+	return walsizer_min(wal_bytes, 2 * walsizer_max(0, wal_bytes - padding));
+}
+
 /* How long to wait after a failure or an administrator's change, ms. */
 static inline int64_t
 walsizer_patience(int64_t timeout)
@@ -69,14 +80,18 @@ walsizer_lead(const WalsizerConfig *config)
 }
 
 /*
- * Does this peak count, at this hour?  An hour longer than the lookback, because
- * a job that comes later each time would find none.  Future hours, after the
- * system clock was set back, count like past ones: a forgotten demand costs
- * forced checkpoints, a remembered one costs only space.
+ * Does this peak count, at this hour?  An hour longer than
+ * the lookback, because a job that comes later each time would find none, but only
+ * a day if it was measured with a longer timeout than that of now.
+ * Future hours, after the system clock was set back, count like past ones: a
+ * forgotten demand costs forced checkpoints, a remembered one costs only space.
  */
 static inline bool
-walsizer_is_remembered(const WalsizerPeak *peak, int64_t hour, int64_t lookback)
+walsizer_is_remembered(const WalsizerState *state, const WalsizerPeak *peak,
+					   int64_t hour, int64_t lookback)
 {
+	if (peak->timeout_ms > state->last.settings.timeout_ms)
+		lookback = walsizer_min(lookback, 24);
 	return peak->hour > 0 &&
 		walsizer_max(hour - peak->hour, peak->hour - hour) <= lookback + 1;
 }
@@ -84,6 +99,7 @@ walsizer_is_remembered(const WalsizerPeak *peak, int64_t hour, int64_t lookback)
 /* policy/demand.c */
 extern void walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn,
 							  int64_t hour);
+extern void walsizer_move_peaks(WalsizerState *state, int64_t until, int64_t hours);
 extern void walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample);
 extern void walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
 									WalsizerFigures *figures);
@@ -151,8 +167,6 @@ extern int64_t walsizer_standby_rule(const WalsizerConfig *config,
 									 const WalsizerState *state,
 									 const WalsizerSample *sample,
 									 const WalsizerFigures *figures, bool cycle);
-extern int64_t walsizer_pace_rule(const WalsizerState *state,
-								  const WalsizerFigures *figures);
 extern int64_t walsizer_lower_rule(const WalsizerConfig *config,
 								   WalsizerState *state, const WalsizerSample *sample,
 								   const WalsizerFigures *figures, bool cycle);

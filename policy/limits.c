@@ -30,11 +30,12 @@
 #define CLAIMED_BY_SEGMENT	8
 
 /*
- * A measured limit is followed down if it allows at most this part of the size:
- * free space and what WAL consists of vary all the time.
+ * A measured limit is followed down if the disk allows at most this part of the
+ * size, or recovery takes so many times what is allowed: free space and what WAL
+ * consists of vary all the time.
  */
 #define FOLLOW_DISK_BELOW	0.8
-#define FOLLOW_RECOVERY_BELOW	0.9
+#define FOLLOW_RECOVERY_ABOVE	1.1
 
 /* At most this part of the new trigger point may be used before a lowering. */
 #define LOWER_USED			0.5
@@ -242,13 +243,17 @@ walsizer_least_size(const WalsizerState *state, const WalsizerSettings *settings
 /*
  * Is lowering to this size (MB) safe, so that it forces no checkpoint?  On a
  * standby it always is: a forced restartpoint is harmless, and replay of a
- * steady load is never near the redo pointer of the last one.
+ * steady load is never near the redo pointer of the last one.  Of a trigger point
+ * of one segment any part may be used, as the redo pointer may lie at its end: then
+ * it counts what is expected.
  */
 static bool
 can_lower_to(const WalsizerSample *sample, const WalsizerFigures *figures, int64_t size)
 {
-	return sample->standby || (double) figures->used <=
-		LOWER_USED * (double) walsizer_trigger_point(size, &sample->settings);
+	int64_t		trigger_point = walsizer_trigger_point(size, &sample->settings);
+
+	return sample->standby || (double) figures->used <= LOWER_USED * (double) trigger_point ||
+		(trigger_point == sample->settings.segment_bytes && figures->projected < trigger_point);
 }
 
 /*
@@ -268,19 +273,19 @@ walsizer_lowered_size(const WalsizerState *state, const WalsizerSample *sample,
 /*
  * Must our own raise be lowered to what this limit allows (MB)?  A filling disk
  * does not wait for a good moment: the checkpoint that the lowering may force
- * frees WAL.  But a measured limit varies, so it is followed only from
- * FOLLOW_..._BELOW on.
+ * frees WAL.
  */
 static bool
-must_follow(const WalsizerSample *sample, const WalsizerFigures *figures,
+must_follow(const WalsizerConfig *config, const WalsizerState *state,
+			const WalsizerSample *sample, const WalsizerFigures *figures,
 			WalsizerLimit kind, int64_t allowed)
 {
-	double		in_effect = (double) figures->in_effect_mb;
-
 	if (kind == WALSIZER_LIMIT_DISK)
 		return sample->disk_tried && sample->disk_read &&
-			(double) allowed <= FOLLOW_DISK_BELOW * in_effect;
-	if (kind == WALSIZER_LIMIT_RECOVERY && (double) allowed > FOLLOW_RECOVERY_BELOW * in_effect)
+			(double) allowed <= FOLLOW_DISK_BELOW * (double) figures->in_effect_mb;
+	if (kind == WALSIZER_LIMIT_RECOVERY &&
+		(double) walsizer_recovery_time(config, state, sample, figures->in_effect_mb) <=
+		FOLLOW_RECOVERY_ABOVE * (double) config->max_recovery_ms)
 		return false;
 	return allowed < figures->in_effect_mb &&
 		can_lower_to(sample, figures, allowed);
@@ -312,7 +317,7 @@ walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *stat
 		int64_t		allowed = walsizer_least_size(state, settings, limits[i]);
 
 		if (limits[i] == 0 || (size != 0 && allowed >= size) ||
-			!must_follow(sample, figures, (WalsizerLimit) i, allowed))
+			!must_follow(config, state, sample, figures, (WalsizerLimit) i, allowed))
 			continue;
 		size = allowed;
 		*kind = (WalsizerLimit) i;

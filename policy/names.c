@@ -34,7 +34,6 @@ static const struct
 	[WALSIZER_BECAUSE_EDIT_HIDDEN] = {"edit_hidden", "walsizer.enable is off, and walsizer's value hides an edit of max_wal_size in the configuration file"},
 	[WALSIZER_BECAUSE_DISABLED] = {"disabled", "walsizer.enable is off"},
 	[WALSIZER_BECAUSE_PRIMARY] = {"primary", "the primary writes more WAL between two checkpoints than the value in effect allows"},
-	[WALSIZER_BECAUSE_HURRIED] = {"hurried", "full-page images made timed checkpoints run too fast"},
 	[WALSIZER_BECAUSE_REVERT] = {"revert", "walsizer_revert() was called"},
 	[WALSIZER_BECAUSE_EDITED] = {"edited", "max_wal_size was edited in the configuration file"},
 	[WALSIZER_BECAUSE_BOOST] = {"boost", "walsizer_boost() asked for a planned load"},

@@ -39,8 +39,9 @@ counter_progress(int64_t before, int64_t now, bool reset)
 }
 
 /*
- * When the system clock is set, peaks may leave the lookback at once.  Demand
- * lowers nothing before there was time to learn anew, or to correct the clock.
+ * When the system clock is set, the peaks of the hours before it move with it.
+ * Demand lowers nothing before there was time to learn anew, or to correct the
+ * clock.
  */
 static void
 observe_clock(WalsizerState *state, const WalsizerSample *sample)
@@ -48,8 +49,10 @@ observe_clock(WalsizerState *state, const WalsizerSample *sample)
 	int64_t		elapsed = sample->now - state->last.now;
 	int64_t		jumped = sample->hour - state->last.hour;
 
-	if (jumped < 0 || jumped > elapsed / HOUR_MS + 1)
-		state->pacing.keep_until = sample->now + WALSIZER_KEEP_RAISE;
+	if (jumped >= 0 && jumped <= elapsed / HOUR_MS + 1)
+		return;
+	walsizer_move_peaks(state, state->last.hour, jumped);
+	state->pacing.keep_until = sample->now + WALSIZER_KEEP_RAISE;
 }
 
 /*
@@ -60,6 +63,7 @@ static void
 observe_timeout(WalsizerState *state, const WalsizerSample *sample)
 {
 	walsizer_add_mark(state, state->last.now, state->window.lsn, state->last.hour);
+	state->learned.hour = 0;	/* others count now */
 	state->cycle.over = true;
 	if (sample->now < state->boost.planned_until)
 		state->boost.planned_until = sample->now + sample->settings.timeout_ms;
@@ -83,7 +87,7 @@ observe_settings(WalsizerState *state, const WalsizerSample *sample)
 	if (sample->settings.timeout_ms != state->last.settings.timeout_ms)
 		observe_timeout(state, sample);
 	if (now != before)
-		state->checkpoints.forced_before = walsizer_forced_total(state);
+		state->checkpoints.forced_before = state->checkpoints.total[WALSIZER_CAUSE_FORCED];
 	if (now > before)
 	{
 		state->checkpoints.old_trigger_point =
@@ -170,6 +174,17 @@ redo_moved(const WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
+ * Has the last checkpoint failed, when the next one starts?  It was running, and
+ * none has completed since.  The next one is the same again: it is not counted.
+ */
+static bool
+has_failed(const WalsizerState *state, const WalsizerSample *sample)
+{
+	return state->last.checkpoint_running && sample->checkpoint_running &&
+		sample->completed_lsn == state->last.completed_lsn;
+}
+
+/*
  * Follow the redo pointer and the counters.
  *
  * Each checkpoint resets the server's timer, and so does a timed one that is
@@ -178,7 +193,8 @@ redo_moved(const WalsizerState *state, const WalsizerSample *sample)
  * the redo pointer, or the timer is not due.
  */
 static void
-observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
+observe_checkpoints(WalsizerState *state, const WalsizerSample *sample,
+					const WalsizerFigures *figures)
 {
 	int64_t		requested = counter_progress(state->last.requested, sample->requested,
 											 sample->counters_reset);
@@ -189,21 +205,26 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 												MOST_COUNT);
 	state->checkpoints.timed = walsizer_min(state->checkpoints.timed + timed, MOST_COUNT);
 
+	if (sample->completed_lsn != state->last.completed_lsn)
+	{
+		state->checkpoints.completed_at = sample->now;
+		state->checkpoints.failures = 0;
+	}
 	if (sample->redo_lsn != state->last.redo_lsn)
 	{
 		WalsizerCause cause = checkpoint_cause(state, sample);
 
-		state->checkpoints.total[cause]++;
+		if (has_failed(state, sample))
+			state->checkpoints.failures++;
+		else
+			state->checkpoints.total[cause]++;
+		if (cause == WALSIZER_CAUSE_FORCED)
+			state->checkpoints.forced_at = figures->trigger_point;
+		else if (cause == WALSIZER_CAUSE_OLD_VALUE)
+			state->checkpoints.forced_at = state->checkpoints.old_trigger_point;
 		state->checkpoints.redo_moved = redo_moved(state, sample);
 		state->checkpoints.timer_start = state->checkpoints.redo_moved;
-
-		/* intervals that were cut short say nothing about whole ones */
-		if (cause == WALSIZER_CAUSE_TIMED)
-		{
-			state->pace.last[state->pace.next] = state->pace.running;
-			state->pace.next = (state->pace.next + 1) % WALSIZER_PACE_SLOTS;
-		}
-		state->pace.running = 0;
+		state->checkpoints.padding_at_redo = state->window.padding;
 
 		if (cause == WALSIZER_CAUSE_OLD_VALUE)
 			state->checkpoints.old_value_seen = sample->now;
@@ -235,43 +256,8 @@ until_timed(const WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * The trigger point (bytes) at which time, not WAL, paces a timed checkpoint:
- * the server compares WAL / trigger point with time / checkpoint_timeout
- * (IsCheckpointOnSchedule in checkpointer.c).  Full-page images come right
- * after the redo pointer, so this can exceed demand by far.  The first tenth
- * of the writing is ignored: the size that it asks for is not worth its price.
- *
- * The result is the smallest of the last intervals: what happens in each of
- * them is the nature of the load, what happens in one may be chance.
- *
- * There is none once an idle server has skipped a timed checkpoint, nor on a
- * standby: its redo pointer is the primary's, and far behind when a restartpoint
- * moves it.
- */
-static int64_t
-observe_pace(WalsizerState *state, const WalsizerSample *sample)
-{
-	double		timeout = (double) sample->settings.timeout_ms;
-	double		elapsed = (double) (sample->now - state->checkpoints.redo_moved);
-	double		writing = sample->settings.completion_target * timeout;
-	int64_t		pace = WALSIZER_MOST_BYTES;
-
-	if (sample->standby || elapsed > 2.0 * timeout)
-		return 0;
-	if (elapsed > 0.1 * writing && elapsed <= writing)
-		state->pace.running =
-			walsizer_max(state->pace.running,
-						 walsizer_to_int64((double) walsizer_distance(sample->redo_lsn,
-																	  sample->write_lsn) *
-										   (timeout / elapsed)));
-	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
-		pace = walsizer_min(pace, state->pace.last[i]);
-	return pace;
-}
-
-/*
  * Start over with this sample; what the state file keeps stays, and after a
- * promotion the waits that spare an administrator's change and the disk.
+ * promotion the waits that spare an administrator's change and a low limit.
  */
 static void
 prime(WalsizerState *state, const WalsizerSample *sample)
@@ -284,9 +270,11 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->checkpoints.timer_start = walsizer_max(0, sample->now - age);
 	state->checkpoints.redo_moved = state->checkpoints.timer_start;
 	state->checkpoints.old_trigger_point = WALSIZER_NO_TRIGGER_POINT;
+	state->checkpoints.completed_at = sample->now;
+	state->checkpoints.failures = 0;
+	state->checkpoints.padding_at_redo = 0;
 	state->window = (WalsizerWindow) {0};
 	walsizer_begin_rate(state, sample);
-	state->pace = (WalsizerPace) {0};
 	state->wal_contents.at_redo = sample->wal;
 	state->boost.planned_until = state->boost.return_mb != 0 ?
 		sample->now + sample->settings.timeout_ms : 0;
@@ -296,7 +284,16 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 		.keep_until = sample->now + WALSIZER_KEEP_RAISE,
 		.leave_alone_until = same_clock ? state->pacing.leave_alone_until : 0,
 		.raise_not_before = same_clock ? state->pacing.raise_not_before : 0,
+		.hold_ms = state->pacing.hold_ms,
 	};
+}
+
+/* WAL since the redo pointer, with padding for as much as it counts (see demand.c). */
+static int64_t
+used_by_records(const WalsizerState *state, const WalsizerFigures *figures)
+{
+	return walsizer_without_padding(figures->used, state->window.padding -
+									state->checkpoints.padding_at_redo);
 }
 
 static bool
@@ -333,25 +330,26 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 {
 	const WalsizerSettings *settings = &sample->settings;
 
+	figures->in_effect_mb = settings->max_wal_size_mb;
+	figures->trigger_point = walsizer_trigger_point(settings->max_wal_size_mb, settings);
 	if (!sample_continues(state, sample))
 		prime(state, sample);
 	else
 	{
 		observe_clock(state, sample);
 		observe_settings(state, sample);
-		observe_checkpoints(state, sample);
+		observe_checkpoints(state, sample, figures);
 	}
 
 	if (sample->standby)
 		walsizer_observe_primary(state, sample);
 
-	figures->in_effect_mb = settings->max_wal_size_mb;
-	figures->trigger_point = walsizer_trigger_point(settings->max_wal_size_mb, settings);
+	figures->checkpoints_fail = state->checkpoints.failures > 0 &&
+		sample->now - state->checkpoints.completed_at > 2 * settings->timeout_ms;
 	figures->used = counted(sample->redo_lsn, sample->write_lsn, settings);
 	figures->rate = walsizer_observe_rate(state, sample);
 	figures->until_timed_ms = until_timed(state, sample);
-	figures->pace = observe_pace(state, sample);
-	figures->projected = walsizer_min(WALSIZER_MOST_BYTES, figures->used +
+	figures->projected = walsizer_min(WALSIZER_MOST_BYTES, used_by_records(state, figures) +
 									  walsizer_to_int64((double) figures->rate *
 														((double) figures->until_timed_ms /
 														 1000.0)));

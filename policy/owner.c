@@ -11,6 +11,8 @@
  */
 #include "policy/internal.h"
 
+#define MOST_KEEP	(INT64_C(12) * 3600 * 1000) /* ms */
+
 /* The value in effect (MB) is not ours. */
 static void
 disown(WalsizerState *state, int64_t in_effect_mb)
@@ -39,6 +41,20 @@ adopt(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
+ * Demand does not lower a raise for WALSIZER_KEEP_RAISE, and twice as long at each
+ * raise that takes back a lowering: a size that comes and goes saves nothing.
+ */
+static void
+keep_raise(WalsizerPacing *pacing, int64_t now)
+{
+	bool		again = pacing->lowered_at != 0 && now - pacing->lowered_at < MOST_KEEP;
+
+	pacing->keep_ms = walsizer_max(WALSIZER_KEEP_RAISE,
+								   again ? walsizer_min(2 * pacing->keep_ms, MOST_KEEP) : 0);
+	pacing->keep_until = now + pacing->keep_ms;
+}
+
+/*
  * A value (MB) that we wrote is in effect now (ms).  Call this as soon as that
  * is known, so that an administrator's change before the next sample is seen
  * as one.
@@ -51,7 +67,9 @@ walsizer_took_effect(WalsizerState *state, int64_t now, int64_t in_effect_mb)
 	if (state->owner.own_mb == in_effect_mb)
 		return;
 	if (in_effect_mb > state->owner.own_mb)
-		state->pacing.keep_until = now + WALSIZER_KEEP_RAISE;
+		keep_raise(&state->pacing, now);
+	else
+		state->pacing.lowered_at = now;
 	state->pacing.changed_at = now;
 	state->owner.own_mb = in_effect_mb;
 }

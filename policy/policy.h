@@ -34,7 +34,6 @@
 #define WALSIZER_WINDOW_STEPS		120 /* marks per window */
 #define WALSIZER_WINDOW_SLOTS		(WALSIZER_WINDOW_STEPS + 4)
 #define WALSIZER_RATE_SLOTS			6	/* samples kept for the recent rate */
-#define WALSIZER_PACE_SLOTS			3	/* timed intervals kept for the pace */
 #define WALSIZER_PEAK_SLOTS			(31 * 24 + 2)	/* longest lookback, an hour, now */
 
 /* Each value of the next four enums has a name in names.c. */
@@ -62,7 +61,6 @@ typedef enum WalsizerReason
 	WALSIZER_BECAUSE_EDIT_HIDDEN,
 	WALSIZER_BECAUSE_DISABLED,
 	WALSIZER_BECAUSE_PRIMARY,
-	WALSIZER_BECAUSE_HURRIED,
 	WALSIZER_BECAUSE_REVERT,
 	WALSIZER_BECAUSE_EDITED,
 	WALSIZER_BECAUSE_BOOST,
@@ -206,6 +204,8 @@ typedef struct WalsizerSample
 	int64_t		now;
 	int64_t		hour;			/* system clock, hours since 1970 */
 	uint64_t	write_lsn;		/* WAL written (standby: replayed) */
+	int64_t		padding;		/* bytes of that since the sample before which
+								 * switches of segments left empty */
 	uint64_t	redo_lsn;		/* of the last checkpoint that was started */
 	uint64_t	completed_lsn;	/* of the last checkpoint completed */
 	uint64_t	needed_lsn;		/* older WAL is held back by something else */
@@ -248,13 +248,11 @@ typedef struct WalsizerFigures
 	int64_t		step_limit_mb;	/* largest that one raise may reach now */
 	int64_t		recovery_limit_mb;	/* 0: none set */
 	int64_t		demand;			/* in the window */
+	int			padding_percent;	/* of the window's WAL, by switches of segments */
 	int64_t		learned;		/* largest remembered demand */
 	int64_t		rate;			/* recent WAL, bytes per second */
 	int64_t		used;			/* WAL since the start of redo's segment */
 	int64_t		trigger_point;	/* WAL at which a checkpoint is forced */
-	int64_t		pace;			/* trigger point at which time paces
-								 * checkpoints; 0: not known */
-	int64_t		paced_mb;		/* size for that, as far as it is worth it */
 	int64_t		projected;		/* WAL expected up to the timed checkpoint */
 	int64_t		until_timed_ms;
 	int64_t		until_forced_ms;	/* at the recent rate; -1: never */
@@ -262,6 +260,7 @@ typedef struct WalsizerFigures
 	int64_t		forced_old_value;	/* those of them at a previous value */
 	int64_t		requested;		/* the server's counters in the window */
 	int64_t		timed;
+	bool		checkpoints_fail;	/* none has completed for two timeouts */
 } WalsizerFigures;
 
 typedef struct WalsizerDecision
@@ -278,12 +277,28 @@ typedef struct WalsizerDecision
 
 /* State: plain data; zero means unprimed.  Each struct belongs to one file. */
 
-/* policy/demand.c: one step of the window; totals since the server started */
+/*
+ * policy/demand.c: the largest demand of one hour.  Each checkpoint repeats the
+ * full-page images, so where several were forced within one timeout this is more
+ * than the load writes without them.
+ */
+typedef struct WalsizerPeak
+{
+	int64_t		hour;			/* hours since 1970, 0: free */
+	int64_t		demand;
+	int64_t		timeout_ms;		/* it was measured with */
+	int64_t		inflated_at;	/* the trigger point of several forced
+								 * checkpoints in its window; 0: none */
+} WalsizerPeak;
+
+/* One step of the window; totals since the server started. */
 typedef struct WalsizerMark
 {
 	int64_t		ms;
 	uint64_t	lsn;
+	int64_t		padding;
 	int64_t		demand;			/* largest demand since the mark before */
+	int64_t		inflated_at;	/* see WalsizerPeak */
 	int64_t		timeout_ms;		/* the timeout it was measured with */
 	int64_t		hour;
 	int64_t		forced;			/* at previous values, too */
@@ -299,16 +314,10 @@ typedef struct WalsizerWindow
 	int			first;
 	int			number;
 	int64_t		step_demand;	/* largest demand since the last mark */
+	int64_t		step_inflated_at;
 	uint64_t	lsn;			/* where it ends */
+	int64_t		padding;		/* of all WAL since the window began */
 } WalsizerWindow;
-
-/* The largest demand of one hour, and the timeout it was measured with. */
-typedef struct WalsizerPeak
-{
-	int64_t		hour;			/* hours since 1970, 0: free */
-	int64_t		demand;
-	int64_t		timeout_ms;
-} WalsizerPeak;
 
 /* Hourly peaks (slot: hour % slots), and their maximum, cached for hour. */
 typedef struct WalsizerLearned
@@ -323,7 +332,7 @@ typedef struct WalsizerLearned
 typedef struct WalsizerRate
 {
 	int64_t		ms[WALSIZER_RATE_SLOTS];
-	uint64_t	lsn[WALSIZER_RATE_SLOTS];
+	uint64_t	lsn[WALSIZER_RATE_SLOTS];	/* without padding */
 	int			next;
 } WalsizerRate;
 
@@ -346,17 +355,13 @@ typedef struct WalsizerCheckpoints
 	int64_t		old_value_seen; /* the last sign of it, or when it was set */
 	int64_t		total[WALSIZER_CAUSES];
 	int64_t		forced_before;	/* forced of these before the value last changed */
+	int64_t		padding_at_redo;	/* window.padding when redo_moved */
+	int64_t		forced_at;		/* trigger point of the last of them */
+	int64_t		completed_at;	/* when one last completed */
+	int64_t		failures;		/* since then */
 	int64_t		requested;
 	int64_t		timed;
 } WalsizerCheckpoints;
-
-/* Pace (see WalsizerFigures) of this interval, and of the last timed ones. */
-typedef struct WalsizerPace
-{
-	int64_t		running;
-	int64_t		last[WALSIZER_PACE_SLOTS];
-	int			next;
-} WalsizerPace;
 
 /* policy/recovery.c: what WAL consists of */
 typedef struct WalsizerWalContents
@@ -409,8 +414,11 @@ typedef struct WalsizerPacing
 	int64_t		edit_tried_at;
 	int64_t		changed_at;		/* when the last change took effect */
 	int64_t		leave_alone_until;	/* an administrator changed the value */
-	int64_t		raise_not_before;	/* the disk limit was low */
+	int64_t		raise_not_before;	/* a measured limit was low */
+	int64_t		hold_ms;		/* so long the last time */
 	int64_t		keep_until;		/* demand does not lower before */
+	int64_t		keep_ms;		/* so long after the last raise */
+	int64_t		lowered_at;		/* 0: not yet */
 	bool		lower_due;		/* a cycle found a lowering justified */
 } WalsizerPacing;
 
@@ -426,7 +434,6 @@ typedef struct WalsizerState
 	WalsizerRate rate;
 	WalsizerPrimary primary;
 	WalsizerCheckpoints checkpoints;
-	WalsizerPace pace;
 	WalsizerWalContents wal_contents;
 	WalsizerDisk disk;
 	WalsizerCycle cycle;
@@ -481,8 +488,7 @@ extern void walsizer_correct_redo(WalsizerState *state, uint64_t redo_lsn);
 extern int64_t walsizer_learned_demand(const WalsizerState *state,
 									   int64_t hour, int64_t lookback_hours);
 extern const WalsizerPeak *walsizer_peak_of(const WalsizerState *state, int64_t hour);
-extern void walsizer_remember(WalsizerState *state, int64_t hour,
-							  int64_t demand, int64_t timeout_ms);
+extern void walsizer_remember(WalsizerState *state, const WalsizerPeak *peak);
 extern void walsizer_remember_window(WalsizerState *state);
 extern void walsizer_forget(WalsizerState *state);
 

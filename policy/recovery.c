@@ -38,7 +38,6 @@
 #define PAGE				8192.0	/* bytes, of PostgreSQL as packaged */
 #define LEAST_RECORD		60.0	/* bytes: a mean below that was never seen */
 #define LEAST_BYTES			(16 * WALSIZER_MB)	/* of an interval that counts */
-#define LEAST_CHANGES		8	/* parts: images hide the records if less */
 
 /*
  * An interval between two checkpoints ends with this sample.  Keep what it
@@ -67,7 +66,8 @@ walsizer_observe_wal_contents(WalsizerState *state, const WalsizerSample *sample
 /*
  * Records in the first bytes of WAL after a checkpoint.  Where more is asked
  * than was seen, there are no images left, which is the slowest that it can be.
- * Of a server that has shown none yet, all records are small.
+ * Images may be smaller than a page, so where there is little beside them the
+ * records seem smaller than they are, but never smaller than any record is.
  */
 static double
 records_in(const WalsizerWal *interval, double bytes)
@@ -75,13 +75,12 @@ records_in(const WalsizerWal *interval, double bytes)
 	double		seen = (double) interval->bytes;
 	double		records = (double) interval->records;
 	double		changes = seen - (double) interval->images * PAGE;
-	double		each = LEAST_RECORD;
 
 	if (bytes < seen)
 		return records * bytes / seen;
-	if (changes > seen / LEAST_CHANGES && changes > LEAST_RECORD * records)
-		each = changes / records;
-	return records + (bytes - seen) / each;
+	if (changes > LEAST_RECORD * records)
+		return records + (bytes - seen) * records / changes;
+	return records + (bytes - seen) / LEAST_RECORD;
 }
 
 /* How slow a recovery was, without the reading of what was not cached. */

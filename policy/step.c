@@ -19,6 +19,9 @@
 
 #define SAFETY_RETRY		10000	/* ms between two attempts */
 
+/* Raises are held back at most so long; after as long it is a limit's first fall. */
+#define MOST_HOLD			(INT64_C(12) * 3600 * 1000) /* ms */
+
 /* Has a timeout passed since the last cycle?  Late samples shift nothing. */
 static bool
 cycle_ends(WalsizerState *state, const WalsizerSample *sample)
@@ -120,22 +123,30 @@ decide_to_wait(WalsizerDecision *decision)
 }
 
 /*
- * Once we have followed the disk limit down, nothing is raised for one timeout
- * after it was last found as low: following free space up and down would cost
- * more checkpoints than it saves.
+ * Once we have followed a measured limit down, nothing is raised for one timeout
+ * after it was last found as low, and four times as long at each repeat: following
+ * a limit that swings, up and down, would cost more checkpoints than it saves.
  */
 static void
-observe_low_disk(WalsizerState *state, const WalsizerSample *sample,
-				 const WalsizerDecision *decision)
+hold_back(WalsizerState *state, const WalsizerSample *sample, const WalsizerDecision *decision)
 {
 	const WalsizerFigures *figures = &decision->figures;
-	bool		followed = decision->reason == WALSIZER_BECAUSE_LIMIT_FELL &&
-		decision->limited_by == WALSIZER_LIMIT_DISK;
-	bool		still = sample->disk_tried && sample->now < state->pacing.raise_not_before &&
-		!walsizer_worth_raising_to(figures, figures->disk_limit_mb);
+	WalsizerPacing *pacing = &state->pacing;
+	int64_t		timeout = sample->settings.timeout_ms;
+	int64_t		over = sample->now - pacing->raise_not_before;
 
-	if (followed || still)
-		state->pacing.raise_not_before = sample->now + sample->settings.timeout_ms;
+	if (decision->reason == WALSIZER_BECAUSE_LIMIT_FELL &&
+		decision->limited_by != WALSIZER_LIMIT_MAX)
+	{
+		if (over >= 0)
+			pacing->hold_ms = over < MOST_HOLD ?
+				walsizer_min(4 * pacing->hold_ms, MOST_HOLD) : 0;
+		pacing->hold_ms = walsizer_max(pacing->hold_ms, timeout);
+		pacing->raise_not_before = sample->now + pacing->hold_ms;
+	}
+	else if (over < 0 && sample->disk_tried && figures->limit_kind != WALSIZER_LIMIT_MAX &&
+			 !walsizer_worth_raising_to(figures, figures->limit_mb))
+		pacing->raise_not_before = walsizer_max(pacing->raise_not_before, sample->now + timeout);
 }
 
 /* Follow a limit that fell below our own raise, unless a rule already acts. */
@@ -175,8 +186,6 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 		decide_raise(state, sample, decision, WALSIZER_BECAUSE_FORCED, size);
 	else if (!sample->standby && (size = walsizer_predict_rule(config, sample, figures)) != 0)
 		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PREDICTED, size);
-	else if (due && (size = walsizer_pace_rule(state, figures)) != 0)
-		decide_raise(state, sample, decision, WALSIZER_BECAUSE_HURRIED, size);
 	else if ((size = walsizer_boost_over_rule(config, state, sample, figures)) != 0)
 		decide_lower(decision, WALSIZER_BECAUSE_BOOST_OVER, size,
 					 walsizer_lowered_size(state, sample, figures, size));
@@ -286,7 +295,7 @@ walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 		apply_rules(config, state, sample, &decision);
 		follow_limit(config, state, sample, &decision);
 	}
-	observe_low_disk(state, sample, &decision);
+	hold_back(state, sample, &decision);
 
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{

@@ -46,7 +46,7 @@ forced_share(const WalsizerState *state, int64_t hour, int64_t lookback, int64_t
 	{
 		const WalsizerPeak *peak = &state->learned.peaks[i];
 
-		if (!walsizer_is_remembered(peak, hour, lookback))
+		if (!walsizer_is_remembered(state, peak, hour, lookback))
 			continue;
 		hours++;
 		if (walsizer_size_for(peak->demand, settings) > mb)

@@ -39,6 +39,8 @@
 #define ZFS_MAGIC			0x2fc12fc1
 #define BTRFS_MAGIC			0x9123683e
 
+#define MOST_FILLED			8	/* segments looked at in one sample */
+
 /*
  * Positions.  The server's own trigger looks at what is written, not inserted
  * (XLogWrite in xlog.c).  redo_lsn is that of the last checkpoint (standby:
@@ -68,6 +70,67 @@ read_positions(WalsizerSample *sample)
 	sample->completed_lsn = completed;
 	sample->needed_lsn = before;
 	sample->checkpoint_running = completed != sample->redo_lsn;
+}
+
+/* Open this segment, which belongs to the timeline that is written. */
+static int
+open_segment(XLogSegNo segno)
+{
+	char		name[MAXFNAMELEN];
+	char		path[MAXPGPATH];
+
+	XLogFileName(name, GetWALInsertionTimeLine(), segno, wal_segment_size);
+	snprintf(path, sizeof(path), XLOGDIR "/%s", name);
+	return OpenTransientFile(path, O_RDONLY | PG_BINARY);
+}
+
+/*
+ * How much of a full segment (bytes) is padding?  A switch of segments fills the
+ * rest with zeros, without page headers (CopyXLogRecordToWAL in xlog.c).  What
+ * cannot be read is none.
+ */
+static int64
+padding_in(XLogSegNo segno)
+{
+	int64		written = 1;	/* the first page always has a header */
+	int64		pages = wal_segment_size / XLOG_BLCKSZ;
+	int64		end = pages;
+	int			fd = open_segment(segno);
+
+	if (fd < 0)
+		return 0;
+	/* the last page first: it decides where there is no padding */
+	for (int64 page = pages - 1; written < end; page = (written + end) / 2)
+	{
+		uint16		magic;
+
+		if (pg_pread(fd, &magic, sizeof(magic), (off_t) page * XLOG_BLCKSZ) !=
+			(ssize_t) sizeof(magic) || magic != 0)
+			written = page + 1;
+		else
+			end = page;
+	}
+	CloseTransientFile(fd);
+	return (pages - written) * XLOG_BLCKSZ;
+}
+
+/*
+ * Padding in the segments that were filled since the sample before, of which the
+ * last MOST_FILLED count: each costs a file.
+ */
+static int64
+read_padding(const WalsizerSample *sample)
+{
+	static XLogSegNo next = 0;
+	int64		padding = 0;
+	XLogSegNo	writing;
+
+	XLByteToSeg(sample->write_lsn, writing, wal_segment_size);
+	if (next != 0 && !sample->standby)
+		for (XLogSegNo segno = Max(next, writing - Min(writing, MOST_FILLED)); segno < writing; segno++)
+			padding += padding_in(segno);
+	next = writing;
+	return padding;
 }
 
 /*
@@ -332,6 +395,7 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 	sample->settings.completion_target = CheckPointCompletionTarget;
 	sample->settings.timeout_ms = (int64) CheckPointTimeout * 1000;
 	read_positions(sample);
+	sample->padding = read_padding(sample);
 	if (sample->standby)
 		read_primary(sample);
 	/* as they are now: see walsizer_main() */

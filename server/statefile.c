@@ -98,8 +98,7 @@ put_memory(const WalsizerMemory *memory)
 		 from < memory->num_recoveries && to < WALSIZER_RECOVERIES; from++, to++)
 		walsizer_shared->recoveries[to] = memory->recoveries[from];
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
-		walsizer_remember(state, memory->peaks[i].hour, memory->peaks[i].demand,
-						  memory->peaks[i].timeout_ms);
+		walsizer_remember(state, &memory->peaks[i]);
 	walsizer_shared->last_event = walsizer_shared->forgotten = 0;
 	for (int i = 0; i < memory->num_events; i++)
 	{

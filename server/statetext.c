@@ -273,6 +273,7 @@ peak_line(Text *text, WalsizerPeak *peak)
 	number(text, "hour", &peak->hour, 1, INT32_MAX);
 	number(text, "demand", &peak->demand, 1, WALSIZER_MOST_BYTES);
 	number(text, "timeout_ms", &peak->timeout_ms, 1, MOST_MS);
+	number(text, "inflated_at", &peak->inflated_at, BYTES);
 }
 
 static void

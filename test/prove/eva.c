@@ -111,7 +111,8 @@ eva_state(void)
 			walsizer_correct_redo(&state, sample.redo_lsn);
 			break;
 		case 1:
-			walsizer_remember(&state, hour, sample.boost_mb, timeout_ms);
+			walsizer_remember(&state, &(WalsizerPeak) {hour, sample.boost_mb, timeout_ms,
+							  walsizer_max(0, sample.disk_free)});
 			break;
 		case 2:
 			walsizer_remember_window(&state);

@@ -78,6 +78,7 @@
 	do { \
 		RANGE((m)->ms, 0, LATEST); \
 		RANGE((m)->demand, 0, MOST_WAL); \
+		RANGE((m)->inflated_at, 0, MOST_WAL); \
 		RANGE((m)->timeout_ms, 0, MOST_TIMEOUT); \
 		RANGE((m)->hour, 0, LATEST); \
 		RANGE((m)->forced, 0, MOST_FORCED); \
@@ -91,6 +92,7 @@
 		RANGE((p)->hour, 0, LATEST); \
 		RANGE((p)->demand, 0, MOST_WAL); \
 		RANGE((p)->timeout_ms, 0, MOST_TIMEOUT); \
+		RANGE((p)->inflated_at, 0, MOST_WAL); \
 	} while (0)
 
 #define MEASURED_RANGES(s, RANGE) \
@@ -98,6 +100,8 @@
 		RANGE((s)->window.first, 0, WALSIZER_WINDOW_SLOTS - 1); \
 		RANGE((s)->window.number, 0, WALSIZER_WINDOW_SLOTS); \
 		RANGE((s)->window.step_demand, 0, MOST_WAL); \
+		RANGE((s)->window.step_inflated_at, 0, MOST_WAL); \
+		RANGE((s)->window.padding, 0, INT64_MAX); \
 		RANGE((s)->learned.demand, 0, MOST_WAL); \
 		RANGE((s)->learned.hour, 0, LATEST); \
 		for (int i = 0; i < WALSIZER_RATE_SLOTS; i++) \
@@ -106,10 +110,6 @@
 		RANGE((s)->primary.time, 0, MOST_WAL / 1000); \
 		RANGE((s)->primary.demand, 0, MOST_WAL); \
 		RANGE((s)->primary.measured_at, 0, LATEST); \
-		RANGE((s)->pace.running, 0, MOST_WAL); \
-		for (int i = 0; i < WALSIZER_PACE_SLOTS; i++) \
-			RANGE((s)->pace.last[i], 0, MOST_WAL); \
-		RANGE((s)->pace.next, 0, WALSIZER_PACE_SLOTS - 1); \
 		WAL_RANGES(&(s)->wal_contents.at_redo, RANGE); \
 		WAL_RANGES(&(s)->wal_contents.latest, RANGE); \
 		WAL_RANGES(&(s)->wal_contents.interval, RANGE); \
@@ -123,7 +123,11 @@
 		RANGE((c)->old_value_seen, 0, LATEST); \
 		for (int i = 0; i < WALSIZER_CAUSES; i++) \
 			RANGE((c)->total[i], 0, MOST_CHECKPOINTS + 1); \
-		RANGE((c)->forced_before, 0, MOST_FORCED); \
+		RANGE((c)->forced_before, 0, MOST_CHECKPOINTS + 1); \
+		RANGE((c)->padding_at_redo, 0, INT64_MAX); \
+		RANGE((c)->forced_at, 0, MOST_WAL); \
+		RANGE((c)->completed_at, 0, LATEST); \
+		RANGE((c)->failures, 0, MOST_CHECKPOINTS + 1); \
 		RANGE((c)->requested, 0, LATEST + 1); \
 		RANGE((c)->timed, 0, LATEST + 1); \
 	} while (0)
@@ -147,8 +151,11 @@
 		RANGE((p)->edit_tried_at, 0, LATEST); \
 		RANGE((p)->changed_at, 0, LATEST); \
 		RANGE((p)->leave_alone_until, 0, LATEST + WALSIZER_MOST_PATIENCE); \
-		RANGE((p)->raise_not_before, 0, LATEST + MOST_TIMEOUT); \
-		RANGE((p)->keep_until, 0, LATEST + WALSIZER_KEEP_RAISE); \
+		RANGE((p)->raise_not_before, 0, LATEST + MOST_TIMEOUT + 43200000); \
+		RANGE((p)->hold_ms, 0, MOST_TIMEOUT + 43200000); \
+		RANGE((p)->keep_until, 0, LATEST + 43200000); \
+		RANGE((p)->keep_ms, 0, 43200000); \
+		RANGE((p)->lowered_at, 0, LATEST); \
 		FLAG((p)->lower_due); \
 	} while (0)
 
@@ -160,7 +167,6 @@
 		RANGE((f)->rate, 0, MOST_WAL); \
 		RANGE((f)->used, 0, MOST_WAL); \
 		RANGE((f)->trigger_point, 0, LATEST); \
-		RANGE((f)->pace, 0, MOST_WAL); \
 		RANGE((f)->projected, 0, MOST_WAL); \
 		RANGE((f)->until_timed_ms, -MOST_TIMEOUT, LATEST + MOST_TIMEOUT); \
 		RANGE((f)->until_forced_ms, -1, MOST_WAL); \

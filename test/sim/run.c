@@ -104,7 +104,7 @@ account_size(Run *run)
 
 /* Set a new size, as the worker does: it takes effect a moment later. */
 static void
-apply(Run *run, int64_t mb, bool for_pace)
+apply(Run *run, int64_t mb)
 {
 	int64_t		old = run->server.settings.max_wal_size_mb;
 
@@ -113,14 +113,14 @@ apply(Run *run, int64_t mb, bool for_pace)
 	if (mb > old)
 	{
 		run->result->raises++;
-		run->result->returns += run->lowered && !for_pace;
+		run->result->returns += run->lowered;
 	}
 	else
 	{
 		run->result->lowers++;
 		run->result->lowered_at = run->server.now;
 	}
-	run->lowered = mb < old || (run->lowered && for_pace);
+	run->lowered = mb < old;
 	if (run->server.now > run->options->quiet_from)
 	{
 		run->result->late_raises += mb > old;
@@ -154,7 +154,8 @@ log_change(const Run *run, const WalsizerDecision *d)
 /*
  * Does a linear projection show that a checkpoint will be forced soon?  The rate
  * is the larger of those over one sample and over several.  What will be forced
- * later is not meant: a burst that begins meanwhile is not visible.
+ * later is not meant: a burst that begins meanwhile is not visible.  Nor is what
+ * mostly padding forces.
  */
 static bool
 is_visible(const Run *run)
@@ -166,7 +167,7 @@ is_visible(const Run *run)
 	double		rest = s->timer + (double) s->settings.timeout_ms - s->now;
 	double		soon = fmax(SOON_TICKS * interval, SOON_AT_LEAST);
 
-	return s->pos + rate * fmin(fmax(rest, 0), soon) >= sim_segment_start(s, s->redo) +
+	return s->pos - s->redo > 2 * s->padded && s->pos + rate * fmin(fmax(rest, 0), soon) >= sim_segment_start(s, s->redo) +
 		(double) walsizer_trigger_point(s->settings.max_wal_size_mb, &s->settings);
 }
 
@@ -239,6 +240,8 @@ walsizer_tick(Run *run)
 	sim_server_sample(s, &sample);
 	if (run->state->primed)
 		sample.checkpoint_age = -1;
+	sample.padding = (int64_t) s->padding;
+	run->server.padding = 0;
 	sample.counters_reset = run->reset;
 	sample.in_auto_conf = run->result->raises > 0;
 	run->reset = false;
@@ -265,7 +268,7 @@ walsizer_tick(Run *run)
 		run->server.note.written_mb = decision.target_mb;
 		run->server.note.original_mb = run->state->owner.original_mb;
 		log_change(run, &decision);
-		apply(run, decision.target_mb, decision.reason == WALSIZER_BECAUSE_HURRIED);
+		apply(run, decision.target_mb);
 	}
 	if (run->options->csv != NULL)
 		fprintf(run->options->csv, "%.0f,%s,%lld,%.0f,%lld,%lld,%lld,%lld,%lld,%s,%s\n",
@@ -295,14 +298,13 @@ classic_tick(Run *run)
 	{
 		run->quiet = 0;
 		if (size < MAX_MB)
-			apply(run, size * (requested + 1) < MAX_MB ? size * (requested + 1) : MAX_MB,
-				  false);
+			apply(run, size * (requested + 1) < MAX_MB ? size * (requested + 1) : MAX_MB);
 	}
 	else if (requested == 0 && ++run->quiet >= QUIET_INTERVALS && run->policy == SIM_SHRINKING)
 	{
 		run->quiet = 0;
 		size = (int64_t) ((double) size * SHRINK);
-		apply(run, size > run->first_size ? size : run->first_size, false);
+		apply(run, size > run->first_size ? size : run->first_size);
 	}
 }
 

@@ -89,7 +89,7 @@ start_checkpoint(SimServer *s, WalsizerCause cause)
 		s->timed += timed;
 		s->requested += !timed;
 	}
-	s->touches = 0;
+	s->touches = s->padded = 0;
 	s->wal_request = s->old_value_request = false;
 	if (s->failing)
 	{
@@ -321,8 +321,11 @@ void
 sim_server_switch(SimServer *s)
 {
 	double		asks = trigger(s);
+	double		before = s->pos + SMALL_RECORD;
 
-	s->pos = sim_segment_start(s, s->pos + SMALL_RECORD) + (double) s->settings.segment_bytes;
+	s->pos = sim_segment_start(s, before) + (double) s->settings.segment_bytes;
+	s->padding += s->pos - before;
+	s->padded += s->pos - before;
 	s->changes += SMALL_RECORD;
 	s->records++;
 	s->files_to = fmax(s->files_to, s->pos);

@@ -57,6 +57,8 @@ typedef struct SimServer
 	double		pos;			/* WAL written */
 	double		redo;			/* redo pointer of the last started checkpoint */
 	double		completed;		/* redo pointer of the last complete one */
+	double		padding;		/* by switches, since the last sample */
+	double		padded;			/* and since redo */
 	double		touches;		/* since redo */
 	double		timer;			/* when the timer was last reset */
 	double		redo_time;		/* when the redo pointer last moved */
@@ -250,8 +252,7 @@ typedef struct SimResult
 	double		forced_share;	/* of the time, in intervals that WAL ended */
 	int64_t		raises;
 	int64_t		lowers;
-	int64_t		returns;		/* raises after a lowering, but for pacing, which
-								 * is never taken back */
+	int64_t		returns;		/* raises after a lowering */
 	int64_t		externals;
 
 	/*

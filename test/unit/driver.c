@@ -97,6 +97,7 @@ driver_observe(Driver *d, int64_t ms, int64_t bytes)
 WalsizerFigures
 driver_observe_redo(Driver *d, int64_t ms, int64_t bytes)
 {
+	d->sample.completed_lsn = d->sample.redo_lsn;
 	d->sample.redo_lsn = d->sample.write_lsn;
 	return driver_observe(d, ms, bytes);
 }

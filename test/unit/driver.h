@@ -48,6 +48,9 @@ typedef struct Driver
 	bool		ask_for_disk;	/* disk figures only when a look is due */
 } Driver;
 
+/* A peak: hour, demand and timeout. */
+#define remember(d, ...)	walsizer_remember(&(d)->state, &(WalsizerPeak) {__VA_ARGS__, 0})
+
 /* T = 300 s, c = 0.9, 16MB segments, max_wal_size = 1GB, defaults of walsizer. */
 extern Driver *driver_new(void);
 

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * test_causes.c
- *	  What started a checkpoint, when, and the pace of the writing, to the byte
- *	  and the millisecond.
+ *	  What started a checkpoint, and when, to the byte and the millisecond.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -104,6 +103,7 @@ TEST(a_command_after_a_raise_is_no_old_value)
 			driver_observe_redo(d, SECOND, 0);
 			assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1);
 			driver_observe(d, SECOND, TRIGGER_POINT + 2 * SEGMENT + beyond);
+			d->sample.completed_lsn = d->sample.redo_lsn;
 			d->sample.redo_lsn = d->sample.write_lsn;
 			driver_observe(d, SECOND, 0);
 			assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1 + forced);
@@ -112,6 +112,7 @@ TEST(a_command_after_a_raise_is_no_old_value)
 			/* the WAL of the sample itself may follow */
 			driver_observe(d, SECOND, TRIGGER_POINT);
 			d->sample.write_lsn += 3 * SEGMENT;
+			d->sample.completed_lsn = d->sample.redo_lsn;
 			d->sample.redo_lsn = d->sample.write_lsn;
 			driver_observe(d, SECOND, 0);
 			assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 2 + forced);
@@ -231,83 +232,44 @@ TEST(time_until_the_timed_checkpoint)
 	assert_int_equal(driver_observe(d, SECOND, 0).until_timed_ms, 199 * SECOND);
 }
 
-/* So much WAL within the first minute of a timed interval; what pace says after it. */
-static int64_t
-interval(Driver *d, int64_t bytes, int64_t seconds)
-{
-	driver_observe(d, 60 * SECOND, bytes);
-	driver_observe(d, (seconds - 61) * SECOND, 0);
-	d->sample.redo_lsn = d->sample.write_lsn;
-	return driver_observe(d, SECOND, 0).pace;
-}
-
-/* WAL that came fast after the redo pointer, as if it went on like that. */
-TEST(pace_is_that_of_the_writing)
+/* One that starts while the last has not completed is the same again. */
+TEST(a_checkpoint_that_failed_is_counted_once)
 {
 	Driver	   *d = driver_begun();
-	const WalsizerPace *pace = &d->state.pace;
+	WalsizerFigures figures = driver_observe(d, SECOND, MB);
 
-	/* the first tenth of the 270 s of writing is left out */
-	driver_observe(d, 27 * SECOND, 200 * MB);
-	assert_int_equal(pace->running, 0);
-	driver_observe(d, 3 * SECOND, 70 * MB);
-	assert_int_equal(pace->running, 270 * MB * 300 / 30);
-	driver_observe(d, 27 * SECOND, 0);	/* slower: the largest counts */
-	assert_int_equal(pace->running, 270 * MB * 300 / 30);
-	driver_observe(d, 270 * SECOND - 57 * SECOND, 3000 * MB);
-	assert_int_equal(pace->running, walsizer_to_int64((double) (3270 * MB) * (300.0 / 270.0)));
-	driver_observe(d, 1, 3000 * MB);		/* the writing is over */
-	assert_int_equal(pace->running, walsizer_to_int64((double) (3270 * MB) * (300.0 / 270.0)));
+	d->sample.checkpoint_running = true;
+	for (int i = 0; i < 599; i++)
+	{
+		d->sample.redo_lsn = d->sample.write_lsn;
+		figures = driver_observe(d, SECOND, MB);
+		assert_int_equal(figures.checkpoints_fail, false);
+	}
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], 1);
+	assert_int_equal(d->state.checkpoints.failures, 598);
+	assert_true(driver_observe(d, 1, 0).checkpoints_fail);
 
-	/* it takes no time */
-	d = driver_new();
-	d->sample.settings.completion_target = 0;
-	d->sample.write_lsn += 5 * MB;
-	driver_observe(d, 0, 0);
-	driver_observe(d, 1, 5 * MB);
-	assert_int_equal(d->state.pace.running, 0);
+	/* until one completes */
+	d->sample.completed_lsn = d->sample.redo_lsn;
+	d->sample.checkpoint_running = false;
+	assert_false(driver_observe(d, SECOND, MB).checkpoints_fail);
+	assert_int_equal(d->state.checkpoints.failures, 0);
 }
 
-/* What happens in each of three timed intervals is the nature of the load. */
-TEST(pace_is_the_smallest_of_three_intervals)
+/* A long one that completes is none, nor is a standby or an idle server. */
+TEST(a_long_checkpoint_has_not_failed)
 {
 	Driver	   *d = driver_begun();
 
-	assert_int_equal(interval(d, 50 * MB, 300), 0);
-	assert_int_equal(interval(d, 30 * MB, 300), 0);
-	assert_int_equal(interval(d, 40 * MB, 300), 150 * MB);
-	/* one that was cut short says nothing, and is not part of the next */
-	assert_int_equal(interval(d, 10 * MB, 200), 150 * MB);
-	assert_int_equal(d->state.pace.running, 0);
-	assert_int_equal(interval(d, 70 * MB, 300), 150 * MB);
-	assert_int_equal(interval(d, 60 * MB, 300), 200 * MB);
-	assert_int_equal(interval(d, 20 * MB, 300), 100 * MB);
-	assert_int_equal(interval(d, 10 * MB, 300), 50 * MB);
-	assert_int_equal(interval(d, 60 * MB, 300), 50 * MB);
-	assert_int_equal(interval(d, TRIGGER_POINT, 300), 50 * MB);	/* forced */
-	assert_int_equal(interval(d, 60 * MB, 300), 50 * MB);
-	assert_int_equal(interval(d, 60 * MB, 300), 300 * MB);
-}
-
-/* Three intervals of 60MB in their first minute, which is 300MB in a timeout. */
-static Driver *
-paced(void)
-{
-	Driver	   *d = driver_begun();
-
-	interval(d, 60 * MB, 300);
-	interval(d, 60 * MB, 300);
-	assert_int_equal(interval(d, 60 * MB, 300), 300 * MB);
-	return d;
-}
-
-/* Then an idle server has skipped a checkpoint. */
-TEST(pace_ends_after_two_timeouts)
-{
-	Driver	   *d = paced();
-
-	assert_int_equal(driver_observe(d, 600 * SECOND, 0).pace, 300 * MB);
-	assert_int_equal(driver_observe(d, 1, 0).pace, 0);
+	driver_observe(d, SECOND, MB);
+	d->sample.checkpoint_running = true;
+	driver_observe_redo(d, SECOND, MB);
+	for (int i = 0; i < 3; i++)
+		assert_false(driver_observe(d, 601 * SECOND, MB).checkpoints_fail);
+	driver_observe_redo(d, SECOND, MB);		/* completed, and the next started */
+	assert_int_equal(d->state.checkpoints.failures, 0);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER] +
+					 d->state.checkpoints.total[WALSIZER_CAUSE_TIMED], 2);
 }
 
 int
@@ -324,9 +286,8 @@ main(void)
 		cmocka_unit_test(only_an_idle_server_skips_checkpoints),
 		cmocka_unit_test(a_late_counter_moves_no_timer),
 		cmocka_unit_test(time_until_the_timed_checkpoint),
-		cmocka_unit_test(pace_is_that_of_the_writing),
-		cmocka_unit_test(pace_is_the_smallest_of_three_intervals),
-		cmocka_unit_test(pace_ends_after_two_timeouts),
+		cmocka_unit_test(a_checkpoint_that_failed_is_counted_once),
+		cmocka_unit_test(a_long_checkpoint_has_not_failed),
 	};
 
 	return cmocka_run_group_tests_name("policy, causes", tests, NULL, NULL);

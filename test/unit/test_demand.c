@@ -70,24 +70,24 @@ TEST(an_hour_keeps_its_largest_demand)
 	Driver	   *d = driver_new();
 	const WalsizerPeak *peak;
 
-	walsizer_remember(&d->state, 500000, 100 * MB, 300000);
-	walsizer_remember(&d->state, 500000, 99 * MB, 60000);
-	walsizer_remember(&d->state, 500000, 100 * MB, 60000);
+	remember(d, 500000, 100 * MB, 300000);
+	remember(d, 500000, 99 * MB, 60000);
+	remember(d, 500000, 100 * MB, 60000);
 	peak = walsizer_peak_of(&d->state, 500000);
 	assert_non_null(peak);
 	assert_int_equal(peak->demand, 100 * MB);
 	assert_int_equal(peak->timeout_ms, 300000);
-	walsizer_remember(&d->state, 500000, 100 * MB + 1, 60000);
+	remember(d, 500000, 100 * MB + 1, 60000);
 	assert_int_equal(peak->demand, 100 * MB + 1);
 	assert_int_equal(peak->timeout_ms, 60000);
-	walsizer_remember(&d->state, 500000, INT64_MAX, 60000);
+	remember(d, 500000, INT64_MAX, 60000);
 	assert_int_equal(peak->demand, INT64_C(1) << 60);
 
 	/* an hour that is older than any lookback gives its place away */
-	walsizer_remember(&d->state, 500000 + WALSIZER_PEAK_SLOTS, MB, 60000);
+	remember(d, 500000 + WALSIZER_PEAK_SLOTS, MB, 60000);
 	assert_null(walsizer_peak_of(&d->state, 500000));
 	assert_int_equal(walsizer_peak_of(&d->state, 500000 + WALSIZER_PEAK_SLOTS)->demand, MB);
-	walsizer_remember(&d->state, 500000, MB / 2, 60000);	/* the clock was set back */
+	remember(d, 500000, MB / 2, 60000);	/* the clock was set back */
 	assert_int_equal(walsizer_peak_of(&d->state, 500000)->demand, MB / 2);
 }
 
@@ -98,8 +98,9 @@ TEST(the_hour_of_the_longest_lookback_has_a_slot_of_its_own)
 	int64_t		hours = walsizer_most.lookback_hours;
 
 	assert_int_equal(hours, 31 * 24);
-	walsizer_remember(&d->state, 500000, 7 * MB, 1);
-	walsizer_remember(&d->state, 500000 + hours + 1, MB, 1);
+	d->state.last.settings = d->sample.settings;
+	remember(d, 500000, 7 * MB, 1);
+	remember(d, 500000 + hours + 1, MB, 1);
 	assert_int_equal(walsizer_learned_demand(&d->state, 500000 + hours + 1, hours), 7 * MB);
 	assert_int_equal(walsizer_learned_demand(&d->state, 500000 + hours + 2, hours), MB);
 }
@@ -109,18 +110,18 @@ TEST(what_is_no_demand_is_not_remembered)
 	Driver	   *d = driver_new();
 	static const WalsizerState nothing;
 
-	walsizer_remember(&d->state, 0, MB, 1);
-	walsizer_remember(&d->state, -1, MB, 1);
-	walsizer_remember(&d->state, 5, 0, 1);
-	walsizer_remember(&d->state, 5, -1, 1);
-	walsizer_remember(&d->state, 5, MB, 0);
-	walsizer_remember(&d->state, 5, MB, -1);
+	remember(d, 0, MB, 1);
+	remember(d, -1, MB, 1);
+	remember(d, 5, 0, 1);
+	remember(d, 5, -1, 1);
+	remember(d, 5, MB, 0);
+	remember(d, 5, MB, -1);
 	assert_memory_equal(&d->state, &nothing, sizeof(nothing));
 	assert_null(walsizer_peak_of(&d->state, 5));
 	assert_null(walsizer_peak_of(&d->state, 0));
 	assert_null(walsizer_peak_of(&d->state, -1));
 	assert_int_equal(walsizer_learned_demand(&d->state, 5, 100), 0);
-	walsizer_remember(&d->state, 1, 1, 1);
+	remember(d, 1, 1, 1);
 	assert_int_equal(walsizer_peak_of(&d->state, 1)->demand, 1);
 }
 
@@ -135,7 +136,8 @@ TEST(all_of_the_lookback_counts)
 			Driver	   *d = driver_new();
 			bool		counts = off >= -lookback - 1 && off <= lookback + 1;
 
-			walsizer_remember(&d->state, now + off, 7 * MB, 1);
+			d->state.last.settings = d->sample.settings;
+			remember(d, now + off, 7 * MB, 1);
 			assert_int_equal(walsizer_learned_demand(&d->state, now, lookback),
 							 counts ? 7 * MB : 0);
 		}
@@ -147,7 +149,7 @@ TEST(what_was_learned_is_kept_until_it_may_change)
 	Driver	   *d = driver_new();
 	WalsizerLearned *learned = &d->state.learned;
 
-	walsizer_remember(&d->state, d->sample.hour, 7 * MB, 1);
+	remember(d, d->sample.hour, 7 * MB, 1);
 	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 24), 7 * MB);
 	learned->demand = 1;
 	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 24), 1);
@@ -165,19 +167,184 @@ TEST(what_was_learned_is_kept_until_it_may_change)
 	d->sample.hour += 2;
 	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 7 * MB);
 	learned->demand = 1;
-	walsizer_remember(&d->state, d->sample.hour, 3 * MB, 1);
+	remember(d, d->sample.hour, 3 * MB, 1);
 	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 7 * MB);
 	learned->demand = 1;
-	walsizer_remember(&d->state, d->sample.hour, 3 * MB, 1);	/* known already */
+	remember(d, d->sample.hour, 3 * MB, 1);	/* known already */
 	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 1);
 	walsizer_forget(&d->state);
 	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 0);
 	d->sample.hour = 1;
 	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 0);
-	walsizer_remember(&d->state, 1, MB, 1);
+	remember(d, 1, MB, 1);
 	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), MB);
 	walsizer_forget(&d->state);
 	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 0);
+}
+
+/* A peak measured with a longer timeout is too much for this one: it counts for a day. */
+TEST(a_longer_timeout_is_forgotten_after_a_day)
+{
+	Driver	   *d = driver_new();
+
+	d->state.last.settings = d->sample.settings;
+	remember(d, 500000, 9 * MB, 300001);
+	remember(d, 499000, 7 * MB, 300000);
+	assert_int_equal(walsizer_learned_demand(&d->state, 500025, 744), 9 * MB);
+	assert_int_equal(walsizer_learned_demand(&d->state, 500026, 744), 0);
+	assert_int_equal(walsizer_learned_demand(&d->state, 499744, 744), 7 * MB);
+}
+
+/* The cached figure follows the timeout. */
+TEST(a_shorter_timeout_counts_at_once)
+{
+	Driver	   *d = driver_begun();
+
+	remember(d, d->sample.hour - 30, 9 * MB, 300000);
+	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 168), 9 * MB);
+	d->sample.settings.timeout_ms = 60 * SECOND;
+	driver_observe(d, SECOND, 0);
+	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 168), 0);
+}
+
+/* When the clock jumps, what was measured up to then moves with it. */
+TEST(peaks_move_with_the_clock)
+{
+	for (int back = 0; back <= 1; back++)
+	{
+		Driver	   *d = driver_begun();
+		int64_t		hour = d->sample.hour;
+		int64_t		jump = back ? -9 * 24 : 9 * 24;
+
+		remember(d, hour, 5 * MB, 300000);
+		remember(d, hour - 24, 7 * MB, 300000);
+		remember(d, hour - WALSIZER_PEAK_SLOTS + 1, 8 * MB, 300000);
+		remember(d, hour + 300, 9 * MB, 300000);	/* of another clock */
+		d->sample.hour += jump;
+		driver_observe(d, SECOND, 0);
+		assert_int_equal(walsizer_peak_of(&d->state, hour + jump)->demand, 5 * MB);
+		assert_int_equal(walsizer_peak_of(&d->state, hour + jump - 24)->demand, 7 * MB);
+		assert_int_equal(walsizer_peak_of(&d->state, hour + jump - WALSIZER_PEAK_SLOTS + 1)->demand, 8 * MB);
+		assert_int_equal(walsizer_peak_of(&d->state, hour + 300)->demand, 9 * MB);
+		assert_null(walsizer_peak_of(&d->state, hour - 24));
+	}
+}
+
+/* An hour later is no jump. */
+TEST(peaks_stay_where_the_clock_is_right)
+{
+	Driver	   *d = driver_begun();
+
+	remember(d, d->sample.hour, 5 * MB, 300000);
+	d->sample.hour++;
+	driver_observe(d, SECOND, 0);
+	assert_int_equal(walsizer_peak_of(&d->state, d->sample.hour - 1)->demand, 5 * MB);
+}
+
+static void
+remember_inflated(Driver *d, int64_t hour, int64_t demand, int64_t trigger_point)
+{
+	walsizer_remember(&d->state, &(WalsizerPeak) {hour, demand, 300000, trigger_point});
+}
+
+/*
+ * Forced where 528MB force one, inflated to 4000MB: a clean demand of at least as
+ * much, with a larger value, shows what the load writes.
+ */
+TEST(a_clean_demand_deflates_peaks)
+{
+	for (int larger = 0; larger <= 1; larger++)
+	{
+		for (int less = 0; less <= 1; less++)
+		{
+			Driver	   *d = driver_new();
+			bool		shows = larger && !less;
+
+			d->state.last.settings = d->sample.settings;
+			d->state.last.settings.max_wal_size_mb += larger ? 16 : 0;
+			d->state.last.settings.completion_target = larger ? 0 : 0.9;
+			remember_inflated(d, 500000, 4000 * MB, TRIGGER_POINT);
+			remember_inflated(d, 500001, 600 * MB, TRIGGER_POINT);
+			remember(d, 500002, TRIGGER_POINT + 200 * MB - less * 201 * MB, 300000);
+			assert_int_equal(walsizer_peak_of(&d->state, 500000)->demand,
+							 shows ? TRIGGER_POINT + 200 * MB : 4000 * MB);
+			assert_int_equal(walsizer_peak_of(&d->state, 500000)->inflated_at,
+							 shows ? 0 : TRIGGER_POINT);
+			assert_int_equal(walsizer_peak_of(&d->state, 500001)->demand, 600 * MB);
+		}
+	}
+}
+
+/* One that was inflated as well shows nothing, nor does one before the first sample. */
+TEST(only_a_clean_demand_deflates_peaks)
+{
+	Driver	   *d = driver_new();
+
+	remember_inflated(d, 500000, 4000 * MB, TRIGGER_POINT);
+	remember(d, 500001, 900 * MB, 300000);
+	assert_int_equal(walsizer_peak_of(&d->state, 500000)->demand, 4000 * MB);
+	d->state.last.settings = d->sample.settings;
+	d->state.last.settings.max_wal_size_mb = 4096;
+	remember_inflated(d, 500001, 900 * MB, TRIGGER_POINT + SEGMENT);
+	assert_int_equal(walsizer_peak_of(&d->state, 500000)->demand, 4000 * MB);
+}
+
+/* Two forced checkpoints in a window inflate its demand, one does not. */
+TEST(several_forced_checkpoints_inflate_demand)
+{
+	for (int number = 1; number <= 2; number++)
+	{
+		Driver	   *d = driver_begun();
+
+		for (int i = 0; i < number; i++)
+		{
+			driver_observe(d, SECOND, TRIGGER_POINT);
+			driver_observe_redo(d, SECOND, 0);
+		}
+		driver_observe(d, SECOND, MB);
+		walsizer_remember_window(&d->state);
+		assert_int_equal(walsizer_peak_of(&d->state, d->sample.hour)->demand,
+						 number * TRIGGER_POINT + MB);
+		assert_int_equal(walsizer_peak_of(&d->state, d->sample.hour)->inflated_at,
+						 number == 1 ? 0 : TRIGGER_POINT);
+	}
+}
+
+/*
+ * A switch of segments pads the rest of one: no rate, and demand for no more than
+ * the records.
+ */
+TEST(padding_counts_for_no_more_than_records)
+{
+	Driver	   *d = driver_begun();
+	WalsizerFigures figures;
+
+	d->sample.padding = 15 * MB;
+	figures = driver_observe(d, SECOND, 16 * MB);
+	assert_int_equal(figures.rate, MB);
+	assert_int_equal(figures.used, 16 * MB);
+	assert_int_equal(figures.demand, 2 * MB);
+	assert_int_equal(figures.padding_percent, 93);
+	assert_int_equal(figures.projected, 2 * MB + 299 * MB);
+
+	/* what is half of it, or less, counts in full */
+	d->sample.padding = MB;
+	figures = driver_observe(d, SECOND, 20 * MB);
+	assert_int_equal(figures.rate, 19 * MB);
+	assert_int_equal(figures.demand, 36 * MB);
+	assert_int_equal(figures.padding_percent, 44);
+
+	/* that of the interval before does not count in this one */
+	d->sample.padding = 0;
+	figures = driver_observe_redo(d, SECOND, 16 * MB);
+	assert_int_equal(figures.used, 20 * MB);	/* from the start of its segment */
+	assert_int_equal(figures.projected, 20 * MB + figures.rate * 299);
+
+	/* nonsense is limited to what was written */
+	d->sample.padding = INT64_MAX;
+	assert_true(driver_observe(d, 300 * SECOND, 10 * MB).rate < MB);
+	d->sample.padding = -5;
+	assert_int_equal(driver_observe(d, SECOND, 10 * MB).rate, 10 * MB);
 }
 
 int
@@ -192,6 +359,14 @@ main(void)
 		cmocka_unit_test(what_is_no_demand_is_not_remembered),
 		cmocka_unit_test(all_of_the_lookback_counts),
 		cmocka_unit_test(what_was_learned_is_kept_until_it_may_change),
+		cmocka_unit_test(a_longer_timeout_is_forgotten_after_a_day),
+		cmocka_unit_test(a_shorter_timeout_counts_at_once),
+		cmocka_unit_test(peaks_move_with_the_clock),
+		cmocka_unit_test(peaks_stay_where_the_clock_is_right),
+		cmocka_unit_test(a_clean_demand_deflates_peaks),
+		cmocka_unit_test(only_a_clean_demand_deflates_peaks),
+		cmocka_unit_test(several_forced_checkpoints_inflate_demand),
+		cmocka_unit_test(padding_counts_for_no_more_than_records),
 	};
 
 	return cmocka_run_group_tests_name("policy, demand", tests, NULL, NULL);

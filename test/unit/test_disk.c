@@ -463,6 +463,8 @@ TEST(other_limits_are_followed_when_there_is_room)
 	WalsizerFigures figures;
 	Driver	   *d = our_raise(&figures);
 
+	d->config.replay_rate = MB; /* 4000 s */
+	d->config.max_recovery_ms = 3636363;
 	figures.recovery_limit_mb = 3600;
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3600);
 	figures.used = walsizer_trigger_point(3600, &d->sample.settings) / 2;
@@ -470,7 +472,7 @@ TEST(other_limits_are_followed_when_there_is_room)
 	figures.used++;
 	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
 	figures.used = 0;
-	figures.recovery_limit_mb = 3616;
+	d->config.max_recovery_ms++;	/* a tenth longer than that, and no more */
 	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
 
 	d = our_raise(&figures);
@@ -490,9 +492,12 @@ TEST(each_limit_is_followed_for_itself)
 	Driver	   *d = our_raise(&figures);
 
 	figures.disk_limit_mb = 3216;	/* lower, but not by a fifth */
+	d->config.replay_rate = MB;
+	d->config.max_recovery_ms = 3640 * SECOND;
 	figures.recovery_limit_mb = 3616;
 	d->config.max_mb = 3904;
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_MAX), 3904);
+	d->config.max_recovery_ms = 3408 * SECOND;
 	figures.recovery_limit_mb = 3408;
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3408);
 	figures.disk_limit_mb = 3200;

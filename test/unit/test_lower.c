@@ -165,25 +165,6 @@ TEST(each_condition_of_a_lowering_counts)
 	assert_int_equal(lowered(d, &figures, true), 0);
 }
 
-/* What was raised for pace by day must not be lowered every night. */
-TEST(what_pace_may_cost_is_not_lowered)
-{
-	WalsizerFigures figures;
-	Driver	   *d = lowerable(&figures);
-	const WalsizerSettings *settings = &d->sample.settings;
-	int64_t		demand = 1370 * MB;
-	int64_t		most = walsizer_size_for(demand, settings) * 3 / 2 / 16 * 16;
-
-	figures.wanted_mb = 2000;
-	figures.demand = demand;
-	figures.in_effect_mb = d->state.owner.own_mb = most;
-	assert_int_equal(lowered(d, &figures, true), 0);
-	figures.in_effect_mb = d->state.owner.own_mb = most - 16;
-	assert_int_equal(lowered(d, &figures, true), 0);
-	figures.in_effect_mb = d->state.owner.own_mb = most + 16;
-	assert_int_equal(lowered(d, &figures, true), 2000);
-}
-
 /* The end of a cycle makes it due; room may come later, and conditions may end. */
 TEST(a_lowering_that_is_due_waits_for_room)
 {
@@ -260,6 +241,24 @@ TEST(a_lowering_to_a_limit_names_it)
 		}
 }
 
+/* Where one segment forces a checkpoint, its end may be used: what is expected counts. */
+TEST(an_idle_server_is_lowered_to_one_segment)
+{
+	WalsizerFigures figures;
+	Driver	   *d = lowerable(&figures);
+
+	d->state.owner.original_mb = 48;
+	figures.wanted_mb = 48;
+	figures.used = SEGMENT - 1;
+	figures.projected = SEGMENT;
+	assert_int_equal(lowered(d, &figures, true), 0);
+	figures.projected--;
+	assert_int_equal(lowered(d, &figures, true), 48);
+	figures.wanted_mb = d->state.owner.original_mb = 64;	/* two segments */
+	figures.used = SEGMENT + 1;
+	assert_int_equal(lowered(d, &figures, true), 0);
+}
+
 int
 main(void)
 {
@@ -272,11 +271,11 @@ main(void)
 		cmocka_unit_test(a_clock_set_forward_takes_nothing_at_once),
 		cmocka_unit_test(a_clock_set_back_takes_nothing_at_once),
 		cmocka_unit_test(each_condition_of_a_lowering_counts),
-		cmocka_unit_test(what_pace_may_cost_is_not_lowered),
 		cmocka_unit_test(a_lowering_that_is_due_waits_for_room),
 		cmocka_unit_test(a_lowering_has_a_floor),
 		cmocka_unit_test(a_lowering_stays_within_the_limits),
 		cmocka_unit_test(a_lowering_to_a_limit_names_it),
+		cmocka_unit_test(an_idle_server_is_lowered_to_one_segment),
 	};
 
 	return cmocka_run_group_tests_name("policy, lowering", tests, NULL, NULL);

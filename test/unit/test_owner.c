@@ -513,6 +513,25 @@ TEST(a_revert_on_request)
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
 }
 
+/* A raise that takes back a lowering is kept twice as long, up to half a day. */
+TEST(a_size_that_comes_and_goes_stays_longer)
+{
+	const int64_t hour = 3600 * SECOND;
+	const int64_t kept[] = {1, 2, 4, 8, 12, 12};
+	Driver	   *d = driver_quiet();
+	int64_t		now = d->sample.now;
+
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+	{
+		walsizer_took_effect(&d->state, now, 4000);
+		assert_int_equal(d->state.pacing.keep_until, now + kept[i] * hour);
+		walsizer_took_effect(&d->state, now, 2000);
+		now += 12 * hour - 1;
+	}
+	walsizer_took_effect(&d->state, now + 1, 4000);
+	assert_int_equal(d->state.pacing.keep_until, now + 1 + hour);
+}
+
 int
 main(void)
 {
@@ -544,6 +563,7 @@ main(void)
 		cmocka_unit_test(a_value_that_took_effect_with_a_restart_is_ours),
 		cmocka_unit_test(switched_off_it_makes_way_for_no_edit),
 		cmocka_unit_test(a_revert_on_request),
+		cmocka_unit_test(a_size_that_comes_and_goes_stays_longer),
 	};
 
 	return cmocka_run_group_tests_name("policy, ownership", tests, NULL, NULL);

@@ -266,14 +266,14 @@ TEST(a_limit_that_trembles_changes_nothing)
 	raises = d->raises;
 	for (int i = 0; i < 100; i++)
 	{
-		load.record_bytes = 100 + i % 2 * 6;
+		load.record_bytes = 100 + i % 2 * 3;
 		load_run(d, &load, 400);
-		assert_true(time_of(d, d->sample.settings.max_wal_size_mb) < 34 * SECOND);
+		assert_true(time_of(d, d->sample.settings.max_wal_size_mb) < 33 * SECOND);
 	}
 	assert_int_equal(d->raises, raises);
 	assert_int_equal(d->lowers, 0);
 
-	load.record_bytes = 60;
+	load.record_bytes = 40;
 	load_run(d, &load, 3600);
 	assert_int_equal(d->lowers, 1);
 	assert_int_equal(d->last.figures.limit_kind, WALSIZER_LIMIT_RECOVERY);
@@ -366,10 +366,11 @@ TEST(records_follow_from_the_last_interval)
 	assert_int_equal(time_after(2048, 100000, 0), 6615 + 160);
 	assert_int_equal(time_after(2048, 100000, 65536), 6615 + 240);
 
-	/* an eighth that is no images is enough to tell; with less, records are the smallest */
+	/* the fewer they are beside the images, up to where they are the smallest */
 	assert_int_equal(time_after(2048, 100000, 114687), 7335);
-	assert_int_equal(time_after(2048, 100000, 114688), 21011);
-	assert_int_equal(time_after(2048, 100000, 120000), 21011);
+	assert_int_equal(time_after(2048, 100000, 114688), 7335);
+	assert_int_equal(time_after(2048, 100000, 130339), 21000);
+	assert_int_equal(time_after(2048, 100000, 131072), 21011);
 
 	/* none is smaller than 60 bytes */
 	assert_int_equal(time_after(2048, 20 * 1000 * 1000, 0), 36931);

@@ -237,6 +237,36 @@ TEST(headroom_is_added_to_one_forced_checkpoint_only)
 					 walsizer_size_for(700 * MB, &d->sample.settings));
 }
 
+/* They inflate demand: where prediction follows, a raise goes to twice the value. */
+TEST(inflated_demand_is_approached_in_steps)
+{
+	for (int predict = 0; predict <= 1; predict++)
+	{
+		Driver	   *d = driver_new();
+		WalsizerFigures figures = {.in_effect_mb = 1024, .demand = 5000 * MB, .forced = 2};
+
+		d->config.predict = predict;
+		d->state.cycle.forced = d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = 2;
+		assert_int_equal(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures),
+						 predict ? 2048 : walsizer_size_for(5000 * MB, &d->sample.settings));
+		figures.rate = 400 * MB;	/* or to what is written within the lead */
+		assert_int_equal(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures),
+						 predict ? walsizer_size_with_headroom(&d->config, &d->sample.settings, 2000 * MB) :
+						 walsizer_size_for(5000 * MB, &d->sample.settings));
+	}
+}
+
+/* Nothing is raised for a checkpoint that a command may have asked for. */
+TEST(an_old_value_raises_nothing)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = {.in_effect_mb = 1024, .demand = 5000 * MB, .forced = 2,
+							   .forced_old_value = 2};
+
+	d->state.cycle.forced = d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] = 2;
+	assert_int_equal(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures), 0);
+}
+
 /* What just suffices is enough, without headroom. */
 TEST(a_size_that_just_suffices_is_not_raised)
 {
@@ -244,7 +274,7 @@ TEST(a_size_that_just_suffices_is_not_raised)
 	int64_t		enough = walsizer_size_for(700 * MB, &d->sample.settings);
 	WalsizerFigures figures = {.in_effect_mb = enough, .demand = 700 * MB};
 
-	d->state.cycle.forced = d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] = 1;
+	d->state.cycle.forced = d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = 1;
 	assert_int_equal(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures), 0);
 	figures.in_effect_mb--;
 	assert_true(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures) > enough);
@@ -322,6 +352,8 @@ main(void)
 		cmocka_unit_test(as_many_must_be_forced_as_the_threshold_says),
 		cmocka_unit_test(the_largest_window_of_the_cycle_counts),
 		cmocka_unit_test(two_in_a_window_count_whenever_that_was),
+		cmocka_unit_test(inflated_demand_is_approached_in_steps),
+		cmocka_unit_test(an_old_value_raises_nothing),
 	};
 
 	return cmocka_run_group_tests_name("policy, rules", tests, NULL, NULL);

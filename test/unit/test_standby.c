@@ -236,30 +236,6 @@ TEST(a_standby_lowers_wherever_its_redo_pointer_is)
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_LIMIT_FELL);
 }
 
-/* Restartpoints of a steady load: the redo pointer is nine tenths of it behind. */
-TEST(a_standby_has_no_pace)
-{
-	Driver	   *d = driver_begun();
-
-	d->sample.settings.max_wal_size_mb = 4096;
-	for (int standby = 0; standby <= 1; standby++)
-	{
-		WalsizerFigures figures = {0};
-
-		d->sample.standby = standby;
-		for (int i = 0; i < 50; i++)
-		{
-			if (i % 10 == 0)
-				d->sample.redo_lsn = d->sample.write_lsn - (i > 0 ? 900 * MB : 0);
-			figures = driver_observe(d, 30 * SECOND, 100 * MB);
-		}
-		if (standby)
-			assert_int_equal(figures.pace, 0);
-		else
-			assert_true(figures.pace > 3000 * MB);
-	}
-}
-
 int
 main(void)
 {
@@ -273,7 +249,6 @@ main(void)
 		cmocka_unit_test(catching_up_is_no_demand),
 		cmocka_unit_test(the_larger_demand_of_the_primary_counts),
 		cmocka_unit_test(a_standby_lowers_wherever_its_redo_pointer_is),
-		cmocka_unit_test(a_standby_has_no_pace),
 	};
 
 	return cmocka_run_group_tests_name("policy, standby", tests, NULL, NULL);

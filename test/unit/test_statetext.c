@@ -24,9 +24,9 @@
 	"recovery bytes 21 replay_ms 22 bytes_read 23 pages_used 24 pages_written 25 writing_ms 26\n" \
 	"recovery bytes 31 replay_ms 32 bytes_read 33 pages_used 34 pages_written 35 writing_ms 36\n"
 #define PEAKS \
-	"peak hour 746 demand 41 timeout_ms 42\n" \
-	"peak hour 1 demand 43 timeout_ms 44\n" \
-	"peak hour 1491 demand 45 timeout_ms 46\n"
+	"peak hour 746 demand 41 timeout_ms 42 inflated_at 0\n" \
+	"peak hour 1 demand 43 timeout_ms 44 inflated_at 47\n" \
+	"peak hour 1491 demand 45 timeout_ms 46 inflated_at 0\n"
 #define EVENTS \
 	"event number 5 at -50 action raise reason predicted limited_by disk outcome applied " \
 	"old_mb 1000 wanted_mb 3000 new_mb 2000 demand 60 rate 61 forced 62 requested 63 timed 64 " \
@@ -82,9 +82,9 @@ remember_all(void)
 	memory.num_recoveries = 2;
 	memory.recoveries[0] = (WalsizerRecovery) {21, 22, 23, 24, 25, 26};
 	memory.recoveries[1] = (WalsizerRecovery) {31, 32, 33, 34, 35, 36};
-	memory.peaks[746 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {746, 41, 42};
-	memory.peaks[1] = (WalsizerPeak) {1, 43, 44};
-	memory.peaks[1491 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {1491, 45, 46};
+	memory.peaks[746 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {746, 41, 42, 0};
+	memory.peaks[1] = (WalsizerPeak) {1, 43, 44, 47};
+	memory.peaks[1491 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {1491, 45, 46, 0};
 	memory.num_events = 2;
 	memory.events[0] = (WalsizerEvent) {
 		.number = 5, .at = -50, .action = WALSIZER_RAISE, .reason = WALSIZER_BECAUSE_PREDICTED,
@@ -214,7 +214,8 @@ TEST(each_number_has_its_range)
 		{"pages_used", 0, MOST_WAL}, {"pages_written", 0, MOST_WAL}, {"writing_ms", 0, MOST_TIME}, {0},
 	};
 	const Range peak[] = {
-		{"hour", 1, INT32_MAX}, {"demand", 1, MOST_WAL}, {"timeout_ms", 1, MOST_TIME}, {0},
+		{"hour", 1, INT32_MAX}, {"demand", 1, MOST_WAL}, {"timeout_ms", 1, MOST_TIME},
+		{"inflated_at", 0, MOST_WAL}, {0},
 	};
 	const Range event[] = {
 		{"number", 1, 99}, {"at", TIMESTAMP}, {"old_mb", MOST_SIZE}, {"wanted_mb", MOST_SIZE},
@@ -444,7 +445,7 @@ TEST(the_largest_memory_fits)
 	for (int i = 0; i < WALSIZER_RECOVERIES; i++)
 		memory.recoveries[i] = (WalsizerRecovery) {MOST_WAL, MOST_TIME, MOST_WAL, MOST_WAL, MOST_WAL, MOST_TIME};
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
-		memory.peaks[i] = (WalsizerPeak) {i == 0 ? WALSIZER_PEAK_SLOTS : i, MOST_WAL, MOST_TIME};
+		memory.peaks[i] = (WalsizerPeak) {i == 0 ? WALSIZER_PEAK_SLOTS : i, MOST_WAL, MOST_TIME, MOST_WAL};
 	memory.num_events = WALSIZER_HISTORY_SLOTS;
 	memory.last_event = MOST_WAL;
 	for (int i = 0; i < WALSIZER_HISTORY_SLOTS; i++)

@@ -65,72 +65,6 @@ TEST(a_raise_comes_before_a_lowering)
 	assert_int_equal(d->last.action, WALSIZER_RAISE);
 }
 
-/* Of two rules that raise, the more urgent one is the reason. */
-TEST(a_forced_checkpoint_comes_before_pace)
-{
-	Driver	   *d = driver_quiet_raise(4000);
-
-	d->state.checkpoints.redo_moved = d->sample.now;
-	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
-		d->state.pace.last[i] = 9000 * MB;
-	driver_step(d, SECOND, 2000 * MB);
-	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
-	d->state.pacing.tried_mb = 0;
-	d->sample.act_now = true;
-	driver_step(d, SECOND, 0);
-	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_PREDICTED);
-}
-
-/* The last checkpoints were hurried, by a load of 800MB in the window. */
-static void
-hurry(Driver *d)
-{
-	d->state.checkpoints.redo_moved = d->sample.now;
-	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
-		d->state.pace.last[i] = 9000 * MB;
-	for (int i = 0; i < WALSIZER_WINDOW_SLOTS; i++)
-		d->state.window.marks[i].lsn -= 800 * MB;
-}
-
-/* Pace is no hurry: it is looked at where a cycle ends, and not on a standby. */
-TEST(pace_waits_for_the_cycle)
-{
-	for (int standby = 0; standby <= 1; standby++)
-	{
-		Driver	   *d = driver_quiet();
-
-		d->sample.standby = standby;
-		driver_step(d, SECOND, 0);
-		driver_write(d, 1600);
-		driver_step(d, SECOND, 0);
-		hurry(d);
-		driver_step(d, SECOND, 0);
-		assert_int_equal(d->last.figures.wanted_mb > 2000, !standby);
-		assert_int_equal(d->last.action, WALSIZER_NONE);
-		driver_end_cycle(d);
-		driver_step(d, SECOND, 0);
-		assert_int_equal(d->last.action, standby ? WALSIZER_NONE : WALSIZER_RAISE);
-		assert_int_equal(d->last.reason,
-						 standby ? WALSIZER_BECAUSE_SUFFICIENT : WALSIZER_BECAUSE_HURRIED);
-	}
-}
-
-/* Nor does a raise for pace that failed wait for the end of the next cycle. */
-TEST(pace_that_failed_waits_five_minutes)
-{
-	Driver	   *d = driver_quiet_raise(1600);
-
-	d->sample.settings.timeout_ms = 3600 * SECOND;
-	driver_step(d, SECOND, 0);
-	hurry(d);
-	d->state.cycle.start = d->sample.now - 3599 * SECOND;
-	for (int i = 0; i < 2; i++)
-	{
-		assert_int_equal(driver_step(d, i == 0 ? SECOND : 300 * SECOND, 0), WALSIZER_RAISE);
-		assert_int_equal(d->last.reason, WALSIZER_BECAUSE_HURRIED);
-	}
-}
-
 /* A lowering that demand allows anyway is not the limit's. */
 TEST(a_limit_changes_nothing_that_is_lowered_already)
 {
@@ -275,9 +209,6 @@ main(void)
 		cmocka_unit_test(a_raise_that_nothing_limits_names_no_limit),
 		cmocka_unit_test(a_step_towards_the_size_names_the_disk),
 		cmocka_unit_test(a_raise_comes_before_a_lowering),
-		cmocka_unit_test(a_forced_checkpoint_comes_before_pace),
-		cmocka_unit_test(pace_waits_for_the_cycle),
-		cmocka_unit_test(pace_that_failed_waits_five_minutes),
 		cmocka_unit_test(a_limit_changes_nothing_that_is_lowered_already),
 		cmocka_unit_test(a_limit_holds_between_cycles_too),
 		cmocka_unit_test(the_first_sample_may_act),

@@ -132,8 +132,8 @@ TEST(a_lowering_for_a_limit_is_retried_after_ten_seconds)
 	assert_int_equal(driver_step(d, 10001, 0), WALSIZER_LOWER);
 }
 
-/* Only a disk limit that was followed keeps raises back, for one timeout. */
-TEST(only_the_disk_keeps_raises_back)
+/* Only a measured limit that was followed keeps raises back, for one timeout. */
+TEST(a_measured_limit_keeps_raises_back)
 {
 	for (int kind = WALSIZER_LIMIT_MAX; kind <= WALSIZER_LIMIT_RECOVERY; kind++)
 	{
@@ -152,8 +152,42 @@ TEST(only_the_disk_keeps_raises_back)
 		assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
 		assert_int_equal(d->last.limited_by, kind);
 		assert_int_equal(d->state.pacing.raise_not_before,
-						 kind == WALSIZER_LIMIT_DISK ? d->sample.now + 300 * SECOND : 0);
+						 kind == WALSIZER_LIMIT_MAX ? 0 : d->sample.now + 300 * SECOND);
 	}
+}
+
+/* The disk is full, and our raise goes down: how long nothing is raised. */
+static int64_t
+held_for(Driver *d)
+{
+	driver_write(d, 4000);
+	d->state.pacing.tried_mb = 0;
+	d->state.pacing.keep_until = INT64_MAX;	/* demand does not lower it */
+	d->sample.disk_free = 100000 * MB;
+	driver_step(d, SECOND, 0);
+	d->sample.disk_free = 4000 * MB;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_LOWER);
+	return d->state.pacing.raise_not_before - d->sample.now;
+}
+
+/* Four times as long at each repeat, up to half a day, and for half a day. */
+TEST(a_limit_that_swings_is_followed_less_and_less)
+{
+	const int64_t half_a_day = 12 * 3600 * SECOND;
+	Driver	   *d = driver_quiet();
+
+	d->sample.disk_read = true;
+	for (int64_t held = 300 * SECOND; held < half_a_day; held *= 4)
+	{
+		assert_int_equal(held_for(d), held);
+		assert_int_equal(held_for(d), held);	/* it still falls */
+		d->sample.now += held;
+	}
+	assert_int_equal(held_for(d), half_a_day);
+	d->sample.now += half_a_day + half_a_day - 3 * SECOND;
+	assert_int_equal(held_for(d), half_a_day);
+	d->sample.now += half_a_day + half_a_day;
+	assert_int_equal(held_for(d), 300 * SECOND);
 }
 
 /* From the moment on that it was kept back until, and not before. */
@@ -307,13 +341,14 @@ main(void)
 		cmocka_unit_test(a_failure_counts_in_its_own_direction),
 		cmocka_unit_test(what_waits_is_not_limited),
 		cmocka_unit_test(a_lowering_for_a_limit_is_retried_after_ten_seconds),
-		cmocka_unit_test(only_the_disk_keeps_raises_back),
+		cmocka_unit_test(a_measured_limit_keeps_raises_back),
 		cmocka_unit_test(raises_come_back_after_one_timeout),
 		cmocka_unit_test(an_edit_that_could_not_be_followed_waits),
 		cmocka_unit_test(while_an_edit_waits_no_rule_applies),
 		cmocka_unit_test(while_an_edit_waits_the_disk_is_saved),
 		cmocka_unit_test(a_hidden_edit_lowers_nothing),
 		cmocka_unit_test(an_administrators_value_is_left_alone_until_then),
+		cmocka_unit_test(a_limit_that_swings_is_followed_less_and_less),
 	};
 
 	return cmocka_run_group_tests_name("policy, waiting", tests, NULL, NULL);

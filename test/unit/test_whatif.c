@@ -16,10 +16,10 @@ remembering(WalsizerFigures *figures)
 	Driver	   *d = driver_new();
 
 	d->sample.hour = 671 * WALSIZER_PEAK_SLOTS; /* the first slot */
-	walsizer_remember(&d->state, d->sample.hour, 400 * MB, 1);
-	walsizer_remember(&d->state, d->sample.hour - 1, 800 * MB, 1);
-	walsizer_remember(&d->state, d->sample.hour - 2, 1600 * MB, 1);
-	walsizer_remember(&d->state, d->sample.hour - 7 * 24 - 2, 9000 * MB, 1);	/* too old */
+	remember(d, d->sample.hour, 400 * MB, 1);
+	remember(d, d->sample.hour - 1, 800 * MB, 1);
+	remember(d, d->sample.hour - 2, 1600 * MB, 1);
+	remember(d, d->sample.hour - 7 * 24 - 2, 9000 * MB, 1);	/* too old */
 	d->config.replay_rate = 40.0 * MB;
 	*figures = (WalsizerFigures) {
 		.in_effect_mb = 1024, .demand = 600 * MB, .disk_limit_mb = 3000, .recovery_limit_mb = 2000,
@@ -68,7 +68,7 @@ TEST(a_size_is_judged_by_demand)
 	/* nothing is remembered, or a single hour, or nothing is written */
 	d = driver_new();
 	assert_true(what_if(d, &figures, 608).forced_fraction == 0.0);
-	walsizer_remember(&d->state, d->sample.hour, 400 * MB, 1);
+	remember(d, d->sample.hour, 400 * MB, 1);
 	assert_true(what_if(d, &figures, 608).forced_fraction == 1.0);
 	figures.demand = 0;
 	assert_int_equal(what_if(d, &figures, 608).spacing_now_ms, 300 * SECOND);
@@ -172,7 +172,7 @@ TEST(codes_never_change)
 	const char *const codes[] = {
 		"invalid_sample", "started", "sufficient", "forced", "predicted", "demand_fell",
 		"limit_fell", "changed", "recently_changed", "waiting", "edit_hidden", "disabled",
-		"primary", "hurried", "revert", "edited", "boost", "boost_over", "late",
+		"primary", "revert", "edited", "boost", "boost_over", "late",
 	};
 	const char *const actions[] = {"none", "raise", "lower", "external", "revert"};
 	const char *const limits[] = {"", "max", "disk", "recovery"};

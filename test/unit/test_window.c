@@ -356,14 +356,12 @@ TEST(forgetting_leaves_nothing_but_ownership)
 {
 	Driver	   *d = driver_new();
 
-	walsizer_remember(&d->state, 744, MB, 1);
-	walsizer_remember(&d->state, 745, MB, 1);
+	remember(d, 744, MB, 1);
+	remember(d, 745, MB, 1);
 	window(d, 0, 0);
 	window(d, SECOND, MB);
 	d->state.owner.own_mb = 4000;
 	d->state.last.now = d->sample.now;
-	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
-		d->state.pace.last[i] = MB;
 	d->state.primary.demand = d->state.cycle.demand = MB;
 	d->state.cycle.forced = 1;
 	d->state.pacing.keep_until = INT64_MAX;
@@ -372,8 +370,6 @@ TEST(forgetting_leaves_nothing_but_ownership)
 	assert_null(walsizer_peak_of(&d->state, 745));
 	assert_int_equal(d->state.window.number, 0);
 	assert_int_equal(recent_peak(&d->state.window), 0);
-	for (int i = 0; i < WALSIZER_PACE_SLOTS; i++)
-		assert_int_equal(d->state.pace.last[i], 0);
 	assert_int_equal(d->state.primary.demand, 0);
 	assert_int_equal(d->state.cycle.demand, 0);
 	assert_int_equal(d->state.cycle.forced, 0);
