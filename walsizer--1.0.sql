@@ -143,8 +143,7 @@ SELECT way.place, pg_catalog.format(way.text, size.mb) AS instruction
  WHERE status.max_wal_size IS NOT NULL;
 
 -- A setting without a proposal has no row.  Nothing is proposed that the
--- server's manual advises against, and nothing here changes a setting.  Before
--- the first sample, only max_worker_processes is considered.
+-- server's manual advises against, and nothing here changes a setting.
 CREATE VIEW walsizer_related_settings AS
 SELECT rule.setting, current_setting(rule.setting) AS value,
        rule.proposal, rule.explanation
@@ -173,11 +172,6 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
       FROM walsizer_demand
   ) AS usual
  CROSS JOIN LATERAL (VALUES
-    -- the worker needs a slot when the server starts
-    ('max_worker_processes',
-     CASE WHEN status.pid IS NULL
-          THEN (current_setting('max_worker_processes')::integer + 2)::text END,
-     'The walsizer worker is not running. If the server log says "too many background workers", all slots were taken.'),
     -- below 5 minutes, unless fewer than 16 segments are written in that time
     ('checkpoint_timeout',
      CASE WHEN server.timeout < 300.0 AND stats.demand >= 16 * server.segment_size
@@ -228,8 +222,7 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
      CASE WHEN NOT current_setting('log_checkpoints')::boolean THEN 'on' END,
      'The server log does not say when and why checkpoints start.')
   ) AS rule (setting, proposal, explanation)
- WHERE rule.proposal IS NOT NULL
-   AND (stats.sampled_at IS NOT NULL OR rule.setting = 'max_worker_processes');
+ WHERE rule.proposal IS NOT NULL AND stats.sampled_at IS NOT NULL;
 
 -- All of this as a page of 80 columns, wrapped at spaces.  A paragraph that is
 -- null is left out; before the first sample most of them are.
@@ -309,7 +302,7 @@ SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
         WHEN disk_limit THEN ' (disk)' WHEN recovery_limit THEN ' (recovery)' ELSE ' (max)' END
         || '. Last decision: ' || action || ' (' || explanation || ').',
     CASE WHEN state = 'not running'
-        THEN 'To do: the worker is not running; see the server log.'
+        THEN 'To do: the worker is not running; walsizer_start() starts it, or says why it cannot.'
         WHEN outcome IN ('refused', 'failed') OR outcome IS NOT NULL
             AND (greatest(wanted_size, boost_size) > max_wal_size
                 OR own_size > size_limit OR reason IN ('edited', 'waiting'))
@@ -383,6 +376,30 @@ RETURNS record
 AS 'MODULE_PATHNAME', 'walsizer_boost_end_1_0'
 LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 
+CREATE FUNCTION walsizer_start(
+    OUT action text,
+    OUT old_size bigint,
+    OUT new_size bigint,
+    OUT limited_by text,
+    OUT outcome text,
+    OUT message text
+)
+RETURNS record
+AS 'MODULE_PATHNAME', 'walsizer_start_1_0'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION walsizer_stop(
+    OUT action text,
+    OUT old_size bigint,
+    OUT new_size bigint,
+    OUT limited_by text,
+    OUT outcome text,
+    OUT message text
+)
+RETURNS record
+AS 'MODULE_PATHNAME', 'walsizer_stop_1_0'
+LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
+
 CREATE FUNCTION walsizer_forget()
 RETURNS void
 AS 'MODULE_PATHNAME', 'walsizer_forget_1_0'
@@ -404,7 +421,8 @@ REVOKE ALL ON FUNCTION
     walsizer_get_status(), walsizer_get_stats(), walsizer_get_history(),
     walsizer_get_demand(), walsizer_get_advice(), walsizer_report(),
     walsizer_adjust(), walsizer_revert(), walsizer_boost(text, interval),
-    walsizer_boost_end(), walsizer_forget(), walsizer_reset_stats()
+    walsizer_boost_end(), walsizer_start(), walsizer_stop(),
+    walsizer_forget(), walsizer_reset_stats()
 FROM PUBLIC;
 
 GRANT SELECT ON
@@ -430,6 +448,8 @@ COMMENT ON FUNCTION walsizer_adjust() IS 'apply all rules now, and change max_wa
 COMMENT ON FUNCTION walsizer_revert() IS 'restore the original value of max_wal_size';
 COMMENT ON FUNCTION walsizer_boost(text, interval) IS 'raise max_wal_size now, for the duration of a planned load';
 COMMENT ON FUNCTION walsizer_boost_end() IS 'end a planned load before its duration is over';
+COMMENT ON FUNCTION walsizer_start() IS 'start the worker without a restart of the server, from PostgreSQL 17 on';
+COMMENT ON FUNCTION walsizer_stop() IS 'end the worker, until walsizer_start() or the next start of the server';
 COMMENT ON FUNCTION walsizer_forget() IS 'clear learned demand and history';
 COMMENT ON FUNCTION walsizer_reset_stats() IS 'set the checkpoint counters in walsizer_stats to zero';
 

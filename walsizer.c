@@ -3,8 +3,8 @@
  * walsizer.c
  *	  Module initialization: registers settings, hooks and the worker.
  *
- * Unless it is loaded through shared_preload_libraries, the library defines
- * nothing, and its SQL functions raise an error that says so.
+ * What needs shared_preload_libraries is left out if a session or a worker loads
+ * the library: then its functions attach to shared memory when they are called.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -25,10 +25,10 @@ void		_PG_init(void);
 void
 _PG_init(void)
 {
+	if (!walsizer_define_settings())
+		return;
 	if (!process_shared_preload_libraries_in_progress)
 		return;
-
-	walsizer_define_settings();
 	walsizer_shmem_install_hooks();
 
 	/* The servers that pg_upgrade starts have no load to size for. */
@@ -36,5 +36,5 @@ _PG_init(void)
 		return;
 	walsizer_startcheck_install_hook();
 	walsizer_recovery_install_hook();
-	walsizer_register_worker();
+	walsizer_register_worker(NULL);
 }

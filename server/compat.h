@@ -13,6 +13,10 @@
 
 #include "fmgr.h"
 #include "pgstat.h"
+#if PG_VERSION_NUM >= 170000
+#include "storage/dsm_registry.h"
+#endif
+#include "storage/lwlock.h"
 #include "utils/guc.h"
 #include "utils/guc_tables.h"
 #include "utils/wait_event.h"
@@ -24,10 +28,12 @@
 #error "walsizer needs PostgreSQL 15.1 or later"
 #endif
 
+#define WALSIZER_VERSION		"1.0"
+
 /* 18: the module block can carry name and version */
 #if PG_VERSION_NUM >= 180000
 #define WALSIZER_MODULE_MAGIC \
-	PG_MODULE_MAGIC_EXT(.name = "walsizer", .version = "1.0")
+	PG_MODULE_MAGIC_EXT(.name = "walsizer", .version = WALSIZER_VERSION)
 #else
 #define WALSIZER_MODULE_MAGIC	PG_MODULE_MAGIC
 #endif
@@ -97,6 +103,47 @@ walsizer_alter_system_allowed(void)
 	return AllowAlterSystem;
 #else
 	return true;
+#endif
+}
+
+/*
+ * 17: shared memory that any process can make, or find by its name; NULL before
+ * that.  19 hands an argument on to the function that fills it.
+ */
+#if PG_VERSION_NUM >= 190000
+static inline void
+walsizer_call_init(void *memory, void *init)
+{
+	(*(void (**) (void *)) init) (memory);
+}
+#endif
+
+static inline void *
+walsizer_named_memory(const char *name, size_t size, void (*init) (void *memory))
+{
+#if PG_VERSION_NUM >= 170000
+	bool		found;
+
+#if PG_VERSION_NUM >= 190000
+	return GetNamedDSMSegment(name, size, walsizer_call_init, &found, &init);
+#else
+	return GetNamedDSMSegment(name, size, init, &found);
+#endif
+#else
+	(void) name, (void) size, (void) init;
+	return NULL;
+#endif
+}
+
+/* A new lock.  Before 19, only this process and its children know the name. */
+static inline void
+walsizer_init_lock(LWLock *lock)
+{
+#if PG_VERSION_NUM >= 190000
+	LWLockInitialize(lock, LWLockNewTrancheId("walsizer"));
+#else
+	LWLockInitialize(lock, LWLockNewTrancheId());
+	LWLockRegisterTranche(lock->tranche, "walsizer");
 #endif
 }
 

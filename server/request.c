@@ -28,30 +28,48 @@
 
 #define ANSWER_WAIT_MS		30000	/* the reload alone may take 10 s */
 
-/* Who holds this may use the slot.  No SQL function takes locks of this type. */
-static const LOCKTAG queue = {
-	.locktag_field1 = 0x77616C73,	/* wals */
-	.locktag_field2 = 0x697A6572,	/* izer */
-	.locktag_type = LOCKTAG_USERLOCK,
-	.locktag_lockmethodid = USER_LOCKMETHOD,
-};
+/* "walsizer", and a number.  No SQL function takes locks of this type. */
+#define LOCK_OF_OURS(number) \
+	{0x77616C73, 0x697A6572, number, 0, LOCKTAG_USERLOCK, USER_LOCKMETHOD}
 
-/* The worker ends; after an error it may still hold locks, ours among them. */
+/* Who holds this may use the slot. */
+static const LOCKTAG queue = LOCK_OF_OURS(0);
+
+/* Who holds this is the worker, whatever copy or version of the library it runs. */
+static const LOCKTAG the_worker = LOCK_OF_OURS(1);
+
+/*
+ * The worker ends; after an error it may still hold locks, ours among them.  When
+ * it is seen to have ended, another one can start.
+ */
 static void
 detach(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 {
+	WalsizerRequest *request = &walsizer_shared->request;
+
 	LWLockReleaseAll();
+	(void) LockRelease(&the_worker, ExclusiveLock, true);
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	if (request->state == WALSIZER_SLOT_TAKEN && request->what == WALSIZER_ASK_STOP)
+	{
+		request->answer = (WalsizerAnswer) {.old_mb = max_wal_size_mb};
+		request->state = WALSIZER_SLOT_ANSWERED;
+	}
 	walsizer_shared->worker_proc = NULL;
 	walsizer_shared->worker_pid = 0;
 	LWLockRelease(walsizer_shared->lock);
 	ConditionVariableBroadcast(&walsizer_shared->answered);
 }
 
-/* Make this process the worker, until it ends.  Takes the lock briefly. */
-void
+/*
+ * Make this process the worker, until it ends.  False if another one runs.  Takes
+ * the lock briefly.
+ */
+bool
 walsizer_attach_worker(void)
 {
+	if (LockAcquire(&the_worker, ExclusiveLock, true, true) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
 	before_shmem_exit(detach, (Datum) 0);
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_shared->worker_proc = MyProc;
@@ -59,6 +77,7 @@ walsizer_attach_worker(void)
 	if (walsizer_shared->stats_reset == 0)
 		walsizer_shared->stats_reset = GetCurrentTimestamp();
 	LWLockRelease(walsizer_shared->lock);
+	return true;
 }
 
 /*
@@ -125,7 +144,7 @@ put_request(WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the walsizer worker is not running"),
-				 errhint("After an error it is started again within 10 seconds. If it never starts, see the server log, and make sure that \"max_worker_processes\" leaves room for it.")));
+				 errhint("walsizer_start() starts it. After an error it is started again within 10 seconds. If it never starts, see the server log, and make sure that \"max_worker_processes\" leaves room for it.")));
 	return is_free;
 }
 
@@ -191,8 +210,8 @@ sleep_until(int64 deadline)
 /*
  * Ask the worker, and wait for its answer, at most 30 seconds, in which others
  * that asked before are served, too.  boost_mb and boost_ms are for a planned
- * load.  Raises an error if the library was not preloaded, if there is no worker,
- * or if no answer comes in time.
+ * load.  Raises an error if there is no shared memory, if there is no worker, or
+ * if no answer comes in time.
  */
 WalsizerAnswer
 walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost_ms)
@@ -200,7 +219,7 @@ walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost_ms)
 	int64		deadline = walsizer_monotonic_ms() + ANSWER_WAIT_MS;
 	WalsizerAnswer answer;
 
-	walsizer_check_preloaded();
+	walsizer_attach_shared();
 	(void) LockAcquire(&queue, ExclusiveLock, false, false);
 	ConditionVariablePrepareToSleep(&walsizer_shared->answered);
 	while (!put_request(what, boost_mb, boost_ms))

@@ -14,6 +14,7 @@
 
 #include "access/xlog.h"
 #include "datatype/timestamp.h"
+#include "postmaster/bgworker.h"
 #include "storage/condition_variable.h"
 #include "storage/lwlock.h"
 #include "storage/proc.h"
@@ -45,6 +46,9 @@ typedef enum WalsizerAsk
 	WALSIZER_ASK_REVERT,
 	WALSIZER_ASK_BOOST,
 	WALSIZER_ASK_FORGET,
+	WALSIZER_ASK_START,			/* only to look: the worker was started */
+	WALSIZER_ASK_LOOK,			/* the same: it was running */
+	WALSIZER_ASK_STOP,			/* answered by its end */
 } WalsizerAsk;
 
 /* The result of an attempt to change max_wal_size. */
@@ -121,7 +125,7 @@ typedef struct WalsizerUnlocked
  */
 typedef struct WalsizerShared
 {
-	LWLock	   *lock;
+	LWLock		lock[1];		/* an array: each process maps it elsewhere */
 
 	/* the worker; NULL and 0 while there is none */
 	PGPROC	   *worker_proc;
@@ -168,14 +172,16 @@ extern bool walsizer_enable;
 extern bool walsizer_dry_run;
 extern int	walsizer_interval;	/* ms */
 extern int	walsizer_max_disk_percent;
-extern char *walsizer_last_written; /* a WalsizerNote */
+extern char *walsizer_last_written; /* a WalsizerNote; NULL: another copy of the
+									 * library has defined the settings */
 
-extern void walsizer_define_settings(void);
+extern bool walsizer_define_settings(void);
 extern WalsizerConfig walsizer_config(const WalsizerShared *shared);
 
 /* server/worker.c */
 extern PGDLLEXPORT void walsizer_main(Datum main_arg);
-extern void walsizer_register_worker(void);
+extern bool walsizer_register_worker(BackgroundWorkerHandle **handle);
+extern bool walsizer_start_worker(void);
 
 /* server/act.c */
 extern bool walsizer_await_reload(int64 wait);
@@ -211,7 +217,7 @@ extern bool walsizer_drop_note(void);
 extern void walsizer_reread_configuration(void);
 
 /* server/request.c */
-extern void walsizer_attach_worker(void);
+extern bool walsizer_attach_worker(void);
 extern const WalsizerRequest *walsizer_take_request(void);
 extern void walsizer_give_answer(const WalsizerAnswer *answer);
 extern WalsizerAnswer walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost_ms);
@@ -226,7 +232,7 @@ extern void walsizer_startcheck_install_hook(void);
 /* server/shmem.c */
 extern WalsizerShared *walsizer_shared;
 extern void walsizer_shmem_install_hooks(void);
-extern void walsizer_check_preloaded(void);
+extern void walsizer_attach_shared(void);
 extern void walsizer_add_event(const WalsizerEvent *event);
 extern void walsizer_follow_events(const WalsizerSample *sample);
 extern TimestampTz walsizer_boost_until(const WalsizerShared *shared);

@@ -9,9 +9,11 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "utils/guc.h"
 
 #include "server/server.h"
+#include "server/compat.h"
 
 bool		walsizer_enable;
 bool		walsizer_dry_run;
@@ -32,9 +34,18 @@ static int	replay_rate;		/* MB per second */
 #define DEFAULT_AND_RANGE(field) \
 	walsizer_default.field, walsizer_least.field, walsizer_most.field
 
-void
+/*
+ * Called by _PG_init().  False if another copy of the library, or a library with
+ * settings of these names, has been loaded before; an error in the postmaster.
+ */
+bool
 walsizer_define_settings(void)
 {
+	const struct config_generic *setting = walsizer_find_setting("walsizer.enable");
+
+	if (setting != NULL && (setting->flags & GUC_CUSTOM_PLACEHOLDER) == 0 &&
+		!process_shared_preload_libraries_in_progress)
+		return false;
 	DefineCustomBoolVariable("walsizer.enable",
 							 "Lets walsizer change max_wal_size.",
 							 "Turn it off to keep the value in effect. walsizer continues to measure and to advise.",
@@ -107,6 +118,7 @@ walsizer_define_settings(void)
 							   NULL, NULL, NULL);
 
 	MarkGUCPrefixReserved("walsizer");
+	return true;
 }
 
 /*

@@ -3,6 +3,11 @@
  * server/shmem.c
  *	  Shared memory, and the history in it.
  *
+ * A server that preloads the library has room for it among its own.  Otherwise,
+ * from PostgreSQL 17 on, the first process that needs it makes a named segment.
+ * Its name tells the version: after a package upgrade, new sessions load another
+ * one.  Both are made anew after the crash of a process.
+ *
  * Portions Copyright (c) 2026, the walsizer developers
  *
  *-------------------------------------------------------------------------
@@ -16,6 +21,7 @@
 #include "utils/timestamp.h"
 
 #include "server/server.h"
+#include "server/compat.h"
 
 WalsizerShared *walsizer_shared = NULL;
 
@@ -28,7 +34,16 @@ request_shared_memory(void)
 	if (prev_shmem_request_hook)
 		prev_shmem_request_hook();
 	RequestAddinShmemSpace(MAXALIGN(sizeof(WalsizerShared)));
-	RequestNamedLWLockTranche("walsizer", 1);
+}
+
+static void
+init_shared(void *memory)
+{
+	WalsizerShared *shared = memory;
+
+	memset(shared, 0, sizeof(WalsizerShared));
+	walsizer_init_lock(shared->lock);
+	ConditionVariableInit(&shared->answered);
 }
 
 static void
@@ -42,11 +57,7 @@ start_shared_memory(void)
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
 	walsizer_shared = ShmemInitStruct("walsizer", sizeof(WalsizerShared), &found);
 	if (!found)
-	{
-		memset(walsizer_shared, 0, sizeof(WalsizerShared));
-		walsizer_shared->lock = &(GetNamedLWLockTranche("walsizer"))->lock;
-		ConditionVariableInit(&walsizer_shared->answered);
-	}
+		init_shared(walsizer_shared);
 	LWLockRelease(AddinShmemInitLock);
 }
 
@@ -60,14 +71,22 @@ walsizer_shmem_install_hooks(void)
 	shmem_startup_hook = start_shared_memory;
 }
 
-/* Raise an error unless the library was preloaded. */
+/*
+ * Attach this process to shared memory, unless it is.  Raises an error if there
+ * can be none without preloading, or if another copy of the library was preloaded.
+ */
 void
-walsizer_check_preloaded(void)
+walsizer_attach_shared(void)
 {
+	if (walsizer_shared == NULL && walsizer_last_written != NULL)
+		walsizer_shared = walsizer_named_memory("walsizer " WALSIZER_VERSION,
+												sizeof(WalsizerShared), init_shared);
 	if (walsizer_shared == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("walsizer must be loaded via \"shared_preload_libraries\""),
+				 walsizer_last_written != NULL ?
+				 errdetail("Before PostgreSQL 17, only libraries that are loaded at the start of the server have shared memory.") : 0,
 				 errhint("Add walsizer to \"shared_preload_libraries\" in the server's configuration and restart the server. If it is there already, it names another file than \"$libdir/walsizer\", which the SQL functions use.")));
 }
 

@@ -16,7 +16,6 @@
 #include <dlfcn.h>
 
 #include "miscadmin.h"
-#include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -28,6 +27,8 @@
 #include "server/compat.h"
 
 #define RESTART_SECONDS		10
+#define START_WAIT_MS		30000	/* longest wait for a worker that a session starts */
+#define START_NAP_MS		50
 #define RELOAD_UNDER_WAY_MS	1000	/* longest that a reload takes to come here */
 #define SAVE_MS				(3600 * 1000)	/* between writes of the state file */
 #define REMOVAL_MS			(60 * 1000)		/* between attempts to remove a note */
@@ -48,8 +49,8 @@ typedef struct Clockwork
 static bool registered = false;
 
 /*
- * The library that the worker loads.  It has to run in the copy that was
- * preloaded, which alone has settings and shared memory.  The server does not
+ * The library that the worker loads.  If one was preloaded, the worker has to run
+ * in that copy, which alone has settings and shared memory.  The server does not
  * load a path again that it has loaded: so the path of this copy finds it,
  * wherever "walsizer" leads by then, and even if a package upgrade has
  * replaced or removed the file.
@@ -64,9 +65,12 @@ set_library_name(char *name, size_t size)
 		strlcpy(name, "walsizer", size);
 }
 
-/* Called by _PG_init().  The worker runs on a hot standby, too. */
-void
-walsizer_register_worker(void)
+/*
+ * Register the worker, which runs on a hot standby, too: called by _PG_init(), with
+ * NULL, or for a session.  False if "max_worker_processes" leaves no room for that.
+ */
+bool
+walsizer_register_worker(BackgroundWorkerHandle **handle)
 {
 	BackgroundWorker worker = {0};
 
@@ -77,8 +81,47 @@ walsizer_register_worker(void)
 	strlcpy(worker.bgw_function_name, "walsizer_main", sizeof(worker.bgw_function_name));
 	strlcpy(worker.bgw_name, "walsizer", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "walsizer", BGW_MAXLEN);
+	if (handle != NULL)
+		return RegisterDynamicBackgroundWorker(&worker, handle);
 	RegisterBackgroundWorker(&worker);
 	registered = true;
+	return true;
+}
+
+/*
+ * For a session: start the worker, unless it runs, and wait until it does.  False
+ * if it did.  Raises an error if there is no shared memory or no room for it, or
+ * if it has not started within 30 seconds.  One that finds another ends by itself.
+ */
+bool
+walsizer_start_worker(void)
+{
+	int64		deadline = walsizer_monotonic_ms() + START_WAIT_MS;
+	BackgroundWorkerHandle *handle;
+	pid_t		pid;
+
+	walsizer_attach_shared();
+	if (walsizer_shared->worker_pid != 0)
+		return false;
+	if (!walsizer_register_worker(&handle))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
+				 errmsg("could not start the walsizer worker"),
+				 errdetail("All %d slots of \"max_worker_processes\" are taken.", max_worker_processes),
+				 errhint("Raise \"max_worker_processes\" and restart the server.")));
+	while (walsizer_shared->worker_pid == 0)
+	{
+		if (GetBackgroundWorkerPid(handle, &pid) == BGWH_STOPPED ||
+			walsizer_monotonic_ms() >= deadline)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("the walsizer worker has not started"),
+					 errhint("See the server log for the reason.")));
+		(void) ConditionVariableTimedSleep(&walsizer_shared->answered, START_NAP_MS,
+										   walsizer_wait_event(WALSIZER_WAIT_ANSWER));
+	}
+	ConditionVariableCancelSleep();
+	return true;
 }
 
 /* In another copy of the library.  Status 0: a restart would load it again. */
@@ -264,6 +307,11 @@ serve_request(Clockwork *clockwork)
 	if (walsizer_reload_may_come())
 		(void) walsizer_await_reload(RELOAD_UNDER_WAY_MS);
 	handle_interrupts(clockwork);
+	if (request->what == WALSIZER_ASK_STOP)
+	{
+		(void) walsizer_state_save();
+		proc_exit(0);
+	}
 	boost = request->what == WALSIZER_ASK_BOOST;
 	refused = boost && request->boost_mb > 0 && !walsizer_enable;
 	if (request->what == WALSIZER_ASK_FORGET)
@@ -335,8 +383,10 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	Clockwork	clockwork = {0};
 	bool		measured;
 
-	if (!registered || walsizer_shared == NULL)
+	/* that copy has the settings, and has registered us if it has shared memory already */
+	if (walsizer_last_written == NULL || (walsizer_shared != NULL && !registered))
 		end_in_other_copy();
+	walsizer_attach_shared();
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	/* not die(), with which any message would end the process without saving */
@@ -347,7 +397,11 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	/* a process that is never in a transaction would see its first snapshot forever */
 	SetConfigOption("stats_fetch_consistency", "none", PGC_USERSET, PGC_S_OVERRIDE);
 
-	walsizer_attach_worker();
+	if (!walsizer_attach_worker())
+	{
+		ereport(LOG, (errmsg("the walsizer worker ends, because another one is running")));
+		proc_exit(0);
+	}
 	/* not on disk yet */
 	measured = walsizer_recovery_ended();
 	walsizer_shared->unlocked.configured_mb = walsizer_configured_mb();

@@ -226,6 +226,8 @@ SELECT walsizer_adjust();
 SELECT walsizer_revert();
 SELECT walsizer_boost('64MB', '1 hour');
 SELECT walsizer_boost_end();
+SELECT walsizer_start();
+SELECT walsizer_stop();
 SELECT walsizer_forget();
 SELECT walsizer_reset_stats();
 
@@ -242,18 +244,24 @@ SELECT walsizer_adjust();
 SELECT walsizer_revert();
 SELECT walsizer_boost('64MB', '1 hour');
 SELECT walsizer_boost_end();
+SELECT walsizer_start();
+SELECT walsizer_stop();
 SELECT walsizer_forget();
 SELECT walsizer_reset_stats();
 
 RESET ROLE;
 GRANT EXECUTE ON FUNCTION walsizer_adjust(), walsizer_revert(), walsizer_boost(text, interval),
-      walsizer_boost_end(), walsizer_forget(), walsizer_reset_stats()
+      walsizer_boost_end(), walsizer_start(), walsizer_stop(), walsizer_forget(),
+      walsizer_reset_stats()
    TO regress_walsizer_operator;
 SET ROLE regress_walsizer_operator;
 SELECT action, outcome FROM walsizer_adjust();
 SELECT action, outcome FROM walsizer_revert();
 SELECT action, outcome FROM walsizer_boost('64MB', '1 hour');
 SELECT action, outcome FROM walsizer_boost_end();
+SELECT message FROM walsizer_start();
+SELECT action, outcome, message FROM walsizer_stop();
+SELECT action, outcome, message FROM walsizer_start();
 SELECT walsizer_forget();
 SELECT walsizer_reset_stats();
 SELECT count(*) FROM walsizer_status;
@@ -261,7 +269,8 @@ RESET ROLE;
 \set VERBOSITY default
 
 REVOKE ALL ON FUNCTION walsizer_adjust(), walsizer_revert(), walsizer_boost(text, interval),
-       walsizer_boost_end(), walsizer_forget(), walsizer_reset_stats()
+       walsizer_boost_end(), walsizer_start(), walsizer_stop(), walsizer_forget(),
+       walsizer_reset_stats()
   FROM regress_walsizer_operator;
 DROP ROLE regress_walsizer_nobody, regress_walsizer_monitor, regress_walsizer_operator;
 

@@ -22,6 +22,8 @@ PG_FUNCTION_INFO_V1(walsizer_boost_1_0);
 PG_FUNCTION_INFO_V1(walsizer_boost_end_1_0);
 PG_FUNCTION_INFO_V1(walsizer_forget_1_0);
 PG_FUNCTION_INFO_V1(walsizer_reset_stats_1_0);
+PG_FUNCTION_INFO_V1(walsizer_start_1_0);
+PG_FUNCTION_INFO_V1(walsizer_stop_1_0);
 
 /*
  * What there is to say about an answer, NULL if nothing.  Whether walsizer raises
@@ -34,6 +36,12 @@ message_of(WalsizerAsk what, const WalsizerAnswer *answer, WalsizerLimit limit)
 
 	if (answer->applied.message[0] != '\0')
 		return answer->applied.message;
+	if (what == WALSIZER_ASK_START)
+		return "the worker was started; after a restart of the server, it runs only if \"shared_preload_libraries\" contains walsizer";
+	if (what == WALSIZER_ASK_LOOK)
+		return "the worker is already running";
+	if (what == WALSIZER_ASK_STOP)
+		return "the worker has ended; \"max_wal_size\" keeps its value";
 	if (what == WALSIZER_ASK_REVERT && decision->action == WALSIZER_NONE)
 		return "\"max_wal_size\" was not set by walsizer";
 	if (what == WALSIZER_ASK_REVERT && answer->acts)
@@ -95,6 +103,18 @@ walsizer_revert_1_0(PG_FUNCTION_ARGS)
 	return ask_worker(fcinfo, WALSIZER_ASK_REVERT, 0, 0);
 }
 
+Datum
+walsizer_start_1_0(PG_FUNCTION_ARGS)
+{
+	return ask_worker(fcinfo, walsizer_start_worker() ? WALSIZER_ASK_START : WALSIZER_ASK_LOOK, 0, 0);
+}
+
+Datum
+walsizer_stop_1_0(PG_FUNCTION_ARGS)
+{
+	return ask_worker(fcinfo, WALSIZER_ASK_STOP, 0, 0);
+}
+
 /*
  * A planned load: at least this size (text, like '8GB') is in effect for this
  * long.  A new call replaces the one before.
@@ -114,7 +134,6 @@ walsizer_boost_1_0(PG_FUNCTION_ARGS)
 	until = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
 													TimestampTzGetDatum(now),
 													PG_GETARG_DATUM(1)));
-	walsizer_check_preloaded();
 	if (RecoveryInProgress())
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -155,7 +174,7 @@ walsizer_forget_1_0(PG_FUNCTION_ARGS)
 Datum
 walsizer_reset_stats_1_0(PG_FUNCTION_ARGS)
 {
-	walsizer_check_preloaded();
+	walsizer_attach_shared();
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	memcpy(walsizer_shared->checkpoints_at_reset, walsizer_shared->state.checkpoints.total,
 		   sizeof(walsizer_shared->checkpoints_at_reset));

@@ -110,14 +110,14 @@ walsizer_store_row(FunctionCallInfo fcinfo, WalsizerRow *row)
 
 /*
  * All of shared memory but the history, for which no memory is allocated: nothing
- * may look there.  Raises an error if the library was not preloaded; takes the lock.
+ * may look there.  Raises the errors of walsizer_attach_shared(); takes the lock.
  */
 WalsizerShared *
 walsizer_copy_shared(void)
 {
 	WalsizerShared *copy = palloc(offsetof(WalsizerShared, events));
 
-	walsizer_check_preloaded();
+	walsizer_attach_shared();
 	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
 	memcpy(copy, walsizer_shared, offsetof(WalsizerShared, events));
 	LWLockRelease(walsizer_shared->lock);

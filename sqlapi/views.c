@@ -117,7 +117,8 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 	walsizer_put_text(&row, walsizer_limit_name(limited_by(shared)));
 	walsizer_put_text(&row, sampled ? walsizer_action_name(decision->action) : NULL);
 	walsizer_put_text(&row, sampled ? walsizer_reason_code(decision->reason) : NULL);
-	walsizer_put_text(&row, sampled ? explanation : NULL);
+	walsizer_put_text(&row, shared->worker_pid == 0 ? "the worker is not running; walsizer_start() starts it" :
+					  sampled ? explanation : NULL);
 	walsizer_put_text(&row, trouble->outcome == WALSIZER_NO_OUTCOME ? NULL :
 					  walsizer_outcome_name(trouble->outcome));
 	walsizer_put_text(&row, trouble->message);
@@ -175,7 +176,7 @@ walsizer_get_history_1_0(PG_FUNCTION_ARGS)
 	WalsizerEvent *events = palloc(sizeof(WalsizerEvent) * WALSIZER_HISTORY_SLOTS);
 	int			number = 0;
 
-	walsizer_check_preloaded();
+	walsizer_attach_shared();
 	InitMaterializedSRF(fcinfo, 0);
 	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
 	for (int64 i = walsizer_first_event(walsizer_shared);

@@ -53,7 +53,7 @@ ok($node->poll_query_until('postgres',
 	"no answer: a function that asks the worker waits for it as $wait_event");
 my $second = start_asking($node, 'SELECT walsizer_adjust()', undef, \$queued);
 ok($node->poll_query_until('postgres',
-		"SELECT array_agg(granted ORDER BY granted) = '{f,t}' FROM pg_locks WHERE locktype = 'userlock'"),
+		"SELECT array_agg(granted ORDER BY granted) = '{f,t}' FROM pg_locks WHERE locktype = 'userlock' AND objid = 0"),
 	'no answer: others queue for a lock, which pg_locks shows');
 my (undef, undef, $impatient) = $node->psql('postgres', "SET lock_timeout = '1s'; SELECT walsizer_adjust()");
 like($impatient, qr/ERROR:  canceling statement due to lock timeout/, 'no answer: and obey lock_timeout');

@@ -78,10 +78,23 @@ sub template
 	return $templates{$name};
 }
 
+# Does the server not preload the library, so that walsizer_start() starts the worker?
+sub is_live
+{
+	my ($node) = @_;
+	my $conf = PostgreSQL::Test::Utils::slurp_file($node->data_dir . '/postgresql.conf');
+
+	return $node->pg_version >= 17
+	  && ($conf =~ /^shared_preload_libraries = '(.*)'$/mg)[-1] eq '';
+}
+
 # make_node(name, ...): a server with walsizer preloaded and its extension
 # created in the database postgres.
 #
 #   conf      => text, goes to the end of postgresql.conf
+#   live      => 1: where the server can, the library is not preloaded, but the
+#                worker started by walsizer_start(), also after a restart, by
+#                wait_for_worker().  With WALSIZER_LIVE=1 in the environment all are
 #   segsize   => WAL segment size in MB, 1 if not given
 #   streaming => can have standbys
 #   start     => 0: only make it
@@ -94,6 +107,8 @@ sub make_node
 	$node->init_from_backup(template($opt{segsize} // 1, $opt{streaming} // 0),
 		'pristine');
 	$node->append_conf('postgresql.conf', $default_conf);
+	$node->append_conf('postgresql.conf', "shared_preload_libraries = ''")
+	  if ($opt{live} // $ENV{WALSIZER_LIVE}) && $node->pg_version >= 17;
 	$node->append_conf('postgresql.conf', $opt{conf}) if $opt{conf};
 	if ($opt{start} // 1)
 	{
@@ -146,9 +161,12 @@ sub set_conf
 	while ($text =~ /^\s*([\w.]+)\s*=\s*'?([^'\n]*)'?/mg)
 	{
 		($name, $value) = ($1, $2);
+		my $load = $name =~ /^walsizer/ && is_live($node);
 		$node->poll_query_until('postgres',
-			"SELECT NOT pending_restart AND sourceline IS NOT NULL AND "
-			  . "current_setting('$name') = '$value' FROM pg_settings WHERE name = '$name'")
+			($load ? "LOAD 'walsizer'; " : '')
+			  . 'SELECT NOT pending_restart AND sourceline IS NOT NULL AND '
+			  . "current_setting('$name') = '$value' FROM pg_settings WHERE name = '$name'",
+			$load ? "LOAD\nt" : 't')
 		  or die "$name did not become $value";
 	}
 	return;
@@ -507,10 +525,14 @@ sub wait_for_nobody_in
 	return;
 }
 
-# Wait until the worker is there and has looked at the server.
+# Wait until the worker is there and has looked at the server.  One that was
+# started live is started again, unless it is to come back by itself.
 sub wait_for_worker
 {
 	my ($node, $not_this_pid) = @_;
+
+	$node->safe_psql('postgres', 'SELECT walsizer_start()')
+	  if is_live($node) && !$not_this_pid;
 	my $other = $not_this_pid ? "AND pid <> $not_this_pid" : '';
 
 	wait_for($node,
