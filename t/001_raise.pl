@@ -94,7 +94,7 @@ $node->stop;
 
 # Step by step, each of which the worker sees, so that no stall of the machine
 # carries the load past what is left.
-$node = make_node('predict', conf => "max_wal_size = 40MB\ncheckpoint_timeout = 1h\n");
+$node = make_node('predict', live => 1, conf => "max_wal_size = 40MB\ncheckpoint_timeout = 1h\n");
 $offset = log_offset($node);
 do
 {

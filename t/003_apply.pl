@@ -60,7 +60,7 @@ $node->stop;
 
 # ---- dry run
 
-$node = make_node('dry_run', conf => $asked . "walsizer.dry_run = on\n");
+$node = make_node('dry_run', live => 1, conf => $asked . "walsizer.dry_run = on\n");
 $offset = log_offset($node);
 force_checkpoints($node, 8);
 like(adjust($node), qr/^raise .*: dry run\b/, 'dry run: decided');
@@ -97,7 +97,7 @@ $node->stop;
 
 # A lowering that is not possible, and for which there is room only just after each
 # checkpoint: at the end of a cycle there seems to be nothing to do.  Judged below.
-my $lowering = make_node('lowering', conf => $asked);
+my $lowering = make_node('lowering', live => 1, conf => $asked);
 force_checkpoints($lowering, 60);
 like(adjust($lowering), qr/^raise .*: applied$/, 'a lowering: after a raise');
 set_conf($lowering, 'checkpoint_timeout = 30s');

@@ -20,7 +20,7 @@ use WalsizerTest;
 # Cycles of five minutes: nothing happens but what is asked for, and an
 # administrator's change is left alone until the server is restarted.
 my $conf = "walsizer.predict = off\ncheckpoint_timeout = 5min\nrestart_after_crash = on\n";
-my $node = make_node('node', conf => $conf);
+my $node = make_node('node', live => 1, conf => $conf);
 my $again = 'walsizer raises "max_wal_size" again when demand exceeds it; turn off "walsizer.enable" to keep the value';
 my ($raised, $event, $offset);
 

@@ -20,7 +20,7 @@ use Test::More;
 use WalsizerTest;
 
 my $conf = "walsizer.predict = off\ncheckpoint_timeout = 5min\n";
-my $node = make_node('node', conf => $conf);
+my $node = make_node('node', live => 1, conf => $conf);
 my $file = $node->data_dir . '/pg_stat/walsizer.state';
 my ($pid, $raised, $offset, $before, $status);
 

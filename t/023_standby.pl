@@ -27,7 +27,7 @@ my ($status, $event, $load);
 my $rate   = 1.5;
 my $needed = size_for_mb($rate * 30 * MB, 1, 0.9);
 
-my $primary = make_node('primary', streaming => 1, conf => <<'END');
+my $primary = make_node('primary', live => 0, streaming => 1, conf => <<'END');
 walsizer.enable = off
 walsizer.sample_interval = 200ms
 wal_log_hints = on
@@ -73,7 +73,7 @@ my $behind  = make_standby('catching_up', $primary, 'early',
 my $asleep = log_offset($warm);
 
 # A primary that makes no checkpoint, and writes as much.
-my $rare = make_node('rare', streaming => 1, conf => <<'END');
+my $rare = make_node('rare', live => 0, streaming => 1, conf => <<'END');
 walsizer.enable = off
 checkpoint_timeout = 1h
 max_wal_size = 16GB

@@ -92,6 +92,7 @@ boost_for_a_second($expires, 100);
 # Without prediction, which would raise further at the speed of these writes, and
 # without timed checkpoints, whose pace might.
 $node = make_node('planned',
+	live => 1,
 	conf => "walsizer.predict = off\nmax_wal_size = 8MB\ncheckpoint_timeout = 1h\n", streaming => 1);
 $offset = log_offset($node);
 is_deeply(

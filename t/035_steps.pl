@@ -25,6 +25,7 @@ $ENV{WALSIZER_STEPS} = $dir;
 
 # Cycles of an hour: nothing happens but what is asked for.
 my $node = make_node('steps',
+	live  => 1,
 	conf  => "walsizer.predict = off\ncheckpoint_timeout = 1h\nrestart_after_crash = on\nfsync = on\n",
 	start => 0);
 {
