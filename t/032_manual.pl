@@ -443,6 +443,11 @@ my ($watch_page) = map { $_->{text} } grep { $_->{word} eq 'watch' } blocks_of($
 	is($watch_page, "$page\n", 'the page is what walsizer-watch prints');
 }
 
+my ($log_page) = map { $_->{text} } grep { $_->{word} eq 'log' } blocks_of($text{"$top/doc/from-your-log.md"}, 'text');
+my ($from_log) = PostgreSQL::Test::Utils::run_command(
+	[ 'walsizer-watch', '--log', "$top/test/logs/01-course-pg16-1GB-30s.log" ]);
+is($log_page, "$from_log\n", 'the page is what it prints for a log');
+
 # So is the example of a trace.
 my ($trace) = $text{"$top/doc/traces.md"} =~ /^((?:    .*\n)+)/m;
 my $trace_file = PostgreSQL::Test::Utils::tempdir . '/example.trace';

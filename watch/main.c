@@ -198,8 +198,11 @@ main(int argc, char **argv)
 
 	watch_parse_options(&options, argc, argv);
 	watch_catch_signals();
-	complete = options.replay != NULL ?
-		watch_replay(&options, &watcher) : watch_live(&options, &watcher);
+	if (options.log)
+		complete = watch_log(&options, &watcher);
+	else
+		complete = options.replay != NULL ?
+			watch_replay(&options, &watcher) : watch_live(&options, &watcher);
 	if (options.json)
 		watch_json(&watcher);
 	else if (!options.quiet)

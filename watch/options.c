@@ -27,6 +27,7 @@
 
 static const char *const usage =
 "Usage: " WATCH_NAME " [OPTION]... [DBNAME | CONNECTION-STRING]\n"
+"       " WATCH_NAME " --log [OPTION]... FILE...\n"
 "Watch a PostgreSQL server and say what its max_wal_size should be.\n"
 "Nothing is loaded into the server or written to it.\n"
 "\n"
@@ -41,6 +42,7 @@ static const char *const usage =
 "      --interval=TIME       time between two samples (1s)\n"
 "      --record=FILE         write a trace\n"
 "      --replay=FILE         decide on a trace, without a server\n"
+"      --log FILE...         decide on the server's log; - is standard input\n"
 "      --json                print the result as JSON\n"
 "      --prometheus=FILE     keep a file for the textfile collector\n"
 "  -q, --quiet               print nothing: the exit status tells\n"
@@ -58,6 +60,12 @@ static const char *const usage =
 "                            how long recovery may take at worst (no limit)\n"
 "      --replay-rate=SIZE    WAL replayed per second in recovery (40MB)\n"
 "\n"
+"What is not to be inferred from the log:\n"
+"      --max-wal-size=SIZE, --checkpoint-timeout=TIME, --completion-target=PART,\n"
+"      --segment-size=SIZE   settings of the server\n"
+"      --year=YEAR           of its first line, if it is of syslog (this one)\n"
+"      --pid=NUMBER          the checkpointer, if it is of several servers\n"
+"\n"
 "  -V, --version             print the version\n"
 "      --help                print this\n"
 "\n"
@@ -68,6 +76,7 @@ enum
 	OPT_DURATION = 256, OPT_INTERVAL, OPT_RECORD, OPT_REPLAY, OPT_JSON, OPT_PROMETHEUS,
 	OPT_MAX, OPT_MIN, OPT_HEADROOM, OPT_THRESHOLD, OPT_NO_PREDICT, OPT_LOOKBACK,
 	OPT_DISK_LIMIT, OPT_MAX_DISK_PERCENT, OPT_MAX_RECOVERY_TIME, OPT_REPLAY_RATE, OPT_HELP,
+	OPT_LOG, OPT_MAX_WAL_SIZE, OPT_TIMEOUT, OPT_TARGET, OPT_SEGMENT, OPT_YEAR, OPT_PID,
 };
 
 static const struct option long_options[] = {
@@ -79,6 +88,13 @@ static const struct option long_options[] = {
 	{"interval", required_argument, NULL, OPT_INTERVAL},
 	{"record", required_argument, NULL, OPT_RECORD},
 	{"replay", required_argument, NULL, OPT_REPLAY},
+	{"log", no_argument, NULL, OPT_LOG},
+	{"max-wal-size", required_argument, NULL, OPT_MAX_WAL_SIZE},
+	{"checkpoint-timeout", required_argument, NULL, OPT_TIMEOUT},
+	{"completion-target", required_argument, NULL, OPT_TARGET},
+	{"segment-size", required_argument, NULL, OPT_SEGMENT},
+	{"year", required_argument, NULL, OPT_YEAR},
+	{"pid", required_argument, NULL, OPT_PID},
 	{"json", no_argument, NULL, OPT_JSON},
 	{"prometheus", required_argument, NULL, OPT_PROMETHEUS},
 	{"quiet", no_argument, NULL, 'q'},
@@ -104,6 +120,7 @@ set_defaults(Options *options)
 	options->config = walsizer_default;
 	options->config.max_disk_percent = 100;
 	options->config.replay_rate = 40.0 * WALSIZER_MB;
+	options->given.completion_target = -1;
 }
 
 /* A size in MB within this range. */
@@ -249,10 +266,60 @@ take_setting(Options *options, int c)
 	return true;
 }
 
+/* What the log need not tell; false if it is something else. */
+static bool
+take_given(Options *options, int c)
+{
+	WalsizerSettings *given = &options->given;
+
+	switch (c)
+	{
+		case OPT_LOG:
+			options->log = true;
+			break;
+		case OPT_MAX_WAL_SIZE:
+			given->max_wal_size_mb = size_of("max-wal-size", optarg, 2, WALSIZER_MOST_MB);
+			break;
+		case OPT_TIMEOUT:
+			given->timeout_ms = time_of("checkpoint-timeout", optarg, 1000, MINUTE / 2, DAY);
+			break;
+		case OPT_TARGET:
+			given->completion_target = number_of("completion-target", optarg, 0, 1);
+			break;
+		case OPT_SEGMENT:
+			given->segment_bytes = size_of("segment-size", optarg, 1, 1024) * WALSIZER_MB;
+			if ((given->segment_bytes & (given->segment_bytes - 1)) != 0)
+				watch_die("--segment-size: %s is no power of two", optarg);
+			break;
+		case OPT_YEAR:
+			options->year = integer_of("year", optarg, 1971, 9999);
+			break;
+		case OPT_PID:
+			options->pid = integer_of("pid", optarg, 1, INT32_MAX);
+			break;
+		default:
+			return false;
+	}
+	return true;
+}
+
 /* What is given twice or does not fit together. */
 static void
 check(const Options *options, bool interval_given)
 {
+	bool		given = options->given.max_wal_size_mb != 0 || options->given.timeout_ms != 0 ||
+		options->given.completion_target >= 0 || options->given.segment_bytes != 0 ||
+		options->year != 0 || options->pid != 0;
+
+	if (given && !options->log)
+		watch_die("what is not to be inferred needs --log");
+	if (options->log && options->num_files == 0)
+		watch_die("--log needs files, or - for standard input");
+	if (options->log &&
+		(options->dbname != NULL || options->host != NULL || options->port != NULL ||
+		 options->user != NULL || options->replay != NULL || options->duration_ms > 0 ||
+		 interval_given))
+		watch_die("--log cannot be combined with a connection, --replay, --duration or --interval");
 	if (options->replay == NULL)
 		return;
 	if (options->dbname != NULL || options->host != NULL || options->port != NULL ||
@@ -273,7 +340,7 @@ watch_parse_options(Options *options, int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "d:h:p:U:qV", long_options, NULL)) != -1)
 	{
 		interval_given |= c == OPT_INTERVAL;
-		if (take_general(options, c) || take_setting(options, c))
+		if (take_general(options, c) || take_setting(options, c) || take_given(options, c))
 			continue;
 		if (c == 'V')
 		{
@@ -287,6 +354,12 @@ watch_parse_options(Options *options, int argc, char **argv)
 		}
 		fprintf(stderr, "Try \"" WATCH_NAME " --help\".\n");
 		exit(WATCH_COULD_NOT_TELL);
+	}
+	if (options->log)
+	{
+		options->files = argv + optind;
+		options->num_files = argc - optind;
+		optind = argc;
 	}
 	if (optind < argc && options->dbname == NULL)
 		options->dbname = argv[optind++];

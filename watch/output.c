@@ -112,6 +112,42 @@ put_hours(const Watcher *watcher)
 	printf("%s]\n", any ? "\n  " : "");
 }
 
+/* What only a log has. */
+static void
+put_log(const WatchLog *log, const WalsizerSettings *settings)
+{
+	static const char *const assumed[] = {"max_wal_size", "checkpoint_timeout", "checkpoint_completion_target"};
+	int64_t		first = log->num_stretches > WATCH_STRETCHES ? log->num_stretches - WATCH_STRETCHES : 0;
+	int			number = 0;
+
+	put_int("demand_at_least", log->least);
+	put_known("demand_at_most", log->most);
+	put_int("needed_size_at_least", in_bytes(walsizer_size_for(log->least, settings)));
+	put_known("needed_size_at_most", log->most == WATCH_UNKNOWN ? WATCH_UNKNOWN :
+			  in_bytes(walsizer_size_for(log->most, settings)));
+	put_int("checkpoints", log->checkpoints);
+	put_int("restartpoints", log->restartpoints);
+	put_int("warnings", log->warnings);
+	put_int("missing", log->missing);
+	printf("  \"assumed\": [");
+	for (int i = 0; i < 3; i++)
+	{
+		if (log->assumed & 1u << i)
+			printf("%s\"%s\"", number++ > 0 ? ", " : "", assumed[i]);
+	}
+	printf("],\n  \"stretches\": [");
+	for (int64_t i = first; i < log->num_stretches; i++)
+	{
+		const WatchStretch *stretch = &log->stretches[i % WATCH_STRETCHES];
+
+		printf("%s\n    {\"started_at\": %lld, \"ended_at\": %lld, \"max_wal_size\": %lld, \"demand\": %lld, \"verdict\": \"%s\"}",
+			   i > first ? "," : "", (long long) stretch->from, (long long) stretch->to,
+			   in_bytes(stretch->max_wal_size_mb), (long long) stretch->demand,
+			   verdict_name(stretch->status));
+	}
+	printf("],\n");
+}
+
 /* One object on standard output. */
 void
 watch_json(const Watcher *watcher)
@@ -122,8 +158,8 @@ watch_json(const Watcher *watcher)
 
 	printf("{\n");
 	printf("  \"verdict\": \"%s\",\n", verdict_name(verdict.status));
-	put_int("started_at", watcher->zero + watcher->began / 1000);
-	put_int("ended_at", watcher->zero + watcher->now / 1000);
+	put_int("started_at", watcher->log != NULL ? watcher->log->from : watcher->zero + watcher->began / 1000);
+	put_int("ended_at", watcher->log != NULL ? watcher->log->to : watcher->zero + watcher->now / 1000);
 	put_int("samples", watcher->samples);
 	put_int("unseen_seconds", watcher->unseen_ms / 1000);
 	put_int("restarts", watcher->restarts);
@@ -139,6 +175,8 @@ watch_json(const Watcher *watcher)
 	put_int("needed_size", in_bytes(verdict.needed_mb));
 	put_int("wanted_size", in_bytes(verdict.wanted_mb));
 	put_int("proposed_size", in_bytes(verdict.set_mb));
+	if (watcher->log != NULL)
+		put_log(watcher->log, settings);
 	printf("  \"limited_by\": %s,\n",
 		   quoted(walsizer_limit_name(verdict.limited_by), text, sizeof(text)));
 	put_int("recovery_seconds", watch_recovery_time(watcher, settings->max_wal_size_mb) / 1000);

@@ -134,6 +134,86 @@ say_watched(const Watcher *watcher)
 			(long long) watcher->restarts);
 }
 
+/* Why a log does not tell whether the size suffices. */
+static void
+say_log_is_short(const Watcher *watcher)
+{
+	const WatchLog *log = watcher->log;
+	char		timeout[WATCH_TEXT_SIZE];
+
+	watch_duration_text(watcher->sample.settings.timeout_ms, timeout, sizeof(timeout));
+	if (log->checkpoints == 0 && log->warnings > 0)
+		say(0, "max_wal_size is too small: the log has %lld warnings that WAL volume forces checkpoints. It does not say how much WAL there was, so give --max-wal-size to learn how much is needed.",
+			(long long) log->warnings);
+	else if (log->checkpoints < 2 || log->lasted_ms + WALSIZER_TIMER_SLACK < watcher->sample.settings.timeout_ms)
+		say(0, "Too little: complete checkpoints in the log: %lld. To tell whether max_wal_size suffices takes two, at least one checkpoint_timeout apart.",
+			(long long) log->checkpoints);
+	else if (log->assumed & WATCH_ASSUMED_TIMEOUT)
+		say(0, "max_wal_size suffices if checkpoint_timeout is %s, which the log does not tell: give --checkpoint-timeout.",
+			timeout);
+	else
+		say(0, "max_wal_size is too small if it is %lld MB, which the log does not tell: give --max-wal-size.",
+			(long long) watcher->sample.settings.max_wal_size_mb);
+}
+
+/* What was read, in place of what was watched. */
+static void
+say_log(const Watcher *watcher)
+{
+	static const char *const results[] = {"suffices", "is too small", "could not be judged"};
+	const WatchLog *log = watcher->log;
+	int64_t		first = log->num_stretches > WATCH_STRETCHES ? log->num_stretches - WATCH_STRETCHES : 0;
+	char		from[WATCH_TEXT_SIZE];
+	char		to[WATCH_TEXT_SIZE];
+	char		size[WATCH_TEXT_SIZE];
+
+	for (int64_t i = first; i < log->num_stretches; i++)
+	{
+		const WatchStretch *stretch = &log->stretches[i % WATCH_STRETCHES];
+
+		watch_time_text(stretch->from, "%Y-%m-%d %H:%M", from, sizeof(from));
+		watch_time_text(stretch->to, "%Y-%m-%d %H:%M", to, sizeof(to));
+		say(14, "Before        from %s to %s: max_wal_size = %lld MB %s, demand about %lld MB", from, to,
+			(long long) stretch->max_wal_size_mb, results[stretch->status], in_mb(stretch->demand));
+	}
+	watch_time_text(log->from, "%Y-%m-%d %H:%M", from, sizeof(from));
+	watch_time_text(log->to, "%Y-%m-%d %H:%M", to, sizeof(to));
+	watch_size_text(watcher->wal, size, sizeof(size));
+	say(14, "Log           checkpoints from %s to %s; %s of WAL written.", from, to, size);
+	if (log->restarts > 0 || log->missing > 0)
+		say(14, "              Restarts: %lld. Places where checkpoints are missing: %lld.",
+			(long long) log->restarts, (long long) log->missing);
+	if (log->restartpoints > 0)
+		say(14, "              Restartpoints, of a standby: %lld. They tell nothing about the size.",
+			(long long) log->restartpoints);
+	if (log->assumed != 0)
+		say(14, "Assumed      %s%s%s, which the log does not tell",
+			log->assumed & WATCH_ASSUMED_SIZE ? " --max-wal-size" : "",
+			log->assumed & WATCH_ASSUMED_TIMEOUT ? " --checkpoint-timeout" : "",
+			log->assumed & WATCH_ASSUMED_TARGET ? " --completion-target" : "");
+}
+
+/* Demand and size of a log, which have a range. */
+static void
+say_range(const Watcher *watcher, const WatchVerdict *verdict)
+{
+	const WalsizerSettings *settings = &watcher->sample.settings;
+	const WatchLog *log = watcher->log;
+	long long	least_mb = walsizer_size_for(log->least, settings);
+	long long	most_mb = walsizer_size_for(log->most, settings);
+
+	if (log->most == WATCH_UNKNOWN)
+		say(14, "Demand        at least %lld MB of WAL within checkpoint_timeout, which needs a max_wal_size of at least %lld MB. The log is shorter than checkpoint_timeout, so it may be more.",
+			in_mb(log->least), least_mb);
+	else
+		say(14, "Demand        about %lld MB of WAL within checkpoint_timeout (%lld MB to %lld MB), which needs a max_wal_size of %lld MB (%lld MB to %lld MB)",
+			in_mb(log->about), in_mb(log->least), in_mb(log->most), (long long) verdict->needed_mb,
+			least_mb, most_mb);
+	say(14, "Size          %s%lld MB: the middle of about and at most, with headroom%s",
+		log->most == WATCH_UNKNOWN ? "at least " : "", (long long) verdict->wanted_mb,
+		limit_text(verdict->limited_by));
+}
+
 static void
 say_need(const Watcher *watcher, const WatchVerdict *verdict)
 {
@@ -149,9 +229,12 @@ say_need(const Watcher *watcher, const WatchVerdict *verdict)
 		(long long) (settings->segment_bytes / WALSIZER_MB));
 	say(14, "Trigger       a checkpoint is forced after %lld MB of WAL",
 		in_mb(walsizer_trigger_point(settings->max_wal_size_mb, settings)));
-	say(14, "Demand        at most %lld MB of WAL within checkpoint_timeout, which needs a max_wal_size of %lld MB, or %lld MB with headroom%s",
-		in_mb(verdict->demand), (long long) verdict->needed_mb, (long long) verdict->wanted_mb,
-		limit_text(verdict->limited_by));
+	if (watcher->log != NULL)
+		say_range(watcher, verdict);
+	else
+		say(14, "Demand        at most %lld MB of WAL within checkpoint_timeout, which needs a max_wal_size of %lld MB, or %lld MB with headroom%s",
+			in_mb(verdict->demand), (long long) verdict->needed_mb, (long long) verdict->wanted_mb,
+			limit_text(verdict->limited_by));
 }
 
 static void
@@ -180,6 +263,8 @@ say_images(const Watcher *watcher)
 	double		share;
 	char		size[WATCH_TEXT_SIZE];
 
+	if (watcher->log != NULL)
+		return;
 	if (watcher->images == WATCH_UNKNOWN)
 	{
 		say(14, "Page images   not counted by this server");
@@ -311,6 +396,8 @@ say_instructions(const Watcher *watcher, const WatchVerdict *verdict)
 {
 	long long	mb = verdict->set_mb;
 
+	if (watcher->log != NULL && verdict->status == WATCH_COULD_NOT_TELL)
+		return;
 	if (verdict->status != WATCH_TOO_SMALL)
 	{
 		printf("\nThere is nothing to set.\n");
@@ -345,15 +432,27 @@ watch_report(const Watcher *watcher)
 {
 	WatchVerdict verdict = watch_judge(watcher);
 
+	if (watcher->samples < 2 && watcher->log != NULL)
+	{
+		say_log_is_short(watcher);
+		return;
+	}
 	if (watcher->samples < 2)
 	{
 		printf("Too few samples: nothing can be said.\n");
 		return;
 	}
+	if (watcher->log == NULL)
+		printf("\n");
+	if (watcher->log != NULL && verdict.status == WATCH_COULD_NOT_TELL)
+		say_log_is_short(watcher);
+	else
+		say_verdict(watcher, &verdict);
 	printf("\n");
-	say_verdict(watcher, &verdict);
-	printf("\n");
-	say_watched(watcher);
+	if (watcher->log != NULL)
+		say_log(watcher);
+	else
+		say_watched(watcher);
 	say_need(watcher, &verdict);
 	say_checkpoints(watcher);
 	say_images(watcher);

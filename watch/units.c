@@ -7,6 +7,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#define _GNU_SOURCE				/* timegm() */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -72,6 +73,42 @@ bool
 watch_parse_time(const char *text, int64_t default_unit_ms, int64_t *ms)
 {
 	return parse(text, time_units, (double) default_unit_ms, ms);
+}
+
+/*
+ * 2025-02-03 11:41:11.588, or with a T, or seconds since 1970 with a fraction, in
+ * ms since 1970.  What follows, a zone for example, does not count.  -1 if it is
+ * none.
+ */
+int64_t
+watch_parse_timestamp(const char *text)
+{
+	struct tm	parts = {0};
+	char		between;
+	int			used = 10;
+	int64_t		ms;
+
+	if (strspn(text, "0123456789") == 10 && text[10] == '.')
+		ms = strtoll(text, NULL, 10) * 1000;
+	else if (strspn(text, "0123456789") == 4 &&
+			 sscanf(text, "%4d-%2d-%2d%c%2d:%2d:%2d%n", &parts.tm_year, &parts.tm_mon,
+					&parts.tm_mday, &between, &parts.tm_hour, &parts.tm_min, &parts.tm_sec,
+					&used) == 7 && used == 19 && parts.tm_year > 1970 && parts.tm_mon >= 1 &&
+			 parts.tm_mon <= 12 && parts.tm_mday >= 1 && parts.tm_mday <= 31 &&
+			 (between == ' ' || between == 'T'))
+	{
+		parts.tm_year -= 1900;
+		parts.tm_mon--;
+		ms = (int64_t) timegm(&parts) * 1000;
+	}
+	else
+		return -1;
+	text += used;
+	if (*text != '.' && *text != ',')
+		return ms;
+	for (int factor = 100; isdigit((unsigned char) *++text) && factor > 0; factor /= 10)
+		ms += (*text - '0') * factor;
+	return ms;
 }
 
 /* "512 MB", as pg_size_pretty() rounds. */

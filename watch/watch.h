@@ -3,10 +3,10 @@
  * watch/watch.h
  *	  walsizer-watch: what the worker would decide, seen by a client.
  *
- * A server or a trace gives observations, the watcher decides on them, and
- * report.c and output.c say what came of it.  Both sources give the same
- * observations, so a replay decides what the recording run decided.  Of our
- * other sources only policy/ is used.
+ * A server, a trace or a log gives observations, the watcher decides on them,
+ * and report.c and output.c say what came of it.  A trace gives those of the
+ * run that recorded it, so a replay decides the same.  Of our other sources only
+ * policy/ is used.
  *
  * Units as in policy/policy.h: bytes, milliseconds, and _mb for megabytes.
  *
@@ -55,6 +55,13 @@ typedef struct Options
 	int64_t		duration_ms;	/* 0: until a signal comes */
 	const char *record;			/* files; NULL if not given */
 	const char *replay;
+	bool		log;			/* the rest is about the server's log */
+	char	  **files;			/* "-" is standard input */
+	int			num_files;
+	WalsizerSettings given;		/* not to be inferred; 0, or a negative target:
+								 * none */
+	int			year;			/* 0: this one */
+	int64_t		pid;			/* 0: any */
 	const char *prometheus;
 	bool		quiet;
 	bool		json;
@@ -65,6 +72,7 @@ extern void watch_parse_options(Options *options, int argc, char **argv);
 /* watch/units.c */
 extern bool watch_parse_size(const char *text, int64_t *mb);
 extern bool watch_parse_time(const char *text, int64_t default_unit_ms, int64_t *ms);
+extern int64_t watch_parse_timestamp(const char *text);
 extern const char *watch_size_text(int64_t bytes, char *text, size_t size);
 extern const char *watch_duration_text(int64_t ms, char *text, size_t size);
 extern const char *watch_time_text(int64_t epoch_s, const char *format, char *text, size_t size);
@@ -158,9 +166,47 @@ typedef struct WatchIntervals
 	int64_t		ms;
 } WatchIntervals;
 
+/* Not in the log, and not given. */
+#define WATCH_ASSUMED_SIZE		1
+#define WATCH_ASSUMED_TIMEOUT	2
+#define WATCH_ASSUMED_TARGET	4
+
+#define WATCH_STRETCHES			5	/* the last ones are kept */
+
+/* Part of a log with the same settings. */
+typedef struct WatchStretch
+{
+	int64_t		from;			/* s since 1970 */
+	int64_t		to;
+	int64_t		max_wal_size_mb;
+	int64_t		demand;
+	int			status;			/* its verdict, an exit status */
+} WatchStretch;
+
+/* What a log tells of its last stretch, and of all of it. */
+typedef struct WatchLog
+{
+	int64_t		from;			/* first and last checkpoint, s since 1970 */
+	int64_t		to;
+	int64_t		least;			/* demand, bytes */
+	int64_t		about;
+	int64_t		most;			/* WATCH_UNKNOWN: it is too short for that */
+	int64_t		sized;			/* the size is for this much */
+	int64_t		lasted_ms;		/* between checkpoints whose WAL is known */
+	unsigned int assumed;
+	int64_t		checkpoints;	/* all of the log, like the rest */
+	int64_t		restartpoints;
+	int64_t		warnings;		/* that they are too frequent */
+	int64_t		missing;		/* places where checkpoints are missing */
+	int64_t		restarts;
+	int64_t		num_stretches;
+	WatchStretch stretches[WATCH_STRETCHES];	/* a ring, without the last */
+} WatchLog;
+
 typedef struct Watcher
 {
 	WalsizerConfig config;
+	const WatchLog *log;		/* NULL: the source is none */
 	int64_t		disk_limit;		/* bytes, 0: none */
 	int64_t		interval_ms;
 	int64_t		zero;			/* of the policy's clock, s since 1970 */
@@ -236,6 +282,9 @@ extern void watch_trace_free(TraceReader *reader);
 
 extern uint64_t watch_checksum(uint64_t sum, const char *text, size_t length);
 #define WATCH_CHECKSUM_START	UINT64_C(14695981039346656037)
+
+/* watch/logrange.c */
+extern bool watch_log(const Options *options, Watcher *watcher);
 
 /* watch/report.c */
 extern void watch_say_change(const WatchChange *change);

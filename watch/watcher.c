@@ -202,6 +202,23 @@ watch_observe(Watcher *watcher, const Observation *seen)
 }
 
 /*
+ * What was assumed must not decide.  That checkpoints were forced shows that the
+ * value is too small, whatever it is; else both it and the timeout must be known.
+ */
+static int
+judge_log(const Watcher *watcher, int status)
+{
+	const WatchLog *log = watcher->log;
+
+	if (status == WATCH_TOO_SMALL)
+		return log->assumed & WATCH_ASSUMED_SIZE &&
+			watcher->intervals[WALSIZER_CAUSE_FORCED].number == 0 ? WATCH_COULD_NOT_TELL : status;
+	return log->assumed & WATCH_ASSUMED_TIMEOUT ||
+		log->lasted_ms + WALSIZER_TIMER_SLACK < watcher->sample.settings.timeout_ms ?
+		WATCH_COULD_NOT_TELL : WATCH_SUFFICIENT;
+}
+
+/*
  * What all of it means.  The value in effect is too small if the largest
  * demand would force a checkpoint.  That it suffices can be said only after a
  * whole checkpoint_timeout.
@@ -225,6 +242,14 @@ watch_judge(const Watcher *watcher)
 	verdict.needed_mb = walsizer_size_for(verdict.demand, settings);
 	verdict.wanted_mb = figures->wanted_mb;
 
+	if (watcher->log != NULL)
+	{
+		verdict.demand = watcher->log->about;
+		verdict.needed_mb = walsizer_size_for(verdict.demand, settings);
+		verdict.wanted_mb = walsizer_size_with_headroom(&watcher->config, settings,
+														watcher->log->sized);
+	}
+
 	most = figures->limit_mb;
 	verdict.set_mb = settings->max_wal_size_mb;
 	if (verdict.needed_mb > settings->max_wal_size_mb)
@@ -239,6 +264,8 @@ watch_judge(const Watcher *watcher)
 	}
 	else if (watcher->now - watcher->began - watcher->unseen_ms >= settings->timeout_ms)
 		verdict.status = WATCH_SUFFICIENT;
+	if (watcher->log != NULL)
+		verdict.status = judge_log(watcher, verdict.status);
 	return verdict;
 }
 

@@ -1,0 +1,327 @@
+
+# walsizer-watch --log: what the log of a server tells, without the server.
+#
+# test/logs has logs that people posted: their numbers are kept, everything
+# personal is replaced.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use File::Spec ();
+use IPC::Run ();
+use JSON::PP ();
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+delete $ENV{PGAPPNAME};
+my $top  = "$FindBin::RealBin/..";
+my $dir  = File::Spec->rel2abs(PostgreSQL::Test::Utils::tempdir);
+my $logs = "$top/test/logs";
+
+# Run it on a log: exit status, standard output, standard error.
+sub watch_log
+{
+	my (@args) = @_;
+	my ($out, $err);
+	my $in = ref $args[0] ? ${ shift @args } : '';
+
+	IPC::Run::run([ 'walsizer-watch', '--log', @args ], '<', \$in, '>', \$out, '2>', \$err,
+		IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+	return ($? >> 8, $out, $err);
+}
+
+# The same as JSON, of a text.
+sub judge
+{
+	my ($text, @args) = @_;
+	my ($status, $out, $err) = watch_log(\$text, '--json', @args, '-');
+
+	return $out eq '' ? { status => $status, error => $err } : { status => $status, %{ decoded($out) } };
+}
+
+sub decoded { return JSON::PP->new->decode($_[0]); }
+
+# ---- posted logs
+
+# name, exit status, forced, timed, max_wal_size, checkpoint_timeout, demand from and to in MB, sizes
+foreach my $case (
+	[ '01-course-pg16-1GB-30s', 1, 8, 13, 1024, 30,  690, 710, 2000, 2100 ],
+	[ '02-container-pg16-storm', 1, 4, 0, 1024, 300, 1779, 2200, 3500, 5200 ],
+	[ '03-idle-pg16-lsn',       0, 0, 3,  1024, 300, 0.7, 1,   64,   64 ],
+	[ '04-idle-pg15-k8s',       0, 0, 7,  1024, 300, 0.02, 0.1, 32,  64 ],
+	[ '05-restart-30min',       0, 0, 1,  1248, 1800, 630, 633, 1500, 1510 ],
+	[ '06-bulkload-pg13',       1, 3, 0,  1024, 300, 1056, 1600, 2000, 3700 ],
+	[ '08-syslog-96',           2, 0, 1,  1024, 600, 170, 172, 400,  440 ],
+	[ '09-compose-idle',        0, 0, 2,  1024, 300, 0.01, 0.1, 32,  64 ],
+	[ '10-cri-managed',         2, 1, 0,  1024, 300, 1.5, 2,   64,   64 ],
+	[ '11-operator-json',       2, 0, 0,  1024, 300, 0.01, 0.1, 32,  64 ],
+	[ '12-compose-light',       0, 0, 2,  1024, 300, 0.3, 0.5, 32,   64 ])
+{
+	my ($name, $status, $forced, $timed, $mb, $timeout, $least, $most, $from, $to) = @$case;
+	my ($code, $out) = watch_log('--json', "$logs/$name.log");
+	my $said = decoded($out);
+
+	is("$code $said->{checkpoints_forced} $said->{checkpoints_timed} " . $said->{max_wal_size} / MB
+		  . " $said->{checkpoint_timeout}", "$status $forced $timed $mb $timeout",
+		"$name: status, forced, timed, max_wal_size, checkpoint_timeout");
+	cmp_ok($said->{demand} / MB, '>=', $least, "$name: demand at least");
+	cmp_ok($said->{demand} / MB, '<=', $most,  "$name: demand at most");
+	cmp_ok($said->{wanted_size} / MB, '>=', $from, "$name: size at least");
+	cmp_ok($said->{wanted_size} / MB, '<=', $to,   "$name: size at most");
+	cmp_ok($said->{demand_at_least}, '<=', $said->{demand}, "$name: the range begins below");
+	cmp_ok($said->{demand_at_most} // 'inf', '>=', $said->{demand}, "$name: and ends above");
+}
+
+my ($status, $out, $err) = watch_log('--json', glob "$logs/02*");
+is(decoded($out)->{demand_at_most}, undef, 'a storm shorter than checkpoint_timeout has no upper bound');
+is_deeply(decoded($out)->{assumed}, [ 'checkpoint_timeout', 'checkpoint_completion_target' ], 'and says what is assumed');
+($status, $out) = watch_log(glob "$logs/02*");
+like($out, qr/^Demand        at least 1779 MB of WAL within checkpoint_timeout, which needs a\n\s+max_wal_size of at least \d+ MB\./m, 'the page: a lower bound only');
+like($out, qr/^Assumed       --checkpoint-timeout/m, 'the page: what is assumed');
+($status, $out) = watch_log(glob "$logs/07*");
+is($status, 2, 'warnings alone');
+like($out, qr/the log has 7 warnings.*give --max-wal-size/s, 'they need the size');
+($status, $out) = watch_log('--json', '--max-wal-size', '1GB', glob "$logs/07*");
+is($status, 1, 'warnings, and the size');
+is(decoded($out)->{checkpoints_forced}, 7, 'each is a forced checkpoint');
+cmp_ok(decoded($out)->{demand_at_most}, '>', 1.3 * decoded($out)->{demand_at_least}, 'a wide range');
+foreach my $name ('10-cri-managed', '11-operator-json')
+{
+	($status, $out) = watch_log("$logs/$name.log");
+	like($out, qr/^Too little: complete checkpoints in the log: 1\./m, "$name: too little, and no size");
+}
+($status, $out) = watch_log(glob "$logs/01*");
+is(join("\n", grep { length > 80 } split /\n/, $out), '', 'the page fits into 80 columns');
+like($out, qr/^Demand        about 698 MB of WAL within checkpoint_timeout \(578 MB to 1056\s+MB\)/m, 'the page: the range');
+like($out, qr/^Log           checkpoints from 2025-02-03 11:41 to 2025-02-03 11:50/m, 'the page: times as in the log');
+($status, $out) = watch_log('--json', '--year', '2016', glob "$logs/08*");
+is(decoded($out)->{started_at}, 1465272002, 'the year of syslog');
+($status, $out) = watch_log('--json', '--checkpoint-timeout', '20min', '--completion-target', '0.5',
+	'--segment-size', '64MB', '--max-wal-size', '8GB', glob "$logs/01*");
+is(join(' ', map { decoded($out)->{$_} } qw(checkpoint_timeout checkpoint_completion_target wal_segment_size max_wal_size)),
+	join(' ', 1200, 0.5, 64 * MB, 8192 * MB), 'what is given is not inferred');
+
+# ---- one log in all formats
+
+# Three timed checkpoints, one forced, one asked for; max_wal_size changes before the last two.
+sub clock { return sprintf '2025-02-03 %02d:%02d:%02d.500 UTC', $_[0] / 3600, $_[0] / 60 % 60, $_[0] % 60; }
+my @events;
+foreach ([ 1000, 'time', 200 ], [ 1300, 'time', 210 ], [ 1500, 'wal', 528 ], [ 1800, 'time', 100 ],
+	[ 2100, 'time', 300 ], [ 2150, 'immediate force wait', 9 ])
+{
+	my ($at, $flags, $mb) = @$_;
+
+	push @events, [ $at - 30, 1, 'parameter "max_wal_size" changed to "4GB"' ] if $at == 2100;
+	push @events, [ $at, 77, "checkpoint starting: $flags" ];
+	push @events, [ $at + 20, 77, sprintf('checkpoint complete: wrote 9 buffers (0.1%%); 0 WAL file(s) added, 0 removed, %d recycled; '
+		  . 'write=19.100 s, sync=0.400 s, total=20.000 s; sync files=9, longest=0.010 s, average=0.002 s; '
+		  . 'distance=%d kB, estimate=%d kB', $mb / 16, $mb * 1024, $mb * 1024) ];
+}
+# the estimate is at least nine tenths of the one before
+my $estimate = 0;
+foreach (@events)
+{
+	next if $_->[2] !~ /distance=(\d+)/;
+	$estimate = $1 > $estimate ? $1 : int(0.9 * $estimate + 0.1 * $1);
+	$_->[2] =~ s/estimate=\d+/estimate=$estimate/;
+}
+sub text_of
+{
+	my ($format) = @_;
+	return join '', map { $format->(@$_, clock($_->[0])) } @events;
+}
+sub doubled { return $_[0] =~ s/"/""/gr; }
+sub escaped { return $_[0] =~ s/(["\\])/\\$1/gr; }
+my %formats = (
+	'%m [%p]' => sub { "$_[3] [$_[1]] LOG:  $_[2]\n" },
+	'%t [%p]: [%l-1] user=%u,db=%d' => sub { ($_[3] =~ s/\.500//r) . " [$_[1]]: [3-1] user=,db= LOG:  $_[2]\n" },
+	'RDS'     => sub { "$_[3]::\@:[$_[1]]:LOG:  $_[2]\n" },
+	'%n'      => sub { (1738540800 + $_[0]) . ".500 [$_[1]] LOG:  $_[2]\n" },
+	'verbose' => sub { "$_[3] [$_[1]] LOG:  00000: $_[2]\n$_[3] [$_[1]] LOCATION:  LogCheckpointEnd, xlog.c:1\n" },
+	'syslog'  => sub { sprintf "Feb  3 %s db1 postgres[%d]: [7-1] LOG:  %s\n", $_[3] =~ /([\d:]{8})/, $_[1], $_[2] },
+	'journald' => sub { sprintf "Feb 03 %s db1 postgres[%d]: %s [%d] LOG:  %s\n", $_[3] =~ /([\d:]{8})/, $_[1], $_[3], $_[1], $_[2] },
+	'compose' => sub { "db-1  | $_[3] [$_[1]] LOG:  $_[2]\n" },
+	'CRI'     => sub { '2025-02-03T' . ($_[3] =~ /([\d:.]{12})/)[0] . "123456+00:00 stderr F [$_[1]] LOG:  $_[2]\n" },
+	'csvlog'  => sub { "$_[3],,,$_[1],,67a0,5,,2025-02-03 00:00:00 UTC,,0,LOG,00000,\"" . doubled($_[2]) . '",,,,,,,,,"","checkpointer",,0' . "\n" },
+	'jsonlog' => sub { "{\"timestamp\":\"$_[3]\",\"pid\":$_[1],\"session_id\":\"67a0\",\"error_severity\":\"LOG\",\"message\":\"" . escaped($_[2]) . "\",\"backend_type\":\"checkpointer\",\"query_id\":0}\n" },
+	'docker'  => sub { '{"log":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . "\\n\",\"stream\":\"stderr\",\"time\":\"2025-02-03T09:00:00.1Z\"}\n" },
+	'cloud'   => sub { '{"insertId":"x","resource":{"labels":{"a":"b"}},"textPayload":"' . escaped("$_[3] [$_[1]]: [5-1] db=,user= LOG:  $_[2]") . "\",\"timestamp\":\"2025-02-03T09:00:00.1Z\"}\n" },
+	'operator' => sub { "{\"level\":\"info\",\"ts\":\"2025-02-03T09:00:00.1Z\",\"msg\":\"record\",\"record\":{\"log_time\":\"$_[3]\",\"process_id\":\"$_[1]\",\"error_severity\":\"LOG\",\"message\":\"" . escaped($_[2]) . "\",\"backend_type\":\"checkpointer\"}}\n" },
+);
+my @figures = qw(status verdict checkpoints checkpoints_forced checkpoints_timed checkpoints_other max_wal_size checkpoint_timeout
+	demand demand_at_least demand_at_most wanted_size missing restarts);
+sub figures { my ($said) = @_; return join ' ', map { $said->{$_} // 'null' } @figures; }
+my $plain = judge(text_of($formats{'%m [%p]'}));
+is(figures($plain), join(' ', 0, 'sufficient', 6, 0, 1, 1, 4096 * MB, 300, 300 * MB, 300 * MB, 309 * MB, 736 * MB, 0, 0),
+	'the stretch after the change');
+is_deeply([ map { [ $_->{max_wal_size} / MB, $_->{verdict} ] } @{ $plain->{stretches} } ], [ [ 1024, 'too small' ] ],
+	'the stretch before it');
+foreach my $name (sort keys %formats)
+{
+	my @year = $name eq 'syslog' ? ('--year', 2025) : ();
+
+	is(figures(judge(text_of($formats{$name}), @year)), figures($plain), "the same in the format $name");
+}
+my $text = text_of($formats{'%m [%p]'});
+
+# Rotated files, in any order; the same lines twice; an empty file.
+my @lines = split /^/, $text;
+write_file("$dir/a.log", join '', @lines[ 7 .. $#lines ]);
+write_file("$dir/b.log", join '', @lines[ 0 .. 6 ]);
+write_file("$dir/c.csv", text_of($formats{csvlog}));
+write_file("$dir/empty.log", '');
+foreach my $files ([ 'a.log', 'b.log' ], [ 'b.log', 'a.log' ], [ 'c.csv', 'a.log', 'empty.log', 'b.log' ])
+{
+	($status, $out) = watch_log('--json', map { "$dir/$_" } @$files);
+	is(decoded($out)->{demand}, $plain->{demand}, "files @$files");
+}
+
+# Translated: the numbers stand in the same order.
+my %languages = (
+	German => sub {
+		$_[0] =~ s/checkpoint starting:/Checkpoint beginnt:/r
+		  =~ s/checkpoint complete: wrote (\d+) buffers \((.*?)\); (\d+).*?, (\d+).*?, (\d+).*?; write=(\d+)\.(\d+) s, sync=(\d+)\.(\d+) s, total=(\d+)\.(\d+) s.*?distance=(\d+) kB, estimate=(\d+) kB/Checkpoint komplett: $1 Puffer geschrieben ($2); $3 WAL-Datei(en) hinzugefügt, $4 entfernt, $5 wiederverwendet; Schreiben=$6,$7 s, Sync=$8,$9 s, gesamt=$10,$11 s; sync. Dateien=9, längste=0,010 s, Durchschnitt=0.002 s; Entfernung=$12 kB, Schätzung=$13 kB/r
+	},
+	Russian => sub {
+		$_[0] =~ s/LOG:/СООБЩЕНИЕ:/r =~ s/checkpoint starting:/начата контрольная точка:/r
+		  =~ s/checkpoint complete: wrote (\d+) buffers \((.*?)\); (\d+).*?, (\d+).*?, (\d+).*?; write=(\S+) s, sync=(\S+) s, total=(\S+) s.*?distance=(\d+) kB, estimate=(\d+) kB/контрольная точка завершена: записано буферов: $1 ($2); добавлено файлов WAL $3, удалено: $4, переработано: $5; запись=$6 сек., синхр.=$7 сек., всего=$8 сек.; синхронизировано_файлов=9, самая_долгая_синхр.=0.010 сек., средняя=0.002 сек.; расстояние=$9 КБ, ожидалось=$10 КБ/r
+	});
+foreach my $language (sort keys %languages)
+{
+	is(figures(judge(join '', map { $languages{$language}->($_) } @lines)), figures($plain), "the same in $language");
+}
+
+# Later servers: positions, SLRU buffers (18), flags again and "fast" (19).
+my @later = map { my $line = $_; $line =~ s/buffers \(0\.1%\);/buffers (0.1%), wrote 3 SLRU buffers;/; $line } @lines;
+is(figures(judge(join '', @later)), figures($plain), 'SLRU buffers');
+my $flags = '';
+@later = map {
+	my $line = s/immediate/fast/r;
+	$flags = $1 if $line =~ /starting: (.*)/;
+	$line =~ s/complete: wrote/complete: $flags: wrote/;
+	$line;
+} @later;
+is(figures(judge(join '', @later)), figures($plain), 'flags in both lines');
+is(figures(judge(join '', grep { !/starting/ } @later)), figures($plain), 'flags in the last line only');
+
+# ---- what is missing, or not ours
+
+my @pairs = grep { /checkpoint/ } @lines;
+is(judge(join '', @pairs[ 0 .. 1, 6 .. 9 ])->{missing}, 1, 'missing checkpoints are noticed');
+is(judge(join '', @pairs[ 0 .. 3 ], @pairs[ 5 .. 11 ])->{missing}, 0, 'but not a missing start');
+like(judge(join '', grep { !/checkpoint/ } @lines)->{error}, qr/the log has no line about checkpoints/, 'no checkpoints');
+like(judge(join '', map { s/checkpoint complete/restartpoint complete/r } grep { /complete/ } @lines)->{error},
+	qr/only restartpoints.*primary/, 'a standby');
+my $other = join '', map { s/\[77\]/[88]/r } @lines;
+my $mixed = join '', sort split /^/, $text . ($other =~ s/00\.500/01.500/gr);
+like(judge($mixed)->{error}, qr/checkpointer 77: 6 checkpoints\n.*checkpointer 88: 6.*of several servers: choose one with --pid/s,
+	'two servers');
+my $one = judge($mixed, '--pid', '77', '--max-wal-size', '4GB');
+is("$one->{checkpoints} $one->{missing}", '6 0', 'one of two servers');
+
+# Hostile: what statements, names, other fields and other processes say.
+my $fake = "checkpoint complete: wrote 1 buffers (0.1%); 0 WAL file(s) added, 0 removed, 9 recycled; write=1.000 s, "
+  . "sync=0.001 s, total=1.000 s; sync files=9, longest=0.010 s, average=0.002 s; distance=99999999 kB, estimate=99999999 kB";
+my $now = clock(1700);
+my @hostile = (
+	"$now [5] LOG:  statement: SELECT 'LOG:  $fake'\n",
+	"$now [5] LOG:  statement: SELECT 1 --:  checkpoint starting: wal\n",
+	"$now [5] LOG:  $fake now\n",
+	"$now [5] LOG:  statement: SELECT '\n\t$now [5] LOG:  $fake\n\tLOG:  $fake'\n",
+	"$now [5] ERROR:  $fake\n$now [5] STATEMENT:  $fake\n$now [5] DETAIL:  $fake\n$now [5] CATALOG:  $fake\n",
+	"$now [5] LOG:  checkpoint starting: wal ERROR:  syntax error\n",
+	"$now [5] LOG:  parameter \"max_wal_size\" changed to \"1MB\" ERROR:  syntax error\n",
+	"2025-02-03T00:28:20.1Z stderr F \t$now [5] LOG:  $fake\n",
+	"Feb  3 00:28:20 db1 postgres[5]: [7-2] #011LOG:  $fake\n",
+	"$now,\"x\",\"y\",5,,67a0,5,,2025-02-03 00:00:00 UTC,,0,ERROR,42601,\"syntax error\",,,,,,\"SELECT '\n$now,,,5,,67a0,5,,2025-02-03 00:00:00 UTC,,0,LOG,00000,\"\"$fake\"\"\n$now [5] LOG:  $fake\n'\",,,\"\",\"client backend\",,0\n",
+	"$now,\"x\",\"y\",5,,67a0,5,,2025-02-03 00:00:00 UTC,,0,LOG,00000,\"$fake\",,,,,,,,,\"\",\"client backend\",,0\n",
+	"{\"timestamp\":\"$now\",\"pid\":5,\"error_severity\":\"LOG\",\"message\":\"$fake\",\"backend_type\":\"client backend\"}\n",
+	"{\"timestamp\":\"$now\",\"pid\":5,\"error_severity\":\"ERROR\",\"message\":\"x\",\"statement\":\"$now [5] LOG:  $fake\"}\n",
+	"{\"timestamp\":\"$now\",\"log\":\"\\t$now [5] LOG:  $fake\"}\n",
+	"{\"log\":\"{\\\"log\\\":\\\"{\\\\\\\"log\\\\\\\":\n{{{{[[[\"\"\"\\u12\n",
+	"$now [77] LOG:  $fake\0\n", "\0\0\xff\xfe\n", "LOG:  $fake\n", "[5] LOG:  $fake\n",
+	"$now [5] LOG:  " . ('x' x 300_000) . ":  $fake\n",
+	"9999-99-99 99:99:99 UTC [77] LOG:  $fake\n",
+	"$now [77] LOG:  checkpoint complete: wrote 99999999999999999999 buffers (0.1%)\n");
+foreach my $i (0 .. $#hostile)
+{
+	my @with = @lines;
+
+	splice @with, 7, 0, $hostile[$i];
+	is(figures(judge(join '', @with)), figures($plain), "hostile lines do not count: $i");
+}
+
+# ---- the command line, and a trace
+
+foreach my $case (
+	[ [], qr/--log needs files/ ],
+	[ [ '--replay', 'x', 'y' ], qr/--log cannot be combined/ ],
+	[ [ '--duration', '1s', 'y' ], qr/--log cannot be combined/ ],
+	[ [ '--segment-size', '3MB', 'y' ], qr/no power of two/ ],
+	[ ["$dir/none"], qr/could not open .*No such file/ ])
+{
+	($status, $out, $err) = watch_log(@{ $case->[0] });
+	is($status, 2, "@{ $case->[0] }: status");
+	like($err, $case->[1], "@{ $case->[0] }: message");
+}
+IPC::Run::run([ 'walsizer-watch', '--max-wal-size', '1GB' ], '<', \undef, '>', \$out, '2>', \$err);
+like($err, qr/needs --log/, 'what is given without a log');
+($status, $out, $err) = watch_log('--quiet', '--record', "$dir/log.trace", glob "$logs/01*");
+is("$status$out$err", '1', 'a log makes a trace');
+IPC::Run::run([ 'walsizer-watch', '--replay', "$dir/log.trace", '--no-predict', '--json' ], '>', \$out, '2>', \$err);
+cmp_ok(abs(decoded($out)->{demand} / MB - 698), '<', 10, 'a replay finds the same demand');
+cmp_ok(decoded($out)->{checkpoints_forced}, '>=', 7, 'and the forced checkpoints, by their distances');
+is($err, '', 'the trace is whole');
+
+# ---- a server: the watch and three logs of the same load
+
+my $node = make_node('logs', conf => <<'END');
+max_wal_size = 64MB
+walsizer.dry_run = on
+logging_collector = on
+log_destination = 'stderr,csvlog,jsonlog'
+log_filename = 'server.log'
+log_line_prefix = '%m [%p] %q%u@%d '
+log_min_messages = warning
+END
+my ($watched, $complaints) = ('', '');
+my $watch = IPC::Run::start([ 'walsizer-watch', '--interval', '100ms', '--json', '-d', $node->connstr('postgres') ],
+	'<', \undef, '>', \$watched, '2>', \$complaints, IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+wait_until('the watch has begun',
+	sub { $watch->pump_nb; $node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'walsizer-watch' AND query LIKE 'SELECT pg_is_in_recovery()%'") > 0 });
+$node->safe_psql('postgres', 'CHECKPOINT');
+my $before = status($node)->{checkpoints_forced};
+my $load = start_load($node, 20);
+wait_for($node, "checkpoints_forced >= $before + 3");
+stop_load($load);
+# a checkpoint may be under way: its end is to be seen before the last one
+$node->safe_psql('postgres', 'CHECKPOINT');
+wait_for_sample($node);
+my $end = $node->safe_psql('postgres', 'SELECT max(query_start) FROM pg_stat_activity WHERE application_name = $$walsizer-watch$$');
+wait_until('the watch saw the last checkpoint',
+	sub { $watch->pump_nb; $node->safe_psql('postgres', "SELECT max(query_start) > '$end' FROM pg_stat_activity WHERE application_name = 'walsizer-watch'") eq 't' });
+$watch->signal('INT');
+$watch->finish;
+my $live = decoded($watched);
+$node->stop('fast');
+my $log_dir = $node->data_dir . '/log';
+my %of;
+foreach my $file ('server.log', 'server.csv', 'server.json')
+{
+	my $said = judge(slurp_file("$log_dir/$file"), '--segment-size', '1MB', '--checkpoint-timeout', '30s');
+
+	$of{$file} = figures($said);
+	note("$file: $of{$file}; watched: $live->{checkpoints_forced} $live->{checkpoints_other} $live->{demand}");
+	is($said->{checkpoints_forced}, $live->{checkpoints_forced}, "$file: as many forced checkpoints");
+	is($said->{max_wal_size}, 64 * MB, "$file: max_wal_size is inferred");
+	cmp_ok(abs($said->{demand_at_least} - $live->{demand}), '<=', 0.2 * $live->{demand}, "$file: the demand");
+	cmp_ok(abs($said->{needed_size_at_least} - $live->{needed_size}), '<=', 0.2 * $live->{needed_size}, "$file: the size");
+}
+is($of{'server.csv'}, $of{'server.log'}, 'csvlog says the same as stderr');
+is($of{'server.json'}, $of{'server.log'}, 'jsonlog says the same as stderr');
+
+done_testing();

@@ -1,0 +1,135 @@
+/*-------------------------------------------------------------------------
+ *
+ * watch/log.h
+ *	  What the files that read a server's log share.
+ *
+ * logmessage.c knows messages, logfile.c and logjson.c formats of files,
+ * logpoints.c what checkpoints follow from them, logsettings.c what settings, and
+ * logrange.c what demand.
+ * Times are ms since 1970 of the clock that the log shows, whatever its zone.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#ifndef WATCH_LOG_H
+#define WATCH_LOG_H
+
+#include "watch/watch.h"
+
+#define LOG_MOST_BYTES		(INT64_C(1) << 50)	/* of one distance */
+#define LOG_MOST_STARTING	4	/* servers that write the same log */
+#define LOG_MOST_MS			(INT64_C(1) << 48)	/* of a time */
+#define LOG_LEAST_TIMEOUT	(INT64_C(30) * 1000)	/* of checkpoint_timeout, ms */
+#define LOG_MOST_TIMEOUT	(INT64_C(86400) * 1000)
+
+typedef enum LogKind
+{
+	LOG_NOTHING = 0,
+	LOG_STARTING,				/* a checkpoint */
+	LOG_COMPLETE,
+	LOG_RESTARTPOINT,			/* complete */
+	LOG_FREQUENT,				/* "checkpoints are occurring too frequently" */
+	LOG_PARAMETER,				/* a setting was changed by a reload */
+	LOG_READY,					/* the server has started */
+} LogKind;
+
+/* Words of "checkpoint starting". */
+#define LOG_TIME			1
+#define LOG_WAL				2
+#define LOG_FAST			4	/* not spread over time */
+#define LOG_ASKED			8	/* any other */
+#define LOG_CAUSE_KNOWN		16	/* also if there was no word */
+
+typedef struct LogMessage
+{
+	LogKind		kind;
+	unsigned int flags;			/* also of LOG_COMPLETE, from 19 on */
+	int64_t		files;			/* removed and recycled */
+	int64_t		write_ms;
+	int64_t		total_ms;
+	int64_t		distance;		/* bytes, like the next */
+	int64_t		estimate;
+	uint64_t	lsn;			/* of the checkpoint; 0: not in the log */
+	uint64_t	redo;
+	int64_t		apart_ms;		/* LOG_FREQUENT: between the last two */
+	WalsizerSettings changed;	/* LOG_PARAMETER: what is not 0, or for the
+								 * target not negative */
+} LogMessage;
+
+/* A message with its time and the process that wrote it (0: not known). */
+typedef struct LogEntry
+{
+	int64_t		ms;
+	int64_t		pid;
+	LogMessage	message;
+} LogEntry;
+
+/* watch/logmessage.c */
+extern bool watch_log_is_severity(const char *text, size_t length);
+extern bool watch_log_message(const char *text, LogMessage *message);
+
+/* watch/logjson.c: what an object says; texts are "" and times -1 if missing */
+typedef struct LogJson
+{
+	const char *message;
+	const char *severity;
+	const char *backend;
+	char	   *line;			/* of text, or an object, in a wrapper */
+	int64_t		ms;
+	int64_t		pid;
+} LogJson;
+
+extern bool watch_log_json(char *text, LogJson *json);
+
+/* watch/logfile.c */
+typedef void (*LogTaker) (void *state, const LogEntry *entry);
+
+extern void watch_log_read(FILE *file, int year, LogTaker take, void *state);
+extern void watch_log_read_all(const Options *options, LogTaker take, void *state);
+
+/* watch/logpoints.c: a checkpoint, or what happened between two of them */
+typedef struct LogRecord
+{
+	int64_t		ms;				/* start */
+	int64_t		end_ms;			/* 0: not known */
+	int64_t		from_ms;		/* when the WAL up to it began; 0: not known */
+	LogKind		kind;			/* LOG_STARTING: never seen complete */
+	unsigned int flags;
+	int64_t		pid;
+	int64_t		files;
+	int64_t		write_ms;
+	int64_t		distance;
+	int64_t		estimate;
+	uint64_t	lsn;
+	uint64_t	redo;
+	WalsizerSettings settings;	/* in effect */
+	bool		begins;			/* what was before does not continue */
+	bool		waited;			/* for the one before to end */
+	bool		assumed_size;	/* max_wal_size is not in the log */
+} LogRecord;
+
+typedef struct Log
+{
+	const Options *options;
+	LogRecord  *records;		/* a ring, then sorted */
+	int64_t		number;			/* of all, also those no longer kept */
+	int			kept;
+	LogEntry	starting[LOG_MOST_STARTING];	/* not complete yet, or LOG_NOTHING */
+	bool		pids_wrong;		/* what looks like a process ID is none */
+	WalsizerSettings settings;	/* inferred or assumed */
+	WatchLog	found;
+} Log;
+
+extern Log *watch_log_begin(const Options *options);
+extern void watch_log_take(void *log, const LogEntry *entry);
+extern void watch_log_end(Log *log);
+extern void watch_log_free(Log *log);
+
+/* watch/logsettings.c */
+extern void watch_log_settle(Log *log);
+
+/* watch/logrange.c */
+extern bool watch_log_judge(Log *log, Watcher *watcher);
+
+#endif							/* WATCH_LOG_H */

@@ -1,0 +1,343 @@
+/*-------------------------------------------------------------------------
+ *
+ * watch/logpoints.c
+ *	  From messages to checkpoints: pairs of lines, and what is missing between
+ *	  them.
+ *
+ * A checkpoint has a start, a distance from the redo pointer of the one before,
+ * and from 16 on positions.  Distances and positions must agree, and where
+ * there are no positions the server's estimate must follow from the distance;
+ * where they do not, lines are missing.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "watch/log.h"
+
+#ifndef MOST_RECORDS			/* a test has fewer */
+#define MOST_RECORDS	131072	/* the last ones count: a year at 5 min */
+#endif
+#define RESOLUTION		1500	/* ms: many logs have whole seconds */
+#define MOST_PIDS		16
+
+Log *
+watch_log_begin(const Options *options)
+{
+	Log		   *log = watch_allocate(sizeof(Log));
+
+	log->options = options;
+	log->records = watch_allocate(MOST_RECORDS * sizeof(LogRecord));
+	return log;
+}
+
+void
+watch_log_free(Log *log)
+{
+	free(log->records);
+	free(log);
+}
+
+/* A new record, in place of the oldest if there are too many. */
+static LogRecord *
+add(Log *log, LogKind kind, const LogEntry *entry)
+{
+	LogRecord  *record = &log->records[log->number++ % MOST_RECORDS];
+
+	*record = (LogRecord) {.ms = entry->ms, .kind = kind, .pid = entry->pid,
+		.flags = entry->message.flags, .settings = entry->message.changed};
+	return record;
+}
+
+/* A checkpoint that was started has no end in the log. */
+static void
+end_starting(Log *log, LogEntry *starting)
+{
+	if (starting->message.kind == LOG_STARTING)
+		(void) add(log, LOG_STARTING, starting);
+	starting->message.kind = LOG_NOTHING;
+}
+
+/* Keep a start until its end comes, one for each process. */
+static void
+start(Log *log, const LogEntry *entry)
+{
+	LogEntry   *place = NULL;
+
+	for (int i = LOG_MOST_STARTING - 1; i >= 0; i--)
+	{
+		LogEntry   *starting = &log->starting[i];
+
+		if (place == NULL || place->message.kind != LOG_NOTHING)
+			place = starting;
+		if (starting->message.kind == LOG_STARTING && starting->pid == entry->pid)
+			end_starting(log, place = starting);
+	}
+	end_starting(log, place);
+	*place = *entry;
+}
+
+/*
+ * A checkpoint is complete.  Its start is in the log, or follows from how long it
+ * took.  If that agrees with the start of another process alone, these are no
+ * process IDs.
+ */
+static void
+complete(Log *log, const LogEntry *entry)
+{
+	const LogMessage *message = &entry->message;
+	LogEntry	began = *entry;
+	LogEntry   *found = NULL;
+	LogRecord  *record;
+
+	began.ms -= message->total_ms;
+	for (int i = 0; i < LOG_MOST_STARTING; i++)
+	{
+		LogEntry   *starting = &log->starting[i];
+
+		if (starting->message.kind == LOG_STARTING &&
+			llabs((long long) (starting->ms - began.ms)) <= RESOLUTION &&
+			(found == NULL || starting->pid == entry->pid))
+			found = starting;
+	}
+	if (found != NULL)
+	{
+		log->pids_wrong |= found->pid != entry->pid;
+		began.ms = found->ms;
+		began.message.flags = found->message.flags;
+		found->message.kind = LOG_NOTHING;
+	}
+	record = add(log, LOG_COMPLETE, &began);
+	record->end_ms = entry->ms;
+	record->files = message->files;
+	record->write_ms = message->write_ms;
+	record->distance = message->distance;
+	record->estimate = message->estimate;
+	record->lsn = message->lsn;
+	record->redo = message->redo;
+	log->found.checkpoints++;
+}
+
+/* Take in one message of the log; state is the Log. */
+void
+watch_log_take(void *state, const LogEntry *entry)
+{
+	Log		   *log = state;
+
+	if (log->options->pid != 0 && entry->pid != log->options->pid)
+		return;
+	switch (entry->message.kind)
+	{
+		case LOG_STARTING:
+			start(log, entry);
+			break;
+		case LOG_COMPLETE:
+			complete(log, entry);
+			break;
+		case LOG_RESTARTPOINT:
+			log->found.restartpoints++;
+			break;
+		case LOG_FREQUENT:
+			log->found.warnings++;
+			if (log->found.checkpoints == 0)
+				add(log, LOG_FREQUENT, entry)->write_ms = entry->message.apart_ms;
+			break;
+		default:
+			(void) add(log, entry->message.kind, entry);
+	}
+}
+
+static int
+compare(int64_t first, int64_t second)
+{
+	return (first > second) - (first < second);
+}
+
+static int
+by_start(const void *a, const void *b)
+{
+	const LogRecord *first = a;
+	const LogRecord *second = b;
+
+	if (first->ms == second->ms && first->end_ms == second->end_ms)
+		return compare(first->kind, second->kind);
+	return first->ms != second->ms ? compare(first->ms, second->ms) :
+		compare(first->end_ms, second->end_ms);
+}
+
+/* Sort the records, and leave out what comes twice, in two formats for example. */
+static void
+sort_records(Log *log)
+{
+	int			number = (int) (log->number < MOST_RECORDS ? log->number : MOST_RECORDS);
+
+	qsort(log->records, (size_t) number, sizeof(LogRecord), by_start);
+	for (int i = 0; i < number; i++)
+	{
+		const LogRecord *record = &log->records[i];
+		const LogRecord *before = log->kept > 0 ? &log->records[log->kept - 1] : NULL;
+
+		if (record->kind == LOG_FREQUENT && log->found.checkpoints > 0)
+			continue;
+		if (before == NULL || by_start(before, record) != 0 ||
+			before->distance != record->distance || before->pid != record->pid)
+			log->records[log->kept++] = *record;
+	}
+}
+
+/*
+ * Two servers in one log: a checkpointer writes again after another one has,
+ * and no server was started in between.  Ends the program with a list.
+ */
+static void
+check_pids(const Log *log)
+{
+	int64_t		pids[MOST_PIDS] = {0};
+	int64_t		counts[MOST_PIDS] = {0};
+	int			number = 0;
+	int			current = -1;
+	bool		mixed = false;
+	bool		started = false;
+
+	for (int i = 0; i < log->kept && !log->pids_wrong; i++)
+	{
+		const LogRecord *record = &log->records[i];
+		int			which = 0;
+
+		started |= record->kind == LOG_READY;
+		if (record->pid == 0 || record->kind == LOG_READY || record->kind == LOG_PARAMETER)
+			continue;
+		while (which < number && pids[which] != record->pid)
+			which++;
+		if (which == MOST_PIDS)
+			continue;
+		mixed |= which < number && which != current && !started;
+		if (which == number)
+			pids[number++] = record->pid;
+		counts[which]++;
+		current = which;
+		started = false;
+	}
+	for (int i = 0; i < number && mixed; i++)
+		watch_complain("checkpointer %lld: %lld checkpoints", (long long) pids[i],
+					   (long long) counts[i]);
+	if (mixed)
+		watch_die("the log is of several servers: choose one with --pid");
+}
+
+/* Does nothing lie between two checkpoints?  kB are rounded down. */
+static bool
+follows(const LogRecord *before, const LogRecord *record)
+{
+	int64_t		expected = record->distance;
+
+	if (before->redo != 0 && record->redo != 0)
+		return llabs((long long) (record->redo - before->redo) - record->distance) <= 2048;
+	if (before->estimate >= record->distance)
+		expected = (int64_t) (0.9 * (double) before->estimate + 0.1 * (double) record->distance);
+	return llabs((long long) (expected - record->estimate)) <= 3 * 1024;
+}
+
+/*
+ * Find where each interval began, and which lines are missing.  After a restart
+ * WAL continues, but the estimate and the timer begin anew.
+ */
+static void
+link_records(Log *log)
+{
+	const LogRecord *before = NULL;
+	WalsizerSettings known = {.completion_target = -1};
+	int64_t		since = 0;		/* start of the server, or of a checkpoint
+								 * without an end */
+	bool		lost = false;
+
+	for (int i = 0; i < log->kept; i++)
+	{
+		LogRecord  *record = &log->records[i];
+		WalsizerSettings *changed = &record->settings;
+		bool		restarted;
+
+		if (record->kind == LOG_PARAMETER)
+		{
+			if (changed->max_wal_size_mb > 0)
+				known.max_wal_size_mb = changed->max_wal_size_mb;
+			if (changed->timeout_ms > 0)
+				known.timeout_ms = changed->timeout_ms;
+			if (changed->completion_target >= 0)
+				known.completion_target = changed->completion_target;
+			continue;
+		}
+		record->settings = known;
+		if (record->kind != LOG_COMPLETE)
+		{
+			since = record->ms;
+			lost = record->kind == LOG_STARTING;
+			continue;
+		}
+		restarted = before != NULL && before->pid != record->pid && !log->pids_wrong;
+		if (since != 0)
+			record->from_ms = since;
+		else if (before != NULL && !restarted && follows(before, record))
+			record->from_ms = before->ms;
+		if (record->redo == 0 && record->from_ms != 0 && before != NULL && before->redo != 0)
+			record->redo = before->redo + (uint64_t) record->distance;
+		record->begins = record->from_ms == 0 || since != 0;
+		log->found.missing += before != NULL && (lost || (since == 0 && !restarted && record->begins));
+		log->found.restarts += before != NULL && !lost && (since != 0 || restarted);
+		record->waited = before != NULL && record->ms - before->end_ms <= 100;
+		before = record;
+		since = 0;
+		lost = false;
+	}
+}
+
+/* Keep checkpoints only, or warnings. */
+static void
+drop_others(Log *log)
+{
+	int			number = 0;
+
+	for (int i = 0; i < log->kept; i++)
+	{
+		if (log->records[i].kind < LOG_PARAMETER)
+			log->records[number++] = log->records[i];
+	}
+	log->kept = number;
+}
+
+/*
+ * Without log_checkpoints there are only warnings.  Each is a forced checkpoint;
+ * with a known max_wal_size its distance is the trigger point.
+ */
+static void
+use_warnings(Log *log)
+{
+	for (int i = 0; i < log->kept; i++)
+	{
+		LogRecord  *record = &log->records[i];
+
+		if (record->kind != LOG_FREQUENT)
+			continue;
+		record->from_ms = record->ms - record->write_ms;
+		record->flags = LOG_WAL | LOG_CAUSE_KNOWN;
+		record->distance = log->options->given.max_wal_size_mb == 0 ? 0 :
+			walsizer_trigger_point(log->options->given.max_wal_size_mb, &record->settings);
+	}
+}
+
+/* The log is at its end: order the records, and find what follows from them. */
+void
+watch_log_end(Log *log)
+{
+	for (int i = 0; i < LOG_MOST_STARTING; i++)
+		end_starting(log, &log->starting[i]);
+	sort_records(log);
+	check_pids(log);
+	link_records(log);
+	drop_others(log);
+	watch_log_settle(log);
+	use_warnings(log);
+}

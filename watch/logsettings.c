@@ -1,0 +1,290 @@
+/*-------------------------------------------------------------------------
+ *
+ * watch/logsettings.c
+ *	  The server's settings, as they follow from its checkpoints.
+ *
+ * A setting that was given, or that the log names, is not inferred.  What nothing
+ * tells is assumed, and that is kept.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdlib.h>
+
+#include "watch/log.h"
+
+#define DEFAULT_TIMEOUT	300000
+#define DEFAULT_MB		1024
+
+static int
+by_value(const void *a, const void *b)
+{
+	int64_t		first = *(const int64_t *) a;
+	int64_t		second = *(const int64_t *) b;
+
+	return (first > second) - (first < second);
+}
+
+/*
+ * The smallest value that is frequent: the mean of the first tenth of all that
+ * lies within "apart".  0 if there are none.
+ */
+static int64_t
+smallest_frequent(int64_t *values, int number, int64_t apart)
+{
+	qsort(values, (size_t) number, sizeof(int64_t), by_value);
+	for (int i = 0; i < number; i++)
+	{
+		double		sum = 0;
+		int			j = i;
+
+		for (; j < number && values[j] - values[i] <= apart; j++)
+			sum += (double) values[j];
+		if ((j - i) * 10 >= number)
+			return (int64_t) (sum / (j - i) + 0.5);
+	}
+	return 0;
+}
+
+/* Round ms to a time that people set, if one is near: 30 s, 5 s, or 1 s. */
+static int64_t
+usual_timeout(int64_t ms)
+{
+	static const int64_t steps[] = {30000, 5000, 1000};
+	int			i = 0;
+
+	while (i < 2 && llabs((long long) ((ms + steps[i] / 2) / steps[i] * steps[i] - ms)) > 2000)
+		i++;
+	ms = (ms + steps[i] / 2) / steps[i] * steps[i];
+	return ms < LOG_LEAST_TIMEOUT ? LOG_LEAST_TIMEOUT : ms < LOG_MOST_TIMEOUT ? ms : LOG_MOST_TIMEOUT;
+}
+
+/*
+ * checkpoint_timeout: what lies between a timed checkpoint and the one before.
+ * Without any it is only known to be at least so long that no writing took
+ * longer, and that nothing but the timer ended a longer interval.
+ */
+static void
+infer_timeout(Log *log, int64_t *values)
+{
+	int64_t		writing = 0;
+	int64_t		longest = 0;
+	int64_t		ms;
+	int			number = 0;
+
+	for (int i = 0; i < log->kept; i++)
+	{
+		const LogRecord *record = &log->records[i];
+		int64_t		spacing = record->from_ms != 0 ? record->ms - record->from_ms : 0;
+
+		if (record->kind != LOG_COMPLETE || record->settings.timeout_ms != 0)
+			continue;
+		if (spacing > 0 && record->flags & LOG_TIME)
+			values[number++] = spacing;
+		else if (spacing > longest && record->flags & LOG_WAL)
+			longest = spacing;
+		if (!(record->flags & LOG_FAST) && record->write_ms > writing)
+			writing = record->write_ms;
+	}
+	log->settings.timeout_ms = ms = smallest_frequent(values, number, 2000);
+	writing = (int64_t) ((double) writing / 0.9);
+	if (number < 3 && ms + 2000 < writing)
+		log->settings.timeout_ms = 0;
+	if (log->settings.timeout_ms != 0)
+	{
+		log->settings.timeout_ms = usual_timeout(ms);
+		return;
+	}
+	log->found.assumed |= WATCH_ASSUMED_TIMEOUT;
+	longest = longest > writing ? longest : writing;
+	log->settings.timeout_ms = longest <= DEFAULT_TIMEOUT ? DEFAULT_TIMEOUT :
+		usual_timeout((longest + 29000) / 30000 * 30000);
+}
+
+/* The part of checkpoint_timeout that the longest timed checkpoint wrote for. */
+static void
+infer_target(Log *log)
+{
+	double		most = 0;
+	int			number = 0;
+
+	for (int i = 0; i < log->kept; i++)
+	{
+		const LogRecord *record = &log->records[i];
+		double		part = (double) record->write_ms / (double) log->settings.timeout_ms;
+
+		if (!(record->flags & LOG_TIME) || record->settings.completion_target >= 0 || part > 1)
+			continue;
+		most = part > most ? part : most;
+		number++;
+	}
+	log->settings.completion_target = 0.9;
+	if (number >= 3 && most > 0.45)
+		log->settings.completion_target = (double) (int) (most * 20 + 0.9) / 20;
+	else
+		log->found.assumed |= WATCH_ASSUMED_TARGET;
+}
+
+/* WAL segments: a checkpoint removes or recycles what it no longer needs. */
+static void
+infer_segment(Log *log)
+{
+	int			votes[11] = {0};
+	int			all = 0;
+	int			best = 4;		/* 16MB */
+
+	for (int i = 0; i < log->kept; i++)
+	{
+		const LogRecord *record = &log->records[i];
+		double		mb = record->files > 0 ?
+			(double) record->distance / (double) record->files / WALSIZER_MB : 0;
+		int			power = 0;
+
+		if (record->kind != LOG_COMPLETE || record->files < 4)
+			continue;
+		all++;
+		while (power < 10 && mb > 1.4 * (1 << power))
+			power++;
+		if (mb > 0.7 * (1 << power) && mb <= 1.4 * (1 << power))
+			votes[power]++;
+	}
+	for (int i = 0; i <= 10; i++)
+		best = votes[i] > votes[best] ? i : best;
+	if (votes[best] < 3 || votes[best] * 2 < all)
+		best = 4;
+	log->settings.segment_bytes = WALSIZER_MB << best;
+}
+
+/* The roundest size (MB) with so many segments up to the trigger point, and how round. */
+static int64_t
+roundest(const Log *log, int64_t segments, double target, int64_t *step)
+{
+	static const int64_t steps[] = {10240, 1024, 512, 256, 100, 64, 50, 32, 16, 8, 4, 2, 1};
+	WalsizerSettings settings = log->settings;
+	int64_t		segment_mb = settings.segment_bytes / WALSIZER_MB;
+	int64_t		least = (int64_t) ((double) segments * (1 + target));
+	int64_t		most;
+
+	settings.completion_target = target;
+	while (walsizer_checkpoint_segments(least * segment_mb, &settings) < segments)
+		least++;
+	for (most = least; walsizer_checkpoint_segments((most + 1) * segment_mb, &settings) == segments;)
+		most++;
+	most = (most + 1) * segment_mb - 1;
+	least *= segment_mb;
+	for (int i = 0; i < 13; i++)
+	{
+		*step = steps[i];
+		if (most / steps[i] * steps[i] >= least)
+			return most / steps[i] * steps[i];
+	}
+	return least;
+}
+
+/*
+ * Segments up to the trigger point, as a forced checkpoint shows it.  Where the
+ * redo pointers are not known: a forced one has its own near the start of a
+ * segment.
+ */
+static int64_t
+segments_of(const LogRecord *record, bool after_forced, int64_t segment)
+{
+	if (record->redo != 0)
+		return (record->distance + (int64_t) (record->redo - (uint64_t) record->distance) % segment +
+				segment / 64) / segment;
+	return (record->distance + (after_forced ? segment / 2 : segment - 1)) / segment;
+}
+
+/*
+ * max_wal_size from the trigger point, which forced checkpoints show, surely if
+ * they did not wait for the one before to end.  Without forced ones it is at least
+ * what the longest distance needed.
+ */
+static void
+infer_size(Log *log, int64_t *values)
+{
+	int64_t		segment = log->settings.segment_bytes;
+	int64_t		longest = 0;
+	int64_t		other_step;
+	int64_t		step;
+	int64_t		segments;
+	int64_t		mb;
+	int			number = 0;
+
+	/* first those that surely did not wait, then those of which nobody knows */
+	for (int pass = 0; pass < 3 && number == 0; pass++)
+	{
+		bool		after_forced = false;
+
+		for (int i = 0; i < log->kept; i++)
+		{
+			const LogRecord *record = &log->records[i];
+
+			if (record->kind != LOG_COMPLETE || record->settings.max_wal_size_mb != 0)
+				continue;
+			if (!(record->flags & LOG_WAL))
+				longest = record->distance > longest ? record->distance : longest;
+			else if (pass == 2 || (!record->waited && (pass == 1 || record->from_ms != 0)))
+				values[number++] = segments_of(record, after_forced, segment);
+			after_forced = record->flags & LOG_WAL;
+		}
+		if (pass == 2)
+			log->found.assumed |= WATCH_ASSUMED_SIZE;
+	}
+	segments = smallest_frequent(values, number, 0);
+	if (segments == 0)
+	{
+		mb = walsizer_size_for(longest, &log->settings);
+		log->settings.max_wal_size_mb = mb > DEFAULT_MB ? mb : DEFAULT_MB;
+		return;
+	}
+	log->settings.max_wal_size_mb = roundest(log, segments, log->settings.completion_target, &step);
+	if (!(log->found.assumed & WATCH_ASSUMED_TARGET))
+		return;
+	mb = roundest(log, segments, 0.5, &other_step);
+	if (other_step > step)
+	{
+		log->settings.max_wal_size_mb = mb;
+		log->settings.completion_target = 0.5;
+	}
+}
+
+/* Give each checkpoint its settings: as given, as the log says, else as inferred. */
+void
+watch_log_settle(Log *log)
+{
+	const WalsizerSettings *given = &log->options->given;
+	int64_t    *values = watch_allocate((size_t) (log->kept + 1) * sizeof(int64_t));
+
+	infer_segment(log);
+	if (given->segment_bytes != 0)
+		log->settings.segment_bytes = given->segment_bytes;
+	infer_timeout(log, values);
+	if (given->timeout_ms != 0)
+		log->settings.timeout_ms = given->timeout_ms;
+	infer_target(log);
+	if (given->completion_target >= 0)
+		log->settings.completion_target = given->completion_target;
+	log->found.assumed &= ~((given->timeout_ms != 0 ? WATCH_ASSUMED_TIMEOUT : 0u) |
+					  (given->completion_target >= 0 ? WATCH_ASSUMED_TARGET : 0u));
+	infer_size(log, values);
+	free(values);
+	for (int i = 0; i < log->kept; i++)
+	{
+		WalsizerSettings *settings = &log->records[i].settings;
+
+		settings->segment_bytes = log->settings.segment_bytes;
+		if (settings->timeout_ms == 0 || given->timeout_ms != 0)
+			settings->timeout_ms = log->settings.timeout_ms;
+		if (settings->completion_target < 0 || given->completion_target >= 0)
+			settings->completion_target = log->settings.completion_target;
+		if (given->max_wal_size_mb != 0)
+			settings->max_wal_size_mb = given->max_wal_size_mb;
+		else if (settings->max_wal_size_mb == 0)
+		{
+			settings->max_wal_size_mb = log->settings.max_wal_size_mb;
+			log->records[i].assumed_size = log->found.assumed & WATCH_ASSUMED_SIZE;
+		}
+	}
+}
