@@ -198,12 +198,14 @@ segments_of(const LogRecord *record, bool after_forced, int64_t segment)
 
 /*
  * max_wal_size from the trigger point, which forced checkpoints show, surely if
- * they did not wait for the one before to end.  Without forced ones it is at least
- * what the longest distance needed.
+ * they did not wait for the one before to end.  Several sizes have the same trigger
+ * point, and more with another completion target: people set round ones.  Without
+ * forced ones it is at least what the longest distance needed.
  */
 static void
 infer_size(Log *log, int64_t *values)
 {
+	static const double usual_targets[] = {0.9, 0.5};	/* from 14 on, and before */
 	int64_t		segment = log->settings.segment_bytes;
 	int64_t		longest = 0;
 	int64_t		other_step;
@@ -240,13 +242,14 @@ infer_size(Log *log, int64_t *values)
 		return;
 	}
 	log->settings.max_wal_size_mb = roundest(log, segments, log->settings.completion_target, &step);
-	if (!(log->found.assumed & WATCH_ASSUMED_TARGET))
-		return;
-	mb = roundest(log, segments, 0.5, &other_step);
-	if (other_step > step)
+	for (int i = 0; i < 2 && log->options->given.completion_target < 0; i++)
 	{
+		mb = roundest(log, segments, usual_targets[i], &other_step);
+		if (other_step <= step)
+			continue;
+		step = other_step;
 		log->settings.max_wal_size_mb = mb;
-		log->settings.completion_target = 0.5;
+		log->settings.completion_target = usual_targets[i];
 	}
 }
 
