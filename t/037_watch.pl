@@ -130,7 +130,7 @@ like($err, qr/could not connect: .*No such file or directory/, 'it says so');
 # A server of another version, and one that does not answer.
 sub fake_server
 {
-	my ($port, $version, $answer) = @_;
+	my ($port, $version, $answer, $process) = @_;
 	my $sockets = File::Temp->newdir(DIR => '/tmp');
 	my $pid;
 
@@ -143,6 +143,7 @@ sub fake_server
 		sysread($client, my $startup, 1000);
 		my $parameter = "server_version\0$version\0";
 		syswrite($client, 'R' . pack('NN', 8, 0) . 'S' . pack('N', 4 + length $parameter) . $parameter
+			  . ($process ? 'K' . pack('N3', 12, $process, 1) : '')
 			  . 'Z' . pack('N', 5) . 'I');
 		sleep 60 if !$answer;
 		sysread($client, my $statement, 1000);
@@ -174,6 +175,16 @@ my $goodbye = "SFATAL\0C57P01\0Mterminating connection due to administrator comm
 is($status, 2, 'a server that ends the connection');
 is($err, "walsizer-watch: lost the connection: FATAL:  terminating connection due to administrator command\n",
 	'it says why');
+waitpid $pid, 0;
+
+# A pooler names a process of its own; what is set would stay on its connection to the server.
+my $column = "pg_backend_pid\0" . pack('NnNnNn', 0, 0, 23, 4, 0xffffffff, 0);
+my $row = 'T' . pack('Nn', 6 + length $column, 1) . $column . 'D' . pack('NnN', 13, 1, 3) . '567'
+  . 'C' . pack('N', 13) . "SELECT 1\0" . 'Z' . pack('N', 5) . 'I';
+($sockets, $pid) = fake_server(1, '18.0', $row, 42);
+($status, $out, $err) = watch('-h', "$sockets", '-p', '1', '-U', 'x');
+is($status, 2, 'a pooler');
+is($err, "walsizer-watch: error: this is a connection pooler: connect to the server itself\n", 'it is refused');
 waitpid $pid, 0;
 
 # ---- both at once: the worker decides for a dry run, the watcher watches

@@ -279,6 +279,22 @@ set_up(Server *server)
 }
 
 /*
+ * Is there a pooler in between?  Then the process that answers is not the one that
+ * the connection named.  What we set would stay on the pooler's connection, and
+ * break its other clients.
+ */
+static bool
+is_pooled(Server *server)
+{
+	PGresult   *result = watch_query(server, "SELECT pg_backend_pid()", 0, NULL);
+	bool		pooled = PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1 &&
+		strtol(PQgetvalue(result, 0, 0), NULL, 10) != PQbackendPID(server->connection);
+
+	PQclear(result);
+	return pooled;
+}
+
+/*
  * Connect, and set up our side.  False if that fails; then the message is in
  * "why", or was said already and it is empty.  "final": trying again does not
  * help.
@@ -310,7 +326,14 @@ watch_open(Server *server, char *why, size_t size, bool *final)
 		close_connection(server);
 		return false;
 	}
-	return set_up(server);
+	if (is_pooled(server))
+	{
+		*final = true;
+		snprintf(why, size, "this is a connection pooler: connect to the server itself");
+		close_connection(server);
+		return false;
+	}
+	return server->connection != NULL && set_up(server);
 }
 
 bool
