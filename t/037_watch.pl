@@ -359,6 +359,10 @@ foreach my $case (
 	[ "walsizer-trace 1\nset interval 1\nset start 5\nset segment 1\nbegin primary 0 0\nwal 1099511627776\n",
 		qr/line 6: not a number/, 'more WAL than any' ],
 	[ "walsizer-trace 1\nset interval 0\nset start 5\n", qr/line 2: no interval/, 'interval' ],
+	[ "walsizer-trace 1\nset interval 1\nset start 5\nset segment 1\nbegin primary -9223372036854775808 0\n",
+		qr/line 5: not understood/, 'a time that has no absolute value' ],
+	[ "walsizer-trace 1\nset interval 1\nset start 5\nset segment 1\nset max_wal_size 64\nset timeout 30\n"
+		. "begin standby 0 0\nprimary 0\nwal 0/-68719476736*9\n", qr/not a possible sample/, 'a position below 0' ],
 	[ ($trace =~ s/^wal .*//msr) . "what\n", qr/not understood/, 'unknown line' ])
 {
 	my ($text, $message, $what) = @$case;
@@ -374,12 +378,30 @@ is($status, 1, 'still tells');
 is($status, 2, 'no such trace');
 like($err, qr/could not open .*No such file/, 'it says so');
 
+# Handwritten ones: peaks before the lookback, the end unseen, no sample at all.
+my $head = "walsizer-trace 1\nset interval 60\nset start 864000\nset segment 1\nset max_wal_size 64\n"
+  . "set completion_target 0.9\nset timeout 300\nbegin primary 0 0\nredo 0 0\n";
+my $days = 'wal 0 6400*5' . ' 0*1440' x 9;
+($status) = replay_text("$head$days\n");
+is($status, 1, 'a replay does not forget a peak of nine days before');
+($status) = replay_text("${head}wal 0*60\n");
+is($status, 0, 'an hour in which nothing was written');
+($status) = replay_text("${head}wal 0*60\ngap 61\n");
+is($status, 2, 'one after which nothing was seen for longer');
+write_file("$dir/none.text", $head);
+($status, $out) = watch('--replay', "$dir/none.text", '--json');
+is(decoded($out)->{started_at}, 864000, 'without a sample, the time is that of the start');
+
 # ---- files that cannot be written
 
 my @here = ('-d', $node->connstr('postgres'), '--interval', '100ms');
 ($status, $out, $err) = watch(@here, '--duration', '2s', '--record', '/dev/full');
 is($status, 2, 'full disk');
 like($err, qr{could not write "/dev/full": No space left on device}, 'it says so');
+($status, $out, $err) = watch(@here, '--duration', '2s', '--record', "$dir/steady.trace");
+is($status, 2, 'a trace that is there');
+like($err, qr/"[^"]*" exists already, and is not replaced/, 'it says so');
+is(slurp_file("$dir/steady.trace"), $trace, 'and is not replaced');
 ($status, $out, $err) = watch(@here, '--duration', '2s', '--record', "$dir/no/such");
 is($status, 2, 'no such directory');
 like($err, qr/could not create .*No such file/, 'it says so');
@@ -421,6 +443,12 @@ $node->safe_psql('postgres', 'CREATE ROLE barred NOLOGIN');
 is($status, 2, 'a role that may not log in');
 like($err, qr/could not connect: .*not permitted to log in/, 'it says so');
 
+# A role whose idle sessions end, sooner than the next sample comes.
+$node->safe_psql('postgres', "ALTER ROLE monitor SET idle_session_timeout = '200ms'");
+($status, $out, $err) = watch('-d', $node->connstr('postgres'), '-U', 'monitor', '--interval', '500ms', '--duration', '2s');
+is($err, '', 'a short idle_session_timeout does not matter');
+unlike($out, qr/to set/, 'after two seconds, the page does not say that there is nothing to set');
+
 # ---- a restart under the watch
 
 $watch = start_watch($node, '--json', '--record', "$dir/restart.trace", '--prometheus', "$dir/restart.prom");
@@ -441,6 +469,16 @@ like($err, qr/^walsizer-watch: lost the connection: .*\n(?:walsizer-watch: could
 is(decoded($out)->{restarts}, 1, 'and counted');
 cmp_ok(decoded($out)->{wal} / MB, '>=', 39, 'WAL of both');
 is_deeply(decoded((watch('--replay', "$dir/restart.trace", '--json'))[1]), decoded($out), 'a replay across the restart');
+
+# The server is gone at the end.
+$watch = start_watch($node, '--json', '--record', "$dir/gone.trace");
+$node->stop('fast');
+wait_until('it cannot connect', sub { $watch->{run}->pump_nb; return $watch->{err} =~ /could not connect/; });
+($status, $out, $err) = finish_watch($watch, 'TERM');
+cmp_ok(decoded($out)->{unseen_seconds}, '>=', 1, 'the time without a server at the end is unseen');
+is_deeply(decoded((watch('--replay', "$dir/gone.trace", '--json'))[1]), decoded($out), 'in a replay, too');
+$node->start;
+wait_for_worker($node);
 
 # ---- an administrator follows the advice during the watch
 

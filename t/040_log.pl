@@ -277,6 +277,10 @@ cmp_ok(abs(decoded($out)->{demand} / MB - 698), '<', 10, 'a replay finds the sam
 cmp_ok(decoded($out)->{checkpoints_forced}, '>=', 7, 'and the forced checkpoints, by their distances');
 is($err, '', 'the trace is whole');
 
+($status) = watch_log('--quiet', '--record', "$dir/idle.trace", glob "$logs/03*");
+my ($longest) = sort { $b <=> $a } slurp_file("$dir/idle.trace") =~ / 0\*(\d+)/g;
+cmp_ok($longest * 2.5, '<=', 300, 'equal samples are written every five minutes');
+
 # ---- a server: the watch and three logs of the same load
 
 my $node = make_node('logs', conf => <<'END');

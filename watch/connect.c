@@ -263,14 +263,16 @@ identify(Server *server)
 	return true;
 }
 
+#define SETTINGS \
+	"SET statement_timeout = 5000; SET default_transaction_read_only = on;" \
+	" SET search_path = ''; SET jit = off"
+
 /* Our side of a new connection: limits, and a promise to write nothing. */
 static bool
 set_up(Server *server)
 {
-	PGresult   *result = watch_query(server,
-									 "SET statement_timeout = 5000;"
-									 " SET default_transaction_read_only = on;"
-									 " SET search_path = ''; SET jit = off", 0, NULL);
+	PGresult   *result = watch_query(server, server->version >= 140000 ?
+									 SETTINGS "; SET idle_session_timeout = 0" : SETTINGS, 0, NULL);
 
 	if (result == NULL)
 		return false;

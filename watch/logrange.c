@@ -409,7 +409,7 @@ watch_log_judge(Log *log, Watcher *watcher)
 		first = i + 1;
 	}
 	free(stretch.points);
-	return (feed.trace == NULL || watch_trace_close(feed.trace)) && !feed.failed;
+	return (feed.trace == NULL || watch_trace_close(feed.trace, feed.seen.tick)) && !feed.failed;
 }
 
 /*

@@ -140,7 +140,9 @@ watch_live(const Options *options, Watcher *watcher)
 	Live		live = {.options = options, .last_tick = -1};
 	int64_t		interval = options->config.sample_interval_ms;
 
+	/* until it is connected, a signal ends the program: there is nothing to say */
 	live.server = watch_connect(options);
+	watch_catch_signals();
 	live.start = watch_server_time(live.server);
 	watch_begin(watcher, options, interval, live.start);
 	if (options->record != NULL)
@@ -156,7 +158,8 @@ watch_live(const Options *options, Watcher *watcher)
 		while (live.began + (live.last_tick + 1) * interval + interval / 2 <= watch_clock_ms())
 			live.last_tick++;
 	}
-	if (live.trace != NULL && !watch_trace_close(live.trace))
+	watch_end(watcher, next_tick(&live, interval));
+	if (live.trace != NULL && !watch_trace_close(live.trace, next_tick(&live, interval)))
 		live.failed = true;
 	write_prometheus(&live, watcher, true);
 	watch_disconnect(live.server);
@@ -170,7 +173,7 @@ watch_replay(const Options *options, Watcher *watcher)
 	int64_t		interval;
 	int64_t		start;
 	TraceReader *reader = watch_trace_open(options->replay, &interval, &start);
-	Observation seen;
+	Observation seen = {0};
 	bool		more = false;
 
 	watch_begin(watcher, options, interval, start);
@@ -181,6 +184,7 @@ watch_replay(const Options *options, Watcher *watcher)
 		if (change != NULL && !options->quiet && !options->json)
 			watch_say_change(change);
 	}
+	watch_end(watcher, seen.tick + 1);
 	watch_trace_free(reader);
 	if (options->prometheus != NULL &&
 		!watch_write_prometheus(watcher, options->prometheus, false))
@@ -197,7 +201,8 @@ main(int argc, char **argv)
 	int			status;
 
 	watch_parse_options(&options, argc, argv);
-	watch_catch_signals();
+	if (options.log || options.replay != NULL)
+		watch_catch_signals();
 	if (options.log)
 		complete = watch_log(&options, &watcher);
 	else

@@ -24,6 +24,7 @@
 /* More than any server has; what is calculated with them fits into 64 bits. */
 #define MOST_UNITS			(INT64_C(1) << 36)
 #define MOST_SECONDS		(INT64_C(1) << 40)	/* or samples */
+#define MOST_IMAGES			(INT64_C(1) << 44)
 
 struct TraceReader
 {
@@ -158,6 +159,12 @@ watch_trace_open(const char *path, int64_t *interval_ms, int64_t *start)
 	return reader;
 }
 
+static bool
+is_within(long long number, int64_t most)
+{
+	return number >= -most && number <= most;
+}
+
 /* A position from one in units; -1: not known. */
 static int64_t
 position_of(const TraceReader *reader, int64_t units)
@@ -199,7 +206,7 @@ read_begin(TraceReader *reader, const char *line)
 	long long	position;
 
 	if (sscanf(line, "begin %15s %lld %lld", role, &timer, &position) != 3 || position < 0 ||
-		llabs(timer) > MOST_SECONDS ||
+		!is_within(timer, MOST_SECONDS) ||
 		(strcmp(role, "primary") != 0 && strcmp(role, "standby") != 0))
 		return false;
 	seen->begins = reader->begun = true;
@@ -227,7 +234,7 @@ read_change(TraceReader *reader, const char *line)
 		seen->source = watch_source_of(line + 7);
 	else if (sscanf(line, "gap %lld", &a) == 1 && a > 0 && a <= INT32_MAX)
 		seen->tick += a;
-	else if (sscanf(line, "redo %lld %lld", &a, &b) == 2 && llabs(b) <= MOST_SECONDS)
+	else if (sscanf(line, "redo %lld %lld", &a, &b) == 2 && is_within(b, MOST_SECONDS))
 	{
 		seen->completed = position_of(reader, a);
 		seen->started_s = b;
@@ -237,7 +244,8 @@ read_change(TraceReader *reader, const char *line)
 		seen->requested = a;
 		seen->timed = b;
 	}
-	else if (sscanf(line, "images %lld %lld", &a, &b) == 2 && a >= -1 && b >= -1)
+	else if (sscanf(line, "images %lld %lld", &a, &b) == 2 && a >= -1 && b >= -1 &&
+			 is_within(a, MOST_IMAGES) && is_within(b, WATCH_MOST_SUM))
 	{
 		seen->images = a;
 		seen->image_bytes = b;
@@ -257,7 +265,7 @@ read_number(TraceReader *reader, char **text)
 	char	   *end;
 	long long	number = strtoll(*text, &end, 10);
 
-	if (end == *text || llabs(number) > MOST_UNITS)
+	if (end == *text || !is_within(number, MOST_UNITS))
 		damaged(reader, "not a number");
 	*text = end;
 	return number;
@@ -321,7 +329,10 @@ watch_trace_next(TraceReader *reader, Observation *seen)
 
 	reader->seen.begins = false;
 	if (!find_sample(reader))
+	{
+		seen->tick = reader->seen.tick;
 		return false;
+	}
 	if (!reader->begun)
 		damaged(reader, "it has not begun");
 	reader->repeated--;
@@ -331,7 +342,7 @@ watch_trace_next(TraceReader *reader, Observation *seen)
 	if (reader->has_primary && reader->seen.primary != WATCH_UNKNOWN)
 		reader->seen.primary += reader->primary * (segment / WATCH_UNITS_PER_SEGMENT);
 	if (reader->seen.position < 0 || reader->seen.position > MOST_UNITS * WALSIZER_MB ||
-		reader->seen.primary > MOST_UNITS * WALSIZER_MB ||
+		reader->seen.primary < WATCH_UNKNOWN || reader->seen.primary > MOST_UNITS * WALSIZER_MB ||
 		reader->seen.settings.timeout_ms <= 0 || reader->seen.settings.max_wal_size_mb <= 0 ||
 		segment < WALSIZER_MB || reader->seen.tick > MOST_SECONDS)
 		damaged(reader, "not a possible sample");

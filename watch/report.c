@@ -232,8 +232,9 @@ say_need(const Watcher *watcher, const WatchVerdict *verdict)
 	if (watcher->log != NULL)
 		say_range(watcher, verdict);
 	else
-		say(14, "Demand        at most %lld MB of WAL within checkpoint_timeout, which needs a max_wal_size of %lld MB, or %lld MB with headroom%s",
-			in_mb(verdict->demand), (long long) verdict->needed_mb, (long long) verdict->wanted_mb,
+		say(14, "Demand        at most %lld MB of WAL within checkpoint_timeout%s, which needs a max_wal_size of %lld MB, or %lld MB with headroom%s",
+			in_mb(verdict->demand),
+			verdict->demand > watcher->wal ? ", some of it before the watch began" : "", (long long) verdict->needed_mb, (long long) verdict->wanted_mb,
 			limit_text(verdict->limited_by));
 }
 
@@ -271,7 +272,7 @@ say_images(const Watcher *watcher)
 		return;
 	}
 	if (bytes == WATCH_UNKNOWN)
-		bytes = watcher->images * IMAGE_SIZE;
+		bytes = watcher->images < WATCH_MOST_SUM / IMAGE_SIZE ? watcher->images * IMAGE_SIZE : WATCH_MOST_SUM;
 	share = watcher->wal > 0 ? 100.0 * (double) bytes / (double) watcher->wal : 0;
 	watch_size_text(bytes, size, sizeof(size));
 	say(14, "Page images   %lld up to the last checkpoint, %s%s, %.0f %% of the WAL: each checkpoint makes the first change of each page log the whole page%s",
@@ -396,7 +397,7 @@ say_instructions(const Watcher *watcher, const WatchVerdict *verdict)
 {
 	long long	mb = verdict->set_mb;
 
-	if (watcher->log != NULL && verdict->status == WATCH_COULD_NOT_TELL)
+	if (verdict->status == WATCH_COULD_NOT_TELL)
 		return;
 	if (verdict->status != WATCH_TOO_SMALL)
 	{

@@ -14,10 +14,12 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "watch/watch.h"
 
 #define LINE_WIDTH		76
+#define FLUSH_MS		300000	/* what a kill may lose of equal samples */
 
 struct TraceWriter
 {
@@ -29,6 +31,8 @@ struct TraceWriter
 	char		token[64];		/* the last, not written yet */
 	int			repeated;		/* how often it came; 0: there is none */
 	int			width;			/* of the line of tokens; 0: none is open */
+	int64_t		flush_at;		/* the tick at which to end it, and how often */
+	int64_t		flush_every;
 	bool		failed;
 };
 
@@ -127,10 +131,14 @@ TraceWriter *
 watch_trace_create(const char *path, int64_t interval_ms, int64_t start)
 {
 	TraceWriter *writer = watch_allocate(sizeof(TraceWriter));
+	struct stat existing;
 
 	writer->path = path;
 	writer->sum = WATCH_CHECKSUM_START;
 	writer->before.tick = -1;
+	writer->flush_every = FLUSH_MS / interval_ms;
+	if (stat(path, &existing) == 0 && S_ISREG(existing.st_mode) && existing.st_size > 0)
+		watch_die("\"%s\" exists already, and is not replaced", path);
 	writer->file = fopen(path, "w");
 	if (writer->file == NULL)
 		watch_die("could not create \"%s\": %s", path, strerror(errno));
@@ -206,6 +214,12 @@ watch_trace_write(TraceWriter *writer, const Observation *seen)
 	long long	wal;
 
 	put_changes(writer, seen);
+	if (seen->tick >= writer->flush_at)
+	{
+		end_token(writer);
+		end_line(writer);
+		writer->flush_at = seen->tick + writer->flush_every;
+	}
 	wal = seen->begins ? 0 : units(seen, seen->position) - units(seen, writer->before.position);
 	if (!seen->begins && seen->primary != WATCH_UNKNOWN && writer->before.primary != WATCH_UNKNOWN)
 		snprintf(token, sizeof(token), "%lld/%lld", wal,
@@ -220,15 +234,20 @@ watch_trace_write(TraceWriter *writer, const Observation *seen)
 	return !writer->failed;
 }
 
-/* End the trace and free the writer.  False, having said why, if that fails. */
+/*
+ * End the trace, at the time of this tick, and free the writer.  False, having said
+ * why, if that fails.
+ */
 bool
-watch_trace_close(TraceWriter *writer)
+watch_trace_close(TraceWriter *writer, int64_t tick)
 {
 	bool		said = writer->failed;
 	bool		good;
 
 	end_token(writer);
 	end_line(writer);
+	if (writer->samples > 0 && tick > writer->before.tick + 1)
+		put_line(writer, "gap %lld", (long long) (tick - writer->before.tick - 1));
 	put_line(writer, "end %lld %llx", (long long) writer->samples,
 			 (unsigned long long) writer->sum);
 	end_line(writer);

@@ -40,6 +40,8 @@
  */
 #define WATCH_CLOCK_START		(INT64_C(2) * 24 * 3600 * 1000)
 
+#define WATCH_MOST_SUM			(INT64_C(1) << 60)	/* counts stay below it */
+
 /* A figure that the server did not give. */
 #define WATCH_UNKNOWN			(-1)
 
@@ -227,6 +229,8 @@ typedef struct Watcher
 	int64_t		began;			/* ms, the first sample */
 	int64_t		unseen_ms;		/* no sample for more than one interval */
 	int64_t		restarts;
+	int64_t		largest;		/* demand, also from before the lookback */
+	bool		forgets_nothing;	/* it counts: a replay has an end */
 	int64_t		wal;			/* bytes written */
 	int64_t		images;			/* WATCH_UNKNOWN: the server does not say */
 	int64_t		image_bytes;	/* likewise */
@@ -250,6 +254,7 @@ typedef struct WatchVerdict
 extern void watch_begin(Watcher *watcher, const Options *options, int64_t interval_ms,
 						int64_t start);
 extern const WatchChange *watch_observe(Watcher *watcher, const Observation *seen);
+extern void watch_end(Watcher *watcher, int64_t tick);
 extern WatchVerdict watch_judge(const Watcher *watcher);
 extern int64_t watch_recovery_time(const Watcher *watcher, int64_t mb);
 
@@ -271,7 +276,7 @@ typedef struct TraceWriter TraceWriter;
 
 extern TraceWriter *watch_trace_create(const char *path, int64_t interval_ms, int64_t start);
 extern bool watch_trace_write(TraceWriter *writer, const Observation *seen);
-extern bool watch_trace_close(TraceWriter *writer);
+extern bool watch_trace_close(TraceWriter *writer, int64_t tick);
 
 /* watch/replay.c */
 typedef struct TraceReader TraceReader;

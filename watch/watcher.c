@@ -25,6 +25,8 @@ watch_begin(Watcher *watcher, const Options *options, int64_t interval_ms, int64
 	watcher->disk_limit = options->disk_limit;
 	watcher->interval_ms = interval_ms;
 	watcher->zero = start - WATCH_CLOCK_START / 1000;
+	watcher->began = watcher->now = WATCH_CLOCK_START;
+	watcher->forgets_nothing = options->replay != NULL;
 	watcher->images = watcher->image_bytes = WATCH_UNKNOWN;
 }
 
@@ -83,11 +85,12 @@ count_intervals(Watcher *watcher, const WalsizerCheckpoints *before)
 	}
 }
 
-/* A counter's progress; 0 if it is not known, or was reset. */
-static int64_t
-progress(int64_t before, int64_t now)
+/* Add a counter's progress, unless it is not known, or was reset.  Sums have a limit. */
+static void
+add(int64_t *sum, int64_t before, int64_t now)
 {
-	return before != WATCH_UNKNOWN && now > before ? now - before : 0;
+	if (before != WATCH_UNKNOWN && now > before)
+		*sum = *sum + (now - before) < WATCH_MOST_SUM ? *sum + (now - before) : WATCH_MOST_SUM;
 }
 
 static void
@@ -106,11 +109,11 @@ count_wal(Watcher *watcher, const Observation *seen)
 		watcher->unseen_ms += elapsed - watcher->interval_ms;
 	if (seen->begins)
 		return;
-	watcher->wal += progress(before->position, seen->position);
+	add(&watcher->wal, before->position, seen->position);
 	if (seen->images != WATCH_UNKNOWN)
-		watcher->images += progress(before->images, seen->images);
+		add(&watcher->images, before->images, seen->images);
 	if (seen->image_bytes != WATCH_UNKNOWN)
-		watcher->image_bytes += progress(before->image_bytes, seen->image_bytes);
+		add(&watcher->image_bytes, before->image_bytes, seen->image_bytes);
 }
 
 /* The worker's test for a dry run, see is_news() in server/record.c. */
@@ -196,9 +199,26 @@ watch_observe(Watcher *watcher, const Observation *seen)
 	watcher->decision = walsizer_step(&watcher->config, &watcher->state, &watcher->sample);
 	if (!seen->begins)
 		count_intervals(watcher, &before);
+	if (watcher->decision.figures.demand > watcher->largest)
+		watcher->largest = watcher->decision.figures.demand;
 	watcher->samples++;
 	watcher->seen = *seen;
 	return note_change(watcher, old_mb);
+}
+
+/*
+ * The watch is over, at the time of this tick: what was not seen since the last
+ * observation counts.
+ */
+void
+watch_end(Watcher *watcher, int64_t tick)
+{
+	int64_t		missed = tick - watcher->seen.tick - 1;
+
+	if (watcher->samples == 0 || missed <= 0)
+		return;
+	watcher->unseen_ms += missed * watcher->interval_ms;
+	watcher->now += missed * watcher->interval_ms;
 }
 
 /*
@@ -221,7 +241,7 @@ judge_log(const Watcher *watcher, int status)
 /*
  * What all of it means.  The value in effect is too small if the largest
  * demand would force a checkpoint.  That it suffices can be said only after a
- * whole checkpoint_timeout.
+ * whole checkpoint_timeout, and if at least half of the time was seen.
  */
 WatchVerdict
 watch_judge(const Watcher *watcher)
@@ -230,6 +250,7 @@ watch_judge(const Watcher *watcher)
 	const WalsizerSettings *settings = &watcher->sample.settings;
 	const WalsizerFigures *figures = &watcher->decision.figures;
 	WatchVerdict verdict = {.status = WATCH_COULD_NOT_TELL};
+	int64_t		lasted = watcher->now - watcher->began;
 	int64_t		most;
 
 	if (watcher->samples < 2)
@@ -239,8 +260,13 @@ watch_judge(const Watcher *watcher)
 											 watcher->config.lookback_hours);
 	if (figures->demand > verdict.demand)
 		verdict.demand = figures->demand;
-	verdict.needed_mb = walsizer_size_for(verdict.demand, settings);
 	verdict.wanted_mb = figures->wanted_mb;
+	if (watcher->forgets_nothing && watcher->largest > verdict.demand)
+	{
+		verdict.demand = watcher->largest;
+		verdict.wanted_mb = walsizer_size_with_headroom(&watcher->config, settings, verdict.demand);
+	}
+	verdict.needed_mb = walsizer_size_for(verdict.demand, settings);
 
 	if (watcher->log != NULL)
 	{
@@ -262,7 +288,8 @@ watch_judge(const Watcher *watcher)
 		else if (most > settings->max_wal_size_mb)
 			verdict.set_mb = most;
 	}
-	else if (watcher->now - watcher->began - watcher->unseen_ms >= settings->timeout_ms)
+	else if (lasted - watcher->unseen_ms >= settings->timeout_ms &&
+			 watcher->unseen_ms <= lasted / 2)
 		verdict.status = WATCH_SUFFICIENT;
 	if (watcher->log != NULL)
 		verdict.status = judge_log(watcher, verdict.status);
