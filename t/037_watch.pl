@@ -141,6 +141,8 @@ sub fake_server
 	{
 		accept(my $client, $listener);
 		sysread($client, my $startup, 1000);
+		write_file("$sockets/asked", '');
+		sleep 60 if !defined $version;
 		my $parameter = "server_version\0$version\0";
 		syswrite($client, 'R' . pack('NN', 8, 0) . 'S' . pack('N', 4 + length $parameter) . $parameter
 			  . ($process ? 'K' . pack('N3', 12, $process, 1) : '')
@@ -185,6 +187,18 @@ my $row = 'T' . pack('Nn', 6 + length $column, 1) . $column . 'D' . pack('NnN', 
 ($status, $out, $err) = watch('-h', "$sockets", '-p', '1', '-U', 'x');
 is($status, 2, 'a pooler');
 is($err, "walsizer-watch: error: this is a connection pooler: connect to the server itself\n", 'it is refused');
+waitpid $pid, 0;
+
+# Until it is connected, there is nothing that a signal could end in order.  Not
+# SIGINT, which a shell has its background jobs ignore.
+($sockets, $pid) = fake_server(1);
+my $connecting = IPC::Run::start([ 'walsizer-watch', '-h', "$sockets", '-p', '1', '-U', 'x' ], '<', \undef,
+	'>', \$out, '2>', \$err, IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
+wait_until('it connects', sub { return -e "$sockets/asked" });
+$connecting->signal('TERM');
+eval { $connecting->finish };
+is($? & 127, 15, 'a signal ends it while it connects');
+kill 'KILL', $pid;
 waitpid $pid, 0;
 
 # ---- both at once: the worker decides for a dry run, the watcher watches

@@ -115,7 +115,8 @@ foreach ([ 1000, 'time', 200 ], [ 1300, 'time', 210 ], [ 1500, 'wal', 528 ], [ 1
 {
 	my ($at, $flags, $mb) = @$_;
 
-	push @events, [ $at - 30, 1, 'parameter "max_wal_size" changed to "4GB"' ] if $at == 2100;
+	push @events, map { [ $at - 30, 1, "parameter \"$_" ] } 'checkpoint_completion_target" changed to "0.9"', 'max_wal_size" changed to "4GB"'
+	  if $at == 2100;
 	push @events, [ $at, 77, "checkpoint starting: $flags" ];
 	push @events, [ $at + 20, 77, sprintf('checkpoint complete: wrote 9 buffers (0.1%%); 0 WAL file(s) added, 0 removed, %d recycled; '
 		  . 'write=19.100 s, sync=0.400 s, total=20.000 s; sync files=9, longest=0.010 s, average=0.002 s; '
@@ -167,6 +168,14 @@ foreach my $name (sort keys %formats)
 	is(figures(judge(text_of($formats{$name}), @year)), figures($plain), "the same in the format $name");
 }
 my $text = text_of($formats{'%m [%p]'});
+
+# A prefix without a process, but with a number in its place.
+my $line = 0;
+is(figures(judge(join '', map { $line++; s/\[\d+\]/[$line]/r } split /^/, $text)), figures($plain), 'line numbers are no process IDs');
+
+# Nothing but CHECKPOINT on an idle server, and the timer.
+my $idle = judge($text =~ s/starting: wal/starting: time/r =~ s/(distance|estimate)=\d+/$1=0/gr);
+is("$idle->{status} $idle->{checkpoints_timed} $idle->{demand}", '0 1 0', 'a server that writes nothing');
 
 # Rotated files, in any order; the same lines twice; an empty file.
 my @lines = split /^/, $text;
@@ -234,6 +243,7 @@ my @hostile = (
 	"$now [5] LOG:  statement: SELECT '\n\t$now [5] LOG:  $fake\n\tLOG:  $fake'\n",
 	"$now [5] ERROR:  $fake\n$now [5] STATEMENT:  $fake\n$now [5] DETAIL:  $fake\n$now [5] CATALOG:  $fake\n",
 	"$now [5] LOG:  checkpoint starting: wal ERROR:  syntax error\n",
+	"$now [5] client backend LOG:  $fake\n",
 	"$now [5] LOG:  parameter \"max_wal_size\" changed to \"1MB\" ERROR:  syntax error\n",
 	"2025-02-03T00:28:20.1Z stderr F \t$now [5] LOG:  $fake\n",
 	"Feb  3 00:28:20 db1 postgres[5]: [7-2] #011LOG:  $fake\n",

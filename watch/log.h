@@ -18,7 +18,6 @@
 #include "watch/watch.h"
 
 #define LOG_MOST_BYTES		(INT64_C(1) << 50)	/* of one distance */
-#define LOG_MOST_STARTING	4	/* servers that write the same log */
 #define LOG_MOST_MS			(INT64_C(1) << 48)	/* of a time */
 #define LOG_LEAST_TIMEOUT	(INT64_C(30) * 1000)	/* of checkpoint_timeout, ms */
 #define LOG_MOST_TIMEOUT	(INT64_C(86400) * 1000)
@@ -115,7 +114,7 @@ typedef struct Log
 	LogRecord  *records;		/* a ring, then sorted */
 	int64_t		number;			/* of all, also those no longer kept */
 	int			kept;
-	LogEntry	starting[LOG_MOST_STARTING];	/* not complete yet, or LOG_NOTHING */
+	LogEntry	starting;		/* not complete yet, or LOG_NOTHING */
 	bool		pids_wrong;		/* what looks like a process ID is none */
 	WalsizerSettings settings;	/* inferred or assumed */
 	WatchLog	found;

@@ -124,13 +124,15 @@ take_text(Reader *reader, const char *line, int64_t wrapper)
 {
 	const char *level = strstr(line, ":  ");
 	const char *text = level != NULL ? level + 3 : NULL;
+	const char *client = level != NULL ? strstr(line, "client backend") : NULL;	/* %b */
 	LogMessage	message;
 
 	if (text == NULL || level - line > MOST_PREFIX)
 		return;
 	if (reader->only_time)
 		reader->time = find_time(reader, line, level, wrapper);
-	else if (watch_log_is_severity(line, (size_t) (level - line)))
+	else if (watch_log_is_severity(line, (size_t) (level - line)) &&
+			 (client == NULL || client > level))
 	{
 		text += strncmp(text, "00000: ", 7) == 0 ? 7 : 0;
 		if (watch_log_message(text, &message))	/* it is fast, times are not */

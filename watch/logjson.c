@@ -16,7 +16,9 @@
 /* Members that we want; the server's own names first. */
 static const char *const severities[] = {"error_severity", "errorLevel", NULL};
 static const char *const pids[] = {"pid", "process_id", "processId", NULL};
-static const char *const times[] = {"timestamp", "log_time", "time", "ts", "@timestamp", "receiveTimestamp", NULL};
+static const char *const times[] = {
+	"timestamp", "log_time", "time", "ts", "@timestamp", "receiveTimestamp", NULL,
+};
 static const char *const lines[] = {"log", "textPayload", "MESSAGE", "message", "msg", "line", NULL};
 
 static bool

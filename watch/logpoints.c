@@ -54,62 +54,33 @@ add(Log *log, LogKind kind, const LogEntry *entry)
 
 /* A checkpoint that was started has no end in the log. */
 static void
-end_starting(Log *log, LogEntry *starting)
+end_starting(Log *log)
 {
-	if (starting->message.kind == LOG_STARTING)
-		(void) add(log, LOG_STARTING, starting);
-	starting->message.kind = LOG_NOTHING;
-}
-
-/* Keep a start until its end comes, one for each process. */
-static void
-start(Log *log, const LogEntry *entry)
-{
-	LogEntry   *place = NULL;
-
-	for (int i = LOG_MOST_STARTING - 1; i >= 0; i--)
-	{
-		LogEntry   *starting = &log->starting[i];
-
-		if (place == NULL || place->message.kind != LOG_NOTHING)
-			place = starting;
-		if (starting->message.kind == LOG_STARTING && starting->pid == entry->pid)
-			end_starting(log, place = starting);
-	}
-	end_starting(log, place);
-	*place = *entry;
+	if (log->starting.message.kind == LOG_STARTING)
+		(void) add(log, LOG_STARTING, &log->starting);
+	log->starting.message.kind = LOG_NOTHING;
 }
 
 /*
- * A checkpoint is complete.  Its start is in the log, or follows from how long it
- * took.  If that agrees with the start of another process alone, these are no
- * process IDs.
+ * A checkpoint is complete.  Its start is in the log, if that agrees with how long
+ * it took, or follows from it.
  */
 static void
 complete(Log *log, const LogEntry *entry)
 {
 	const LogMessage *message = &entry->message;
 	LogEntry	began = *entry;
-	LogEntry   *found = NULL;
 	LogRecord  *record;
 
 	began.ms -= message->total_ms;
-	for (int i = 0; i < LOG_MOST_STARTING; i++)
+	if (log->starting.message.kind == LOG_STARTING &&
+		llabs((long long) (log->starting.ms - began.ms)) <= RESOLUTION)
 	{
-		LogEntry   *starting = &log->starting[i];
-
-		if (starting->message.kind == LOG_STARTING &&
-			llabs((long long) (starting->ms - began.ms)) <= RESOLUTION &&
-			(found == NULL || starting->pid == entry->pid))
-			found = starting;
+		began.ms = log->starting.ms;
+		began.message.flags = log->starting.message.flags;
+		log->starting.message.kind = LOG_NOTHING;
 	}
-	if (found != NULL)
-	{
-		log->pids_wrong |= found->pid != entry->pid;
-		began.ms = found->ms;
-		began.message.flags = found->message.flags;
-		found->message.kind = LOG_NOTHING;
-	}
+	end_starting(log);
 	record = add(log, LOG_COMPLETE, &began);
 	record->end_ms = entry->ms;
 	record->files = message->files;
@@ -132,7 +103,8 @@ watch_log_take(void *state, const LogEntry *entry)
 	switch (entry->message.kind)
 	{
 		case LOG_STARTING:
-			start(log, entry);
+			end_starting(log);
+			log->starting = *entry;
 			break;
 		case LOG_COMPLETE:
 			complete(log, entry);
@@ -182,7 +154,7 @@ sort_records(Log *log)
 
 		if (record->kind == LOG_FREQUENT && log->found.checkpoints > 0)
 			continue;
-		if (before == NULL || by_start(before, record) != 0 ||
+		if (before == NULL || record->kind >= LOG_PARAMETER || by_start(before, record) != 0 ||
 			before->distance != record->distance || before->pid != record->pid)
 			log->records[log->kept++] = *record;
 	}
@@ -190,19 +162,22 @@ sort_records(Log *log)
 
 /*
  * Two servers in one log: a checkpointer writes again after another one has,
- * and no server was started in between.  Ends the program with a list.
+ * and no server was started in between.  Ends the program with a list.  Numbers of
+ * which each occurs once or twice are no process IDs.
  */
 static void
-check_pids(const Log *log)
+check_pids(Log *log)
 {
 	int64_t		pids[MOST_PIDS] = {0};
 	int64_t		counts[MOST_PIDS] = {0};
 	int			number = 0;
+	int			others = 0;		/* records with further ones */
+	int			all = 0;
 	int			current = -1;
 	bool		mixed = false;
 	bool		started = false;
 
-	for (int i = 0; i < log->kept && !log->pids_wrong; i++)
+	for (int i = 0; i < log->kept; i++)
 	{
 		const LogRecord *record = &log->records[i];
 		int			which = 0;
@@ -210,17 +185,23 @@ check_pids(const Log *log)
 		started |= record->kind == LOG_READY;
 		if (record->pid == 0 || record->kind == LOG_READY || record->kind == LOG_PARAMETER)
 			continue;
+		all++;
 		while (which < number && pids[which] != record->pid)
 			which++;
 		if (which == MOST_PIDS)
+		{
+			others++;
 			continue;
+		}
 		mixed |= which < number && which != current && !started;
 		if (which == number)
 			pids[number++] = record->pid;
-		counts[which]++;
+		counts[which] += record->kind == LOG_COMPLETE;
 		current = which;
 		started = false;
 	}
+	log->pids_wrong = (number + others) * 2 > all;
+	mixed &= !log->pids_wrong;
 	for (int i = 0; i < number && mixed; i++)
 		watch_complain("checkpointer %lld: %lld checkpoints", (long long) pids[i],
 					   (long long) counts[i]);
@@ -242,8 +223,8 @@ follows(const LogRecord *before, const LogRecord *record)
 }
 
 /*
- * Find where each interval began, and which lines are missing.  After a restart
- * WAL continues, but the estimate and the timer begin anew.
+ * Find where each interval began, which lines are missing, and which settings the
+ * log names.  After a restart WAL continues, but estimate and timer begin anew.
  */
 static void
 link_records(Log *log)
@@ -253,13 +234,16 @@ link_records(Log *log)
 	int64_t		since = 0;		/* start of the server, or of a checkpoint
 								 * without an end */
 	bool		lost = false;
+	int			number = 0;		/* kept: checkpoints, or warnings */
 
 	for (int i = 0; i < log->kept; i++)
 	{
-		LogRecord  *record = &log->records[i];
+		LogRecord  *record = &log->records[number];
 		WalsizerSettings *changed = &record->settings;
 		bool		restarted;
 
+		*record = log->records[i];
+		number += record->kind < LOG_PARAMETER;
 		if (record->kind == LOG_PARAMETER)
 		{
 			if (changed->max_wal_size_mb > 0)
@@ -282,7 +266,7 @@ link_records(Log *log)
 			record->from_ms = since;
 		else if (before != NULL && !restarted && follows(before, record))
 			record->from_ms = before->ms;
-		if (record->redo == 0 && record->from_ms != 0 && before != NULL && before->redo != 0)
+		if (record->redo == 0 && since == 0 && record->from_ms != 0 && before->redo != 0)
 			record->redo = before->redo + (uint64_t) record->distance;
 		record->begins = record->from_ms == 0 || since != 0;
 		log->found.missing += before != NULL && (lost || (since == 0 && !restarted && record->begins));
@@ -291,19 +275,6 @@ link_records(Log *log)
 		before = record;
 		since = 0;
 		lost = false;
-	}
-}
-
-/* Keep checkpoints only, or warnings. */
-static void
-drop_others(Log *log)
-{
-	int			number = 0;
-
-	for (int i = 0; i < log->kept; i++)
-	{
-		if (log->records[i].kind < LOG_PARAMETER)
-			log->records[number++] = log->records[i];
 	}
 	log->kept = number;
 }
@@ -332,12 +303,10 @@ use_warnings(Log *log)
 void
 watch_log_end(Log *log)
 {
-	for (int i = 0; i < LOG_MOST_STARTING; i++)
-		end_starting(log, &log->starting[i]);
+	end_starting(log);
 	sort_records(log);
 	check_pids(log);
 	link_records(log);
-	drop_others(log);
 	watch_log_settle(log);
 	use_warnings(log);
 }

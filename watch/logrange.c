@@ -16,6 +16,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "watch/log.h"
 
@@ -340,7 +341,7 @@ judge(Log *log, Feed *feed, Stretch *stretch, int first, int last)
 	watcher->log = found;
 	for (int i = first; i <= last; i++)
 	{
-		if (log->records[i].distance > 0)
+		if (log->records[i].kind == LOG_COMPLETE || log->records[i].distance > 0)
 			add_checkpoint(stretch, &log->records[i]);
 	}
 	align(stretch);
@@ -424,6 +425,7 @@ watch_log(const Options *options, Watcher *watcher)
 	bool		good;
 
 	setenv("TZ", "UTC", 1);		/* times are shown as the log has them */
+	tzset();
 	watch_log_read_all(options, watch_log_take, log);
 	watch_log_end(log);
 	if (log->kept == 0 && log->found.restartpoints > 0)

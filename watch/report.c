@@ -145,7 +145,8 @@ say_log_is_short(const Watcher *watcher)
 	if (log->checkpoints == 0 && log->warnings > 0)
 		say(0, "max_wal_size is too small: the log has %lld warnings that WAL volume forces checkpoints. It does not say how much WAL there was, so give --max-wal-size to learn how much is needed.",
 			(long long) log->warnings);
-	else if (log->checkpoints < 2 || log->lasted_ms + WALSIZER_TIMER_SLACK < watcher->sample.settings.timeout_ms)
+	else if (log->checkpoints < 2 || watcher->samples < 2 ||
+			 log->lasted_ms + WALSIZER_TIMER_SLACK < watcher->sample.settings.timeout_ms)
 		say(0, "Too little: complete checkpoints in the log: %lld. To tell whether max_wal_size suffices takes two, at least one checkpoint_timeout apart.",
 			(long long) log->checkpoints);
 	else if (log->assumed & WATCH_ASSUMED_TIMEOUT)
@@ -234,7 +235,8 @@ say_need(const Watcher *watcher, const WatchVerdict *verdict)
 	else
 		say(14, "Demand        at most %lld MB of WAL within checkpoint_timeout%s, which needs a max_wal_size of %lld MB, or %lld MB with headroom%s",
 			in_mb(verdict->demand),
-			verdict->demand > watcher->wal ? ", some of it before the watch began" : "", (long long) verdict->needed_mb, (long long) verdict->wanted_mb,
+			verdict->demand > watcher->wal ? ", some of it before the watch began" : "",
+			(long long) verdict->needed_mb, (long long) verdict->wanted_mb,
 			limit_text(verdict->limited_by));
 }
 
