@@ -13,6 +13,7 @@ OBJS = \
 	policy/recovery.o \
 	policy/rules.o \
 	policy/step.o \
+	policy/verdict.o \
 	policy/whatif.o \
 	server/act.o \
 	server/config.o \

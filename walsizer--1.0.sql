@@ -17,12 +17,13 @@
 --
 CREATE FUNCTION walsizer_get_status(
     OUT state text,
-    OUT role text,
+    OUT verdict text,
     OUT max_wal_size bigint,
-    OUT original_size bigint,
-    OUT own_size bigint,
     OUT wanted_size bigint,
     OUT limited_by text,
+    OUT original_size bigint,
+    OUT set_by_walsizer bigint,
+    OUT role text,
     OUT action text,
     OUT reason text,
     OUT explanation text,
@@ -30,6 +31,7 @@ CREATE FUNCTION walsizer_get_status(
     OUT message text,
     OUT boost_size bigint,
     OUT boost_until timestamptz,
+    OUT verdict_code text,
     OUT pid integer
 )
 RETURNS record
@@ -39,7 +41,7 @@ LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 CREATE FUNCTION walsizer_get_stats(
     OUT sampled_at timestamptz,
     OUT demand bigint,
-    OUT learned_demand bigint,
+    OUT largest_demand bigint,
     OUT wal_rate bigint,
     OUT wal_since_checkpoint bigint,
     OUT trigger_point bigint,
@@ -53,6 +55,7 @@ CREATE FUNCTION walsizer_get_stats(
     OUT replay_rate bigint,
     OUT replay_rate_source text,
     OUT wal_held_back bigint,
+    OUT padding_percent integer,
     OUT checkpoints_forced bigint,
     OUT checkpoints_forced_old_value bigint,
     OUT checkpoints_timed bigint,
@@ -105,8 +108,8 @@ CREATE FUNCTION walsizer_get_advice(
     OUT size bigint,
     OUT label text,
     OUT trigger_point bigint,
-    OUT spacing_now interval,
-    OUT spacing_peak interval,
+    OUT checkpoint_every_now interval,
+    OUT checkpoint_every_at_peak interval,
     OUT forced_fraction double precision,
     OUT recovery_time interval,
     OUT limited_by text
@@ -126,7 +129,10 @@ CREATE VIEW walsizer_advice AS SELECT * FROM walsizer_get_advice();
 --
 
 -- The size is what the load needs, or a planned one asks for: within the limits,
--- and never below the value in effect.
+-- and never below the value in effect.  Only ways that have an effect here are
+-- named: nothing overrides the command line, a line of ALTER SYSTEM hides the
+-- configuration file (but walsizer's own makes way for an edit, if it may), and
+-- what an operator or Patroni writes is theirs.
 CREATE VIEW walsizer_instructions AS
 SELECT way.place, pg_catalog.format(way.text, size.mb) AS instruction
   FROM walsizer_status AS status
@@ -134,13 +140,33 @@ SELECT way.place, pg_catalog.format(way.text, size.mb) AS instruction
  CROSS JOIN LATERAL (VALUES (greatest(status.max_wal_size,
            least(greatest(status.wanted_size, status.boost_size), stats.size_limit)) / 1048576)
        ) AS size (mb)
- CROSS JOIN (VALUES
-    ('postgresql.conf', 'max_wal_size = ''%sMB'''),
-    ('SQL', 'ALTER SYSTEM SET max_wal_size = ''%sMB''; SELECT pg_reload_conf();'),
-    ('Patroni', E'postgresql:\n  parameters:\n    max_wal_size: %sMB'),
-    ('CloudNativePG', E'spec:\n  postgresql:\n    parameters:\n      max_wal_size: "%sMB"')
-  ) AS way (place, text)
- WHERE status.max_wal_size IS NOT NULL;
+ CROSS JOIN LATERAL (
+    SELECT coalesce(sourcefile LIKE '%/postgresql.auto.conf' AND
+               (status.set_by_walsizer IS NULL OR status.outcome = 'forbidden'), false) AS hidden,
+           CASE WHEN status.outcome = 'refused' THEN 'configuration files'
+                WHEN source = 'command line' THEN 'command line'
+                WHEN current_setting('cnpg.config_sha256', true) IS NOT NULL THEN 'CloudNativePG'
+                WHEN EXISTS (SELECT FROM pg_stat_activity WHERE application_name LIKE 'Patroni%')
+                THEN 'Patroni' END AS only_place
+      FROM pg_settings WHERE name = 'max_wal_size'
+  ) AS found
+ CROSS JOIN LATERAL (VALUES
+    ('configuration files', only_place IS NOT NULL,
+     'Correct the error that the server log names, then: SELECT pg_reload_conf();'),
+    ('command line', only_place IS NOT NULL,
+     'Where the server is started, replace the option by -c max_wal_size=%sMB, and restart the server.'),
+    ('postgresql.conf', NOT hidden,
+     'max_wal_size = ''%sMB'''),
+    ('postgresql.auto.conf', hidden AND status.outcome = 'forbidden',
+     'max_wal_size = ''%sMB'''),
+    ('SQL', status.outcome IS DISTINCT FROM 'forbidden',
+     'ALTER SYSTEM SET max_wal_size = ''%sMB''; SELECT pg_reload_conf();'),
+    ('Patroni', only_place IS NOT NULL OR NOT hidden,
+     E'postgresql:\n  parameters:\n    max_wal_size: %sMB'),
+    ('CloudNativePG', only_place IS NOT NULL OR NOT hidden,
+     E'spec:\n  postgresql:\n    parameters:\n      max_wal_size: "%sMB"')
+  ) AS way (place, applies, text)
+ WHERE status.max_wal_size IS NOT NULL AND applies AND place = coalesce(only_place, place);
 
 -- A setting without a proposal has no row.  Nothing is proposed that the
 -- server's manual advises against, and nothing here changes a setting.
@@ -164,22 +190,35 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
            THEN least(1, coalesce((pg_catalog.to_jsonb(w) ->> 'wal_fpi_bytes'::text)::numeric,
                 wal_fpi::numeric * 6000.0) / wal_bytes) END AS images,
            CASE WHEN wal_bytes > 0.0
-           THEN least(1, wal_buffers_full::numeric * server.block_size / wal_bytes) END AS backends
+           THEN wal_buffers_full::numeric * server.block_size / wal_bytes END AS backends
       FROM pg_stat_wal AS w
   ) AS wal
  CROSS JOIN (
     SELECT pg_catalog.percentile_disc(0.5) WITHIN GROUP (ORDER BY demand) AS demand
       FROM walsizer_demand
   ) AS usual
+  LEFT JOIN LATERAL (
+    SELECT timeout, words, seconds, needed
+      FROM (VALUES ('15min', '15 minutes', 900.0), ('5min', '5 minutes', 300.0)) AS t (timeout, words, seconds)
+     CROSS JOIN LATERAL (VALUES (server.segment_size::numeric * floor((1.0 + server.target) *
+              (1.0 + ceil(stats.demand::numeric * seconds / server.timeout / server.segment_size::numeric)))
+           )) AS n (needed)
+     WHERE server.timeout < 300.0 AND stats.demand >= 16 * server.segment_size
+       AND needed <= stats.size_limit::numeric
+     ORDER BY seconds DESC LIMIT 1
+  ) AS longer ON true
  CROSS JOIN LATERAL (VALUES
-    -- below 5 minutes, unless fewer than 16 segments are written in that time
-    ('checkpoint_timeout',
-     CASE WHEN server.timeout < 300.0 AND stats.demand >= 16 * server.segment_size
-          THEN '15min' END,
-     pg_catalog.format('After each checkpoint, the first change of a page logs the whole page. With a checkpoint every %s s, this happens up to %s times as often as with one every 15 minutes. A checkpoint every 15 minutes needs a max_wal_size of at most %s, and crash recovery takes longer.',
-            server.timeout::integer, trim_scale(round(900.0 / server.timeout, 1)),
-            pg_size_pretty(server.segment_size::numeric * floor((1.0 + server.target) *
-              (1.0 + ceil(stats.demand::numeric * 900.0 / server.timeout / server.segment_size::numeric)))))),
+    -- one that the file system cannot hold, or that walsizer leaves alone
+    ('max_wal_size',
+     CASE WHEN status.verdict_code IN ('no_room', 'beyond_max')
+          THEN (stats.size_limit / 1048576)::text || 'MB' END,
+     status.verdict),
+    -- below 5 minutes, unless fewer than 16 segments are written in that time: the
+    -- longest that the limits allow
+    ('checkpoint_timeout', longer.timeout,
+     pg_catalog.format('After each checkpoint, the first change of a page logs the whole page. With a checkpoint every %s s, this happens up to %s times as often as with one every %s. That needs a max_wal_size of at most %s, and crash recovery takes longer.',
+            server.timeout::integer, trim_scale(round(longer.seconds / server.timeout, 1)),
+            longer.words, pg_size_pretty(longer.needed))),
     -- the server's manual advises 0.9 at most; 0.88 is as good
     ('checkpoint_completion_target',
      CASE WHEN server.target <= 0.88 THEN '0.9' END,
@@ -193,9 +232,11 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
             round(100.0 * wal.images), wal.wal_fpi)),
     -- a backend that finds wal_buffers full writes a page of them itself: 3 to 8 %
     -- of the WAL of INSERT ... SELECT and UPDATE, 0.0 % of that of short
-    -- transactions, or with 10ms; figures: bench/run bulk, bench/run writer
+    -- transactions, or with 10ms; figures: bench/run bulk, bench/run writer.  Pages of
+    -- padding fill wal_buffers, too, and are not in wal_bytes: then this says nothing
     ('wal_writer_delay',
-     CASE WHEN server.writer_delay >= 0.1 AND wal.backends >= 0.01
+     CASE WHEN server.writer_delay >= 0.1 AND wal.backends >= 0.01 AND wal.backends < 1.5
+               AND stats.padding_percent < 10
           THEN '10ms' END,
      pg_catalog.format('Backends wrote about %s %% of the WAL since the last reset of pg_stat_wal themselves, a page at a time, because they found wal_buffers full. With 10ms, the WAL writer does more of this for them: in benchmarks, bulk loads took 11 to 21 %% less time, and short transactions took no longer. The server wakes up more often.',
             round(100.0 * wal.backends))),
@@ -203,20 +244,21 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
     -- that demand is at least 256 MB, four times min_wal_size and four times the
     -- demand of the median hour; or below 1/16 of a max_wal_size of 1 GB or more
     ('min_wal_size',
-     (CASE WHEN server.min_wal_size > status.max_wal_size
+     (floor((CASE WHEN server.min_wal_size > status.max_wal_size
           THEN status.max_wal_size
-          WHEN stats.learned_demand >= greatest(pg_size_bytes('256MB'),
+          WHEN status.max_wal_size > stats.size_limit THEN NULL
+          WHEN stats.largest_demand >= greatest(pg_size_bytes('256MB'),
                4 * server.min_wal_size, 4 * usual.demand)
-          THEN least(status.max_wal_size, server.segment_size *
-               ((stats.learned_demand + server.segment_size - 1) / server.segment_size))
+          THEN least(status.max_wal_size, stats.largest_demand + server.segment_size - 1)
           WHEN status.max_wal_size >= greatest(pg_size_bytes('1GB'),
                16 * server.min_wal_size + 1)
-          THEN status.max_wal_size / 8 END / 1048576)::text || 'MB',
+          THEN status.max_wal_size / 8 END)::numeric / server.segment_size::numeric)
+      * server.segment_size::numeric / 1048576.0)::bigint::text || 'MB',
      CASE WHEN server.min_wal_size > status.max_wal_size
           THEN pg_catalog.format('It exceeds max_wal_size, so the server keeps all of max_wal_size (%s) as WAL files even when it is idle.',
                pg_size_pretty(status.max_wal_size))
           ELSE pg_catalog.format('After quiet hours, the server keeps about %s of old WAL files to recycle. A bulk load that writes more must create new files and fill them with zeros first. The largest demand is %s, max_wal_size is %s. A larger min_wal_size keeps more files.',
-               pg_size_pretty(server.min_wal_size), pg_size_pretty(stats.learned_demand),
+               pg_size_pretty(server.min_wal_size), pg_size_pretty(stats.largest_demand),
                pg_size_pretty(status.max_wal_size)) END),
     ('log_checkpoints',
      CASE WHEN NOT current_setting('log_checkpoints')::boolean THEN 'on' END,
@@ -249,10 +291,9 @@ WITH status AS (
 )
 SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
     pg_catalog.format('walsizer on this %s: %s', coalesce(role, 'server'), state),
-    CASE WHEN sampled_at IS NULL
-        THEN E'\nwalsizer has not taken a sample yet.' END,
+    verdict,
 
-    E'\nmax_wal_size is ' || size || CASE WHEN own_size <> original_size
+    E'\nmax_wal_size is ' || size || CASE WHEN set_by_walsizer <> original_size
         THEN ', set by walsizer; the original value is ' || pg_size_pretty(original_size)
         ELSE ' and not set by walsizer' END || '.',
     'Planned load: at least ' || pg_size_pretty(boost_size) || ' until '
@@ -262,20 +303,23 @@ SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
         ELSE '%s of WAL were written within the last checkpoint_timeout; a checkpoint is forced after %s.' END
         || ' The largest known demand is %s. With headroom, it needs a max_wal_size of %s.',
         pg_size_pretty(demand), pg_size_pretty(trigger_point),
-        pg_size_pretty(greatest(demand, learned_demand)), pg_size_pretty(wanted_size)) END,
+        pg_size_pretty(largest_demand), pg_size_pretty(wanted_size)) END,
     CASE WHEN sampled_at IS NOT NULL THEN pg_catalog.format(CASE WHEN standby
         THEN 'Restartpoints since %s: %s timed, %s forced by WAL volume, which is harmless on a standby, %s requested by commands.'
-        ELSE 'Checkpoints since %s: %s timed, %s forced by WAL volume (%5$s of them by statements that still used an older value), %4$s requested by commands.' END,
+        ELSE 'Checkpoints since %s: %s timed, %s forced by WAL volume%5$s, %4$s requested by commands.' END,
         to_char(stats_reset, 'YYYY-MM-DD HH24:MI:SS'), checkpoints_timed,
         checkpoints_forced + checkpoints_forced_old_value, checkpoints_other,
-        checkpoints_forced_old_value) END,
+        CASE WHEN checkpoints_forced_old_value > 0 THEN pg_catalog.format(
+            ' (%s of them by statements that still used an older value)', checkpoints_forced_old_value) END) END,
+    CASE WHEN padding_percent > 0
+        THEN pg_catalog.format('Of the WAL within checkpoint_timeout, %s %% is padding: segments were switched before they were full.', padding_percent) END,
     CASE WHEN NOT standby THEN
         CASE WHEN time_to_forced < time_to_timed
-            THEN 'At the present rate, the next checkpoint is forced in '
+            THEN 'At the present rate, WAL volume forces the next checkpoint in '
             ELSE 'The next timed checkpoint is due in ' END
-        || date_trunc('second', least(time_to_forced, time_to_timed))::text
+        || least(time_to_forced, time_to_timed)::text
         || pg_catalog.format('. After a crash, recovery takes up to %s at %s/s (%s).',
-            date_trunc('second', recovery_time_max), pg_size_pretty(replay_rate),
+            recovery_time_max, pg_size_pretty(replay_rate),
             replay_rate_source) END,
 
     E'\nmax_wal_size that each of the last hours needed (| is ' || size || ', in effect; '
@@ -301,21 +345,6 @@ SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
     E'\nThe limit is ' || pg_size_pretty(size_limit) || CASE size_limit
         WHEN disk_limit THEN ' (disk)' WHEN recovery_limit THEN ' (recovery)' ELSE ' (max)' END
         || '. Last decision: ' || action || ' (' || explanation || ').',
-    CASE WHEN state = 'not running'
-        THEN 'To do: the worker is not running; walsizer_start() starts it, or says why it cannot.'
-        WHEN outcome IN ('refused', 'failed') OR outcome IS NOT NULL
-            AND (greatest(wanted_size, boost_size) > max_wal_size
-                OR own_size > size_limit OR reason IN ('edited', 'waiting'))
-        THEN 'To do: walsizer cannot change the setting: ' || message
-            || '. To set it by hand, see walsizer_instructions.'
-        WHEN limited_by IS NOT NULL AND greatest(boost_size, wanted_size) > max_wal_size
-        THEN pg_catalog.format('To do: %s needs %s, which the limit does not allow. See walsizer_advice.',
-            CASE WHEN boost_size > wanted_size THEN 'the planned load' ELSE 'demand' END,
-            pg_size_pretty(greatest(boost_size, wanted_size)))
-        WHEN own_size > wanted_size
-        THEN 'Nothing to do for max_wal_size; walsizer lowers it when the demand of the whole lookback needs far less.'
-        WHEN sampled_at IS NOT NULL
-        THEN 'Nothing to do for max_wal_size.' END,
     (SELECT string_agg(pg_catalog.format(E'\nConsider %s = %s instead of %s: %s',
             setting, proposal, value, r.explanation), '' ORDER BY setting)
        FROM walsizer_related_settings AS r)),
@@ -438,11 +467,11 @@ TO pg_monitor;
 --
 -- Descriptions
 --
-COMMENT ON FUNCTION walsizer_get_status() IS 'rows of the view walsizer_status';
-COMMENT ON FUNCTION walsizer_get_stats() IS 'rows of the view walsizer_stats';
-COMMENT ON FUNCTION walsizer_get_history() IS 'rows of the view walsizer_history';
-COMMENT ON FUNCTION walsizer_get_demand() IS 'rows of the view walsizer_demand';
-COMMENT ON FUNCTION walsizer_get_advice() IS 'rows of the view walsizer_advice';
+COMMENT ON FUNCTION walsizer_get_status() IS 'internal: read the view walsizer_status';
+COMMENT ON FUNCTION walsizer_get_stats() IS 'internal: read the view walsizer_stats';
+COMMENT ON FUNCTION walsizer_get_history() IS 'internal: read the view walsizer_history';
+COMMENT ON FUNCTION walsizer_get_demand() IS 'internal: read the view walsizer_demand';
+COMMENT ON FUNCTION walsizer_get_advice() IS 'internal: read the view walsizer_advice';
 COMMENT ON FUNCTION walsizer_report() IS 'report on what walsizer knows and did, as one text';
 COMMENT ON FUNCTION walsizer_adjust() IS 'apply all rules now, and change max_wal_size if they require it';
 COMMENT ON FUNCTION walsizer_revert() IS 'restore the original value of max_wal_size';
@@ -455,25 +484,27 @@ COMMENT ON FUNCTION walsizer_reset_stats() IS 'set the checkpoint counters in wa
 
 COMMENT ON VIEW walsizer_status IS 'what walsizer does, and its last decision; one row';
 COMMENT ON COLUMN walsizer_status.state IS 'active, limited (a limit forbids wanted_size or boost_size, or any change), dry run, disabled, blocked (walsizer cannot change the setting) or not running';
-COMMENT ON COLUMN walsizer_status.role IS 'primary or standby';
+COMMENT ON COLUMN walsizer_status.verdict IS 'whether the value in effect is large enough, or what else is wrong, and what to do';
 COMMENT ON COLUMN walsizer_status.max_wal_size IS 'value in effect, in bytes';
-COMMENT ON COLUMN walsizer_status.original_size IS 'the administrator''s value: in effect before walsizer''s first change, or set by an administrator since, in bytes';
-COMMENT ON COLUMN walsizer_status.own_size IS 'value that walsizer set and that is in effect, in bytes; null if there is none';
 COMMENT ON COLUMN walsizer_status.wanted_size IS 'size that the largest known demand needs with headroom, or more if full-page images hurry timed checkpoints; regardless of limits, in bytes';
 COMMENT ON COLUMN walsizer_status.limited_by IS 'limit that keeps the size below wanted_size or boost_size: max, disk or recovery; max, too, if an administrator''s value exceeds it; null if none does';
+COMMENT ON COLUMN walsizer_status.original_size IS 'the administrator''s value: in effect before walsizer''s first change, or set by an administrator since, in bytes';
+COMMENT ON COLUMN walsizer_status.set_by_walsizer IS 'value in effect if walsizer set it, in bytes; null otherwise';
+COMMENT ON COLUMN walsizer_status.role IS 'primary or standby';
 COMMENT ON COLUMN walsizer_status.action IS 'decision at the last sample: none, raise, lower, external or revert';
 COMMENT ON COLUMN walsizer_status.reason IS 'short code of the reason for that decision';
-COMMENT ON COLUMN walsizer_status.explanation IS 'the reason as a sentence; after a semicolon, what a larger max_wal_size does not help against, or why walsizer changes nothing';
+COMMENT ON COLUMN walsizer_status.explanation IS 'the reason as a sentence';
 COMMENT ON COLUMN walsizer_status.outcome IS 'forbidden, overridden, refused or failed: outcome of the last attempt to change the setting, or of the next one if something prevents it; null otherwise';
 COMMENT ON COLUMN walsizer_status.message IS 'what prevents the change; null if nothing does';
 COMMENT ON COLUMN walsizer_status.boost_size IS 'size that the planned load in progress asks for, in bytes; null if there is none';
 COMMENT ON COLUMN walsizer_status.boost_until IS 'end of the planned load; null if there is none';
+COMMENT ON COLUMN walsizer_status.verdict_code IS 'short code of the verdict, for monitoring';
 COMMENT ON COLUMN walsizer_status.pid IS 'process ID of the worker; null if it is not running';
 
 COMMENT ON VIEW walsizer_stats IS 'what walsizer measured; one row, null before the first sample';
 COMMENT ON COLUMN walsizer_stats.sampled_at IS 'time of the last sample';
 COMMENT ON COLUMN walsizer_stats.demand IS 'WAL written within the last checkpoint_timeout, in bytes; on a standby, WAL that the primary wrote in that time or between two checkpoints';
-COMMENT ON COLUMN walsizer_stats.learned_demand IS 'largest demand of the lookback, without the last checkpoint_timeout, in bytes; 0 if nothing is learned yet';
+COMMENT ON COLUMN walsizer_stats.largest_demand IS 'largest demand of the lookback and of the last checkpoint_timeout, in bytes';
 COMMENT ON COLUMN walsizer_stats.wal_rate IS 'WAL written per second now, in bytes; on a standby, replayed';
 COMMENT ON COLUMN walsizer_stats.wal_since_checkpoint IS 'WAL written since the last checkpoint began, in bytes; on a standby, replayed since the last restartpoint';
 COMMENT ON COLUMN walsizer_stats.trigger_point IS 'WAL after which a checkpoint is forced, counted from the start of the segment in which the last checkpoint began, in bytes';
@@ -482,11 +513,12 @@ COMMENT ON COLUMN walsizer_stats.time_to_timed IS 'time until the next timed che
 COMMENT ON COLUMN walsizer_stats.size_limit IS 'smallest of the limits, in bytes';
 COMMENT ON COLUMN walsizer_stats.disk_limit IS 'limit by disk space, in bytes; null if not known';
 COMMENT ON COLUMN walsizer_stats.recovery_limit IS 'limit by recovery time, in bytes; null if none is set';
-COMMENT ON COLUMN walsizer_stats.recovery_time_max IS 'estimated recovery time after a crash at the worst moment';
+COMMENT ON COLUMN walsizer_stats.recovery_time_max IS 'estimated recovery time after a crash at the worst moment, at least recovery_time_now';
 COMMENT ON COLUMN walsizer_stats.recovery_time_now IS 'estimated recovery time after a crash now';
-COMMENT ON COLUMN walsizer_stats.replay_rate IS 'WAL recovered per second at the worst moment, in bytes: max_wal_size divided by recovery_time_max';
+COMMENT ON COLUMN walsizer_stats.replay_rate IS 'WAL recovered per second at the worst moment, in bytes: max_wal_size divided by the time that its recovery takes';
 COMMENT ON COLUMN walsizer_stats.replay_rate_source IS 'where replay_rate comes from: configured, measured or assumed';
 COMMENT ON COLUMN walsizer_stats.wal_held_back IS 'WAL in pg_wal that slots, wal_keep_size or the archiver hold back, in bytes; max_wal_size does not limit it; null if not known';
+COMMENT ON COLUMN walsizer_stats.padding_percent IS 'percentage of demand that is padding, because segments were switched before they were full; 0 if there is none, or if it is not known';
 COMMENT ON COLUMN walsizer_stats.checkpoints_forced IS 'checkpoints that WAL volume forced at the value in effect; restartpoints on a standby';
 COMMENT ON COLUMN walsizer_stats.checkpoints_forced_old_value IS 'checkpoints that WAL volume forced at a smaller, older value, because a statement still used it';
 COMMENT ON COLUMN walsizer_stats.checkpoints_timed IS 'checkpoints that checkpoint_timeout triggered; restartpoints on a standby';
@@ -527,13 +559,13 @@ COMMENT ON VIEW walsizer_advice IS 'what other values of max_wal_size would mean
 COMMENT ON COLUMN walsizer_advice.size IS 'candidate for max_wal_size, in bytes';
 COMMENT ON COLUMN walsizer_advice.label IS 'in effect or wanted; null if neither';
 COMMENT ON COLUMN walsizer_advice.trigger_point IS 'WAL after which a checkpoint is forced, in bytes';
-COMMENT ON COLUMN walsizer_advice.spacing_now IS 'time between checkpoints at the present demand';
-COMMENT ON COLUMN walsizer_advice.spacing_peak IS 'time between checkpoints at the largest known demand';
+COMMENT ON COLUMN walsizer_advice.checkpoint_every_now IS 'time between checkpoints at the present demand';
+COMMENT ON COLUMN walsizer_advice.checkpoint_every_at_peak IS 'time between checkpoints at the largest known demand';
 COMMENT ON COLUMN walsizer_advice.forced_fraction IS 'fraction of the remembered hours in which this size was too small, from 0 to 1';
 COMMENT ON COLUMN walsizer_advice.recovery_time IS 'estimated recovery time after a crash at the worst moment';
 COMMENT ON COLUMN walsizer_advice.limited_by IS 'limit that forbids this size: max, disk or recovery; null if it is allowed';
 
-COMMENT ON VIEW walsizer_instructions IS 'how to set the wanted or planned size by hand, within the limits and not below the value in effect';
+COMMENT ON VIEW walsizer_instructions IS 'how to set the wanted or planned size by hand, where that has an effect, within the limits and not below the value in effect';
 COMMENT ON COLUMN walsizer_instructions.place IS 'where the setting is managed';
 COMMENT ON COLUMN walsizer_instructions.instruction IS 'what to write or run there';
 

@@ -448,13 +448,62 @@ walsizer_forced_total(const WalsizerState *state)
 		state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE];
 }
 
+/* What holds WAL back. */
+typedef enum WalsizerHolder
+{
+	WALSIZER_HELD_BY_UNKNOWN = 0,
+	WALSIZER_HELD_BY_SLOT,
+	WALSIZER_HELD_BY_SETTING,	/* wal_keep_size */
+	WALSIZER_HELD_BY_ARCHIVER,	/* it fails */
+} WalsizerHolder;
+
+/* What a verdict depends on. */
+typedef struct WalsizerSituation
+{
+	const WalsizerConfig *config;
+	const WalsizerState *state; /* after the decision */
+	const WalsizerDecision *decision;	/* zero: none yet */
+	bool		running;		/* there is a worker, or a client */
+	bool		client;			/* that only advises */
+	bool		early;			/* to say that the value suffices */
+	bool		dry_run;
+	bool		taken_back;		/* one raise after the other */
+	WalsizerOutcome outcome;	/* of an attempt that failed, or would fail now */
+	WalsizerHolder held_by;
+	const char *message;		/* why it fails; not NULL, as the next */
+	const char *holder;			/* name of the slot, or when archiving last failed */
+} WalsizerSituation;
+
+/* Constant texts; the first two sentences are for walsizer_verdict_text(). */
+typedef struct WalsizerFinding
+{
+	const char *code;			/* for monitoring, never changes */
+	const char *text;			/* what is true */
+	const char *remedy;			/* what helps */
+	int			notice;			/* its number among those worth a line in the log; 0:
+								 * it is not */
+} WalsizerFinding;
+
+#define WALSIZER_NOTICES			(8 + WALSIZER_LIMITS)	/* more than the largest number */
+#define WALSIZER_VERDICT_NUMBERS	6
+#define WALSIZER_SENTENCE_SIZE		512 /* with terminating zero */
+
+typedef struct WalsizerVerdict
+{
+	const char *state;			/* what walsizer does */
+	WalsizerLimit limited_by;
+	WalsizerFinding found;
+	int64_t		numbers[WALSIZER_VERDICT_NUMBERS];	/* in its sentences */
+	const char *texts[3];
+} WalsizerVerdict;
+
 /* What another value of max_wal_size would mean. */
 typedef struct WalsizerWhatIf
 {
 	int64_t		size_mb;		/* the candidate */
 	int64_t		trigger_point;
-	int64_t		spacing_now_ms; /* between checkpoints, at demand */
-	int64_t		spacing_peak_ms;	/* and at the largest known demand */
+	int64_t		every_now_ms;	/* between checkpoints, at demand */
+	int64_t		every_at_peak_ms;	/* and at the largest known demand */
 	double		forced_fraction;	/* of the remembered hours */
 	int64_t		recovery_ms;	/* at worst */
 	WalsizerLimit limited_by;
@@ -505,8 +554,15 @@ extern WalsizerWhatIf walsizer_what_if(const WalsizerConfig *config,
 									   const WalsizerState *state,
 									   const WalsizerSample *sample,
 									   const WalsizerFigures *figures, int64_t mb);
+extern WalsizerLimit walsizer_forbidding(const WalsizerFigures *figures,
+										 const WalsizerConfig *config, int64_t mb);
 extern int	walsizer_candidates(const WalsizerSettings *settings, int64_t wanted_mb,
 								int64_t *sizes);
+
+/* policy/verdict.c */
+extern WalsizerVerdict walsizer_judge(const WalsizerSituation *situation);
+extern void walsizer_verdict_text(const WalsizerVerdict *verdict, const char *sentence,
+								  char *text);
 
 /* policy/owner.c: what became of a decision */
 extern void walsizer_took_effect(WalsizerState *state, int64_t now, int64_t in_effect_mb);

@@ -55,9 +55,9 @@ forced_share(const WalsizerState *state, int64_t hour, int64_t lookback, int64_t
 	return hours > 0 ? (double) forced / hours : 0;
 }
 
-/* Which limit forbids this size (MB)? */
-static WalsizerLimit
-forbidding(const WalsizerFigures *figures, const WalsizerConfig *config, int64_t mb)
+/* Which limit forbids this size (MB)?  Of several, the one that is hardest to move. */
+WalsizerLimit
+walsizer_forbidding(const WalsizerFigures *figures, const WalsizerConfig *config, int64_t mb)
 {
 	if (figures->disk_limit_mb > 0 && mb > figures->disk_limit_mb)
 		return WALSIZER_LIMIT_DISK;
@@ -82,11 +82,11 @@ walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
 	return (WalsizerWhatIf) {
 		.size_mb = mb,
 		.trigger_point = walsizer_trigger_point(mb, settings),
-		.spacing_now_ms = spacing(mb, figures->demand, settings),
-		.spacing_peak_ms = spacing(mb, walsizer_max(learned, figures->demand), settings),
+		.every_now_ms = spacing(mb, figures->demand, settings),
+		.every_at_peak_ms = spacing(mb, walsizer_max(learned, figures->demand), settings),
 		.forced_fraction = forced_share(state, sample->hour, config->lookback_hours, mb, settings),
 		.recovery_ms = walsizer_recovery_time(config, state, sample, mb),
-		.limited_by = forbidding(figures, config, mb),
+		.limited_by = walsizer_forbidding(figures, config, mb),
 	};
 }
 

@@ -15,6 +15,8 @@
 
 #include "server/server.h"
 
+#define NOTICE_AGAIN_MS		(3600 * 1000)	/* without what was logged */
+
 /* An event for a decision; the caller fills in what came of it. */
 WalsizerEvent
 walsizer_make_event(const WalsizerDecision *decision, const WalsizerSample *sample, int64 old_mb)
@@ -43,26 +45,29 @@ walsizer_make_event(const WalsizerDecision *decision, const WalsizerSample *samp
 	return event;
 }
 
-/* The figures that led to a change, for DETAIL. */
+/* The figures of a decision, for DETAIL. */
+static const char *
+figures_text(const WalsizerFigures *figures, bool standby)
+{
+	if (standby)
+		return psprintf("WAL that the primary writes between two checkpoints: %lld MB.",
+						(long long) (figures->demand / WALSIZER_MB));
+	return psprintf("WAL written within \"checkpoint_timeout\": %lld MB, now %.1f MB/s; since the last checkpoint: %lld MB of the %lld MB that force one. Forced checkpoints in that time: %lld; the next timed one is due in %lld s.",
+					(long long) (figures->demand / WALSIZER_MB),
+					(double) figures->rate / WALSIZER_MB,
+					(long long) (figures->used / WALSIZER_MB),
+					(long long) (figures->trigger_point / WALSIZER_MB),
+					(long long) figures->forced,
+					(long long) (figures->until_timed_ms / 1000));
+}
+
 static int
 detail_of(const WalsizerEvent *event, const WalsizerFigures *figures)
 {
-	const char *reason = walsizer_reason_text(event->reason);
-	long long	demand = event->demand / WALSIZER_MB;
-	double		rate = (double) event->rate / WALSIZER_MB;
-
 	if (event->outcome == WALSIZER_NO_OUTCOME)
 		return errdetail("walsizer takes this as the original value, and leaves it alone for one \"checkpoint_timeout\", but for five minutes at most.");
-	if (event->reason == WALSIZER_BECAUSE_PREDICTED)
-		return errdetail("Reason: %s. WAL since the last checkpoint: %lld MB of the %lld MB that force one, at %.1f MB/s; the next timed one is due in %lld s.",
-						 reason, (long long) (figures->used / WALSIZER_MB),
-						 (long long) (figures->trigger_point / WALSIZER_MB),
-						 rate, (long long) (figures->until_timed_ms / 1000));
-	if (event->standby)
-		return errdetail("Reason: %s. WAL that the primary writes between two checkpoints: %lld MB.",
-						 reason, demand);
-	return errdetail("Reason: %s. WAL written within \"checkpoint_timeout\": %lld MB, now %.1f MB/s. Forced checkpoints in that time: %lld.",
-					 reason, demand, rate, (long long) event->forced);
+	return errdetail("Reason: %s. %s", walsizer_reason_text(event->reason),
+					 figures_text(figures, event->standby));
 }
 
 /* What was done, or could not be.  An administrator may set the value in effect. */
@@ -100,6 +105,13 @@ hint_of(const WalsizerEvent *event)
 static void
 record(const WalsizerEvent *event, const WalsizerFigures *figures)
 {
+	const WalsizerEvent *before = walsizer_event(walsizer_shared, Max(walsizer_shared->last_event, 1));
+	bool		back = before->action == WALSIZER_RAISE && before->outcome == WALSIZER_APPLIED &&
+		event->new_mb <= before->old_mb;
+
+	/* only the worker counts, and a copy may be one behind */
+	if (event->action == WALSIZER_EXTERNAL)
+		walsizer_shared->taken_back = back ? walsizer_shared->taken_back + 1 : 0;
 	walsizer_add_event(event);
 	walsizer_state_save();
 	ereport(LOG, (message_of(event), detail_of(event, figures), hint_of(event)));
@@ -231,73 +243,81 @@ walsizer_record_change(const WalsizerDecision *decision, const WalsizerSample *s
 }
 
 /*
- * What a limit leads to.  That may be still to come: on a standby, where
- * forced restartpoints are harmless, and if it was predicted.
+ * Judge this copy of shared memory, or, in the worker, shared memory itself, with
+ * the trouble that an attempt has met, or would meet now.  The texts are valid
+ * until the next call.  Takes locks of the server.
  */
-static int
-limit_message(const WalsizerDecision *decision, bool standby, const char *setting)
+WalsizerVerdict
+walsizer_verdict(const WalsizerShared *shared, const WalsizerApplied *trouble)
 {
-	long long	in_effect = decision->figures.in_effect_mb;
+	static char holder[NAMEDATALEN];
+	const WalsizerState *state = &shared->state;
+	WalsizerConfig config = walsizer_config(shared);
+	WalsizerSituation situation = {
+		.config = &config,
+		.state = state,
+		.decision = &shared->decision,
+		.running = shared->worker_pid != 0,
+		.early = shared->decision.figures.learned == 0 &&
+			shared->sample.now - state->window.marks[state->window.first].ms <
+			shared->sample.settings.timeout_ms,
+		.dry_run = walsizer_dry_run,
+		.taken_back = shared->taken_back > 1 && state->owner.own_mb == 0,
+		.outcome = trouble->outcome,
+		.message = trouble->message,
+		.holder = holder,
+	};
 
-	if (standby)
-		return errmsg("the primary writes more WAL between two checkpoints than \"max_wal_size\" allows here, and \"%s\" keeps walsizer from raising it above %lld MB",
-					  setting, in_effect);
-	if (decision->figures.forced == 0)
-		return errmsg("WAL volume would force checkpoints, and \"%s\" keeps walsizer from raising \"max_wal_size\" above %lld MB",
-					  setting, in_effect);
-	return errmsg("WAL volume forces checkpoints, and \"%s\" keeps walsizer from raising \"max_wal_size\" above %lld MB",
-				  setting, in_effect);
+	if (state->disk.held > 0)
+		situation.held_by = walsizer_holder(&shared->sample, state->disk.held, holder);
+	return walsizer_judge(&situation);
 }
 
-/* Only what was measured. */
-static int
-limit_detail(const WalsizerFigures *figures, bool standby)
+/* The last trouble, or if there is none, what an attempt would meet now. */
+WalsizerApplied
+walsizer_trouble_now(const WalsizerShared *shared)
 {
-	if (standby)
-		return errdetail("After a promotion, WAL volume would force checkpoints. The measured demand needs %lld MB.",
-						 (long long) figures->wanted_mb);
-	return errdetail("The measured demand needs %lld MB. WAL written within \"checkpoint_timeout\": %lld MB, now %.1f MB/s; since the last checkpoint: %lld MB of the %lld MB that force one. Forced checkpoints in that time: %lld.",
-					 (long long) figures->wanted_mb,
-					 (long long) (figures->demand / WALSIZER_MB),
-					 (double) figures->rate / WALSIZER_MB,
-					 (long long) (figures->used / WALSIZER_MB),
-					 (long long) (figures->trigger_point / WALSIZER_MB),
-					 (long long) figures->forced);
+	WalsizerApplied trouble = shared->trouble;
+	const char *obstacle;
+
+	if (trouble.outcome == WALSIZER_NO_OUTCOME && shared->worker_pid != 0 &&
+		walsizer_enable && !walsizer_dry_run &&
+		(obstacle = walsizer_obstacle(&trouble.outcome)) != NULL)
+		strlcpy(trouble.message, obstacle, sizeof(trouble.message));
+	return trouble;
 }
 
 /*
- * Log that measured demand needs more than a limit allows; predicted demand
- * may never come.  Once for each limit, and again only after the size was
- * sufficient for a cycle, the limit has moved far, or the server was promoted.
+ * Log that the worker has begun; and after a pass, once, a limit that matters, or
+ * what a size does not help against: again after an hour without it, or a promotion.
  */
 void
-walsizer_report_limit(const WalsizerDecision *decision, bool standby)
+walsizer_report_verdict(const WalsizerDecision *decision, const WalsizerSample *sample)
 {
-	static const char *const settings[] = {
-		[WALSIZER_UNLIMITED] = "",
-		[WALSIZER_LIMIT_MAX] = "walsizer.max",
-		[WALSIZER_LIMIT_DISK] = "walsizer.max_disk_percent",
-		[WALSIZER_LIMIT_RECOVERY] = "walsizer.max_recovery_time",
-	};
-	const WalsizerFigures *figures = &decision->figures;
+	static bool begun = false;
 	WalsizerUnlocked *logged = &walsizer_shared->unlocked;
-	int64	   *reported = &logged->reported_limit_mb[decision->limited_by];
+	WalsizerApplied trouble = begun ? walsizer_shared->trouble : walsizer_trouble_now(walsizer_shared);
+	WalsizerVerdict verdict = walsizer_verdict(walsizer_shared, &trouble);
+	int64	   *noticed = &logged->noticed_at[verdict.found.notice];
+	char		finding[WALSIZER_SENTENCE_SIZE];
+	char		remedy[WALSIZER_SENTENCE_SIZE];
 
-	if (logged->reported_standby != standby ||
-		(decision->cycle && decision->reason == WALSIZER_BECAUSE_SUFFICIENT &&
-		 figures->wanted_mb <= figures->in_effect_mb))
-		memset(logged->reported_limit_mb, 0, sizeof(logged->reported_limit_mb));
-	logged->reported_standby = standby;
-	if (!decision->limited || decision->reason == WALSIZER_BECAUSE_BOOST ||
-		figures->wanted_mb <= figures->in_effect_mb)
-		return;
-	/* free space changes all the time, and each recovery measures another rate */
-	if (!walsizer_differs_much(figures->limit_mb, *reported))
-		return;
-	*reported = figures->limit_mb;
-	ereport(LOG,
-			(limit_message(decision, standby, settings[decision->limited_by]),
-			 limit_detail(figures, standby),
-			 errhint("Raise \"%s\" so that it allows %lld MB, if disk space and recovery time permit.",
-					 settings[decision->limited_by], (long long) figures->wanted_mb)));
+	walsizer_verdict_text(&verdict, verdict.found.text, finding);
+	walsizer_verdict_text(&verdict, verdict.found.remedy, remedy);
+	if (!begun)
+		ereport(LOG,
+				(errmsg("walsizer started: %s, \"max_wal_size\" %lld MB, limit %lld MB", verdict.state,
+						(long long) decision->figures.in_effect_mb,
+						(long long) decision->figures.limit_mb)));
+	begun = true;
+	if (logged->noticed_standby != sample->standby)
+		memset(logged->noticed_at, 0, sizeof(logged->noticed_at));
+	logged->noticed_standby = sample->standby;
+	if (verdict.found.notice != 0 &&
+		(*noticed == 0 || sample->now - *noticed > NOTICE_AGAIN_MS))
+		ereport(LOG,
+				(errmsg_internal("%s", finding),
+				 errdetail_internal("%s", figures_text(&decision->figures, sample->standby)),
+				 errhint("%s", remedy)));
+	*noticed = sample->now;
 }

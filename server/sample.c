@@ -27,6 +27,7 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "postmaster/bgwriter.h"
+#include "replication/slot.h"
 #include "replication/walreceiver.h"
 #include "storage/fd.h"
 #include "storage/spin.h"
@@ -372,6 +373,44 @@ walsizer_take_disk(WalsizerSample *sample)
 	sample->disk_alone = !free_space_is_shared() &&
 		(int64) (volume.f_blocks - volume.f_bfree) * (int64) volume.f_frsize -
 		sample->disk_wal - sample->disk_held < WALSIZER_MB;
+}
+
+/*
+ * What accounts for most of the "held" bytes of WAL that are held back; its name, or
+ * when it last failed, as text into NAMEDATALEN bytes.  Takes a lock of the server.
+ */
+WalsizerHolder
+walsizer_holder(const WalsizerSample *sample, int64 held, char *name)
+{
+	PgStat_ArchiverStats *archiver = pgstat_fetch_stat_archiver();
+	TimestampTz failed = archiver->last_failed_timestamp;
+	int64		kept = wal_keep_size_mb * WALSIZER_MB - (int64) (sample->write_lsn - sample->needed_lsn);
+	XLogRecPtr	oldest = sample->needed_lsn;
+
+	name[0] = '\0';
+	LWLockAcquire(ReplicationSlotControlLock, LW_SHARED);
+	for (int i = 0; i < max_replication_slots; i++)
+	{
+		ReplicationSlot *slot = &ReplicationSlotCtl->replication_slots[i];
+		XLogRecPtr	restart;
+
+		SpinLockAcquire(&slot->mutex);
+		restart = slot->in_use ? slot->data.restart_lsn : InvalidXLogRecPtr;
+		SpinLockRelease(&slot->mutex);
+		if (XLogRecPtrIsInvalid(restart) || restart >= oldest)
+			continue;
+		oldest = restart;
+		strlcpy(name, NameStr(slot->data.name), NAMEDATALEN);
+	}
+	LWLockRelease(ReplicationSlotControlLock);
+	if ((int64) (sample->needed_lsn - oldest) > held / 2)
+		return WALSIZER_HELD_BY_SLOT;
+	if (kept > held / 2)
+		return WALSIZER_HELD_BY_SETTING;
+	if (failed <= archiver->last_archived_timestamp)
+		return WALSIZER_HELD_BY_UNKNOWN;
+	strlcpy(name, timestamptz_to_str(failed - failed % USECS_PER_SEC), NAMEDATALEN);
+	return WALSIZER_HELD_BY_ARCHIVER;
 }
 
 /*

@@ -112,8 +112,8 @@ typedef struct WalsizerUnlocked
 
 	/* logged already, so not logged again; 0: nothing */
 	int64		dry_run_mb;		/* size of the last dry run */
-	int64		reported_limit_mb[WALSIZER_LIMITS];
-	bool		reported_standby;	/* the role for which that was */
+	int64		noticed_at[WALSIZER_NOTICES];	/* ms of the monotonic clock: the last time */
+	bool		noticed_standby;	/* the role in which that was */
 } WalsizerUnlocked;
 
 /*
@@ -153,6 +153,7 @@ typedef struct WalsizerShared
 	/* the last attempt that did not succeed; no outcome: none */
 	WalsizerApplied trouble;
 	int64		trouble_reloads;	/* the value of unlocked.reloads then */
+	int			taken_back;		/* raises, one after the other */
 
 	WalsizerUnlocked unlocked;
 
@@ -196,11 +197,16 @@ extern void walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied 
 									const WalsizerFigures *figures, bool asked);
 extern void walsizer_record_change(const WalsizerDecision *decision,
 								   const WalsizerSample *sample, int64 old_mb);
-extern void walsizer_report_limit(const WalsizerDecision *decision, bool standby);
+extern WalsizerVerdict walsizer_verdict(const WalsizerShared *shared,
+										const WalsizerApplied *trouble);
+extern WalsizerApplied walsizer_trouble_now(const WalsizerShared *shared);
+extern void walsizer_report_verdict(const WalsizerDecision *decision,
+									const WalsizerSample *sample);
 
 /* server/sample.c */
 extern void walsizer_take_sample(WalsizerSample *sample, bool first);
 extern void walsizer_take_disk(WalsizerSample *sample);
+extern WalsizerHolder walsizer_holder(const WalsizerSample *sample, int64 held, char *name);
 
 /* server/config.c */
 extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);

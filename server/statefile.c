@@ -193,6 +193,7 @@ walsizer_check_for_interrupts(void)
 	if (ShutdownRequestPending)
 	{
 		(void) walsizer_state_save();
+		ereport(LOG, (errmsg("walsizer stopped")));
 		proc_exit(1);
 	}
 	CHECK_FOR_INTERRUPTS();

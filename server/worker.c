@@ -200,7 +200,7 @@ carry_out(const WalsizerDecision *decision, const WalsizerSample *sample,
 	walsizer_record_change(decision, sample, old_mb);
 	if (decision->action != WALSIZER_NONE && decision->action != WALSIZER_EXTERNAL)
 		walsizer_act(decision, sample, applied);
-	walsizer_report_limit(decision, sample->standby);
+	walsizer_report_verdict(decision, sample);
 }
 
 /*

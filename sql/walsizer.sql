@@ -115,10 +115,11 @@ SELECT backend_type, datid, backend_xmin FROM pg_stat_activity
 
 -- This server is idle, at the default of 1GB: nothing is wrong with it.
 SELECT state, role, pg_size_pretty(max_wal_size) AS max_wal_size,
-       pg_size_pretty(original_size) AS original_size, own_size,
+       pg_size_pretty(original_size) AS original_size, set_by_walsizer,
        wanted_size < max_wal_size AS wants_less, limited_by, action,
        outcome, message, boost_size, boost_until
   FROM walsizer_status;
+SELECT verdict_code, verdict FROM walsizer_status;
 SELECT reason IN ('started', 'sufficient') AS reason, explanation <> '' AS explanation
   FROM walsizer_status;
 SELECT trigger_point, recovery_limit, replay_rate > 0 AS replay_rate, replay_rate_source,
@@ -130,8 +131,9 @@ SELECT checkpoints_forced, checkpoints_forced_old_value,
        num_requested >= 0 AS num_requested, num_timed >= 0 AS num_timed,
        stats_reset <= now() AS stats_reset
   FROM walsizer_stats;
-SELECT demand >= 0 AS demand, learned_demand >= 0 AS learned_demand, wal_rate >= 0 AS wal_rate,
+SELECT demand >= 0 AS demand, largest_demand >= demand AS largest_demand, wal_rate >= 0 AS wal_rate,
        wal_since_checkpoint >= 0 AS since, wal_held_back >= 0 AS held_back,
+       padding_percent BETWEEN 0 AND 100 AS padding,
        time_to_timed BETWEEN '0' AND '5min' AS time_to_timed,
        sampled_at > now() - interval '1min' AS sampled_at
   FROM walsizer_stats;
@@ -185,8 +187,10 @@ SELECT walsizer_boost('64MB', '40 days');
 SELECT walsizer_boost(NULL, '1 hour');
 \set VERBOSITY default
 
--- The page names the state and fits into 80 columns.
+-- The page names the state, gives the verdict, and fits into 80 columns.
 SELECT split_part(walsizer_report(), E'\n', 1) AS heading;
+SELECT position((SELECT verdict FROM walsizer_status) IN
+                replace(walsizer_report(), E'\n', ' ')) = length('walsizer on this primary: active') + 2 AS verdict;
 SELECT line FROM regexp_split_to_table(walsizer_report(), E'\n') AS line WHERE length(line) > 80;
 
 -- privileges: nobody but monitors may look, nobody but superusers may act

@@ -68,13 +68,13 @@ walsizer_put_time(WalsizerRow *row, TimestampTz time)
 	walsizer_put(row, TimestampTzGetDatum(time), time == 0);
 }
 
-/* Milliseconds as an interval; negative is none. */
+/* Milliseconds as an interval; negative is none.  Estimates are not more exact than this. */
 void
 walsizer_put_interval(WalsizerRow *row, int64 ms)
 {
 	Interval   *interval = palloc0(sizeof(Interval));
 
-	interval->time = Min(ms, INT64_C(1) << 50) * 1000;
+	interval->time = Min(ms - ms % (ms < 10000 ? 100 : 1000), INT64_C(1) << 50) * 1000;
 	walsizer_put(row, IntervalPGetDatum(interval), ms < 0);
 }
 

@@ -15,11 +15,13 @@
 
 #include "server/server.h"
 
+#define WALSIZER_MOST_COLUMNS	32	/* one more is an error, in any build */
+
 typedef struct WalsizerRow
 {
 	int			next;
-	Datum		values[24];
-	bool		nulls[24];
+	Datum		values[WALSIZER_MOST_COLUMNS];
+	bool		nulls[WALSIZER_MOST_COLUMNS];
 } WalsizerRow;
 
 extern void walsizer_put(WalsizerRow *row, Datum value, bool isnull);

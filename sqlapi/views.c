@@ -22,70 +22,6 @@ PG_FUNCTION_INFO_V1(walsizer_get_history_1_0);
 PG_FUNCTION_INFO_V1(walsizer_get_demand_1_0);
 PG_FUNCTION_INFO_V1(walsizer_get_advice_1_0);
 
-/* Is an administrator's value in effect that walsizer could not have set? */
-static bool
-exceeds_max(const WalsizerShared *shared)
-{
-	return shared->state.owner.own_mb == 0 &&
-		shared->decision.figures.in_effect_mb > walsizer_config(shared).max_mb;
-}
-
-/*
- * The limit that keeps max_wal_size from what is wanted, or from the size of a
- * planned load, or as it is.
- */
-static WalsizerLimit
-limited_by(const WalsizerShared *shared)
-{
-	const WalsizerDecision *decision = &shared->decision;
-	const WalsizerFigures *figures = &decision->figures;
-
-	if (decision->limited && decision->reason == WALSIZER_BECAUSE_BOOST)
-		return decision->limited_by;
-	if (figures->wanted_mb > Max(figures->limit_mb, figures->in_effect_mb))
-		return figures->limit_kind;
-	return exceeds_max(shared) ? WALSIZER_LIMIT_MAX : WALSIZER_UNLIMITED;
-}
-
-/* What walsizer is doing: the first that applies. */
-static const char *
-state_name(const WalsizerShared *shared)
-{
-	if (shared->worker_pid == 0)
-		return "not running";
-	if (!walsizer_enable)
-		return "disabled";
-	if (walsizer_dry_run)
-		return "dry run";
-	if (shared->trouble.outcome != WALSIZER_NO_OUTCOME)
-		return "blocked";
-	return limited_by(shared) != WALSIZER_UNLIMITED ? "limited" : "active";
-}
-
-/*
- * What a larger max_wal_size would not help against, or why walsizer changes
- * nothing; NULL if neither.  What explains forced checkpoints comes first.
- */
-static const char *
-remark(const WalsizerShared *shared)
-{
-	const WalsizerSample *sample = &shared->sample;
-	const WalsizerState *state = &shared->state;
-
-	if (shared->decision.figures.forced_old_value > 0 && !sample->standby)
-		return "checkpoints are forced by a statement that began before max_wal_size was raised; it keeps the old value until it ends";
-	if (sample->checkpoint_running &&
-		sample->now - state->checkpoints.timer_start > sample->settings.timeout_ms)
-		return psprintf("a %s takes longer than checkpoint_timeout; the storage is too slow for it",
-						sample->standby ? "restartpoint" : "checkpoint");
-	if (state->disk.held > sample->settings.max_wal_size_mb * WALSIZER_MB)
-		return psprintf("%lld MB of WAL are held back by replication slots, wal_keep_size or the archiver, which max_wal_size does not limit",
-						(long long) (state->disk.held / WALSIZER_MB));
-	if (exceeds_max(shared))
-		return "max_wal_size exceeds walsizer.max, so walsizer does not change it";
-	return NULL;
-}
-
 /* The state of things.  Before the first sample, what a sample tells is null. */
 Datum
 walsizer_get_status_1_0(PG_FUNCTION_ARGS)
@@ -93,37 +29,31 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 	WalsizerShared *shared = walsizer_copy_shared();
 	const WalsizerDecision *decision = &shared->decision;
 	bool		sampled = shared->sampled_at != 0;
-	const char *explanation = walsizer_reason_text(decision->reason);
-	const char *remarked = remark(shared);
-	WalsizerApplied *trouble = &shared->trouble;
-	const char *obstacle;
+	WalsizerApplied trouble = walsizer_trouble_now(shared);
+	WalsizerVerdict verdict = walsizer_verdict(shared, &trouble);
+	char		finding[WALSIZER_SENTENCE_SIZE];
+	char		remedy[WALSIZER_SENTENCE_SIZE];
 	WalsizerRow row = {0};
 
-	if (remarked != NULL)
-		explanation = psprintf("%s; %s", explanation, remarked);
-
-	/* where nothing was attempted yet that would fail: what an attempt would come to */
-	if (shared->worker_pid != 0 && walsizer_enable && !walsizer_dry_run &&
-		trouble->outcome == WALSIZER_NO_OUTCOME &&
-		(obstacle = walsizer_obstacle(&trouble->outcome)) != NULL)
-		strlcpy(trouble->message, obstacle, sizeof(trouble->message));
-
-	walsizer_put_text(&row, state_name(shared));
-	walsizer_put_text(&row, !sampled ? NULL : shared->sample.standby ? "standby" : "primary");
+	walsizer_verdict_text(&verdict, verdict.found.text, finding);
+	walsizer_verdict_text(&verdict, verdict.found.remedy, remedy);
+	walsizer_put_text(&row, verdict.state);
+	walsizer_put_text(&row, psprintf("%s. %s", finding, remedy));
 	walsizer_put_size(&row, decision->figures.in_effect_mb);
+	walsizer_put_size(&row, decision->figures.wanted_mb);
+	walsizer_put_text(&row, walsizer_limit_name(verdict.limited_by));
 	walsizer_put_size(&row, shared->state.owner.original_mb);
 	walsizer_put_size(&row, shared->state.owner.own_mb);
-	walsizer_put_size(&row, decision->figures.wanted_mb);
-	walsizer_put_text(&row, walsizer_limit_name(limited_by(shared)));
+	walsizer_put_text(&row, !sampled ? NULL : shared->sample.standby ? "standby" : "primary");
 	walsizer_put_text(&row, sampled ? walsizer_action_name(decision->action) : NULL);
 	walsizer_put_text(&row, sampled ? walsizer_reason_code(decision->reason) : NULL);
-	walsizer_put_text(&row, shared->worker_pid == 0 ? "the worker is not running; walsizer_start() starts it" :
-					  sampled ? explanation : NULL);
-	walsizer_put_text(&row, trouble->outcome == WALSIZER_NO_OUTCOME ? NULL :
-					  walsizer_outcome_name(trouble->outcome));
-	walsizer_put_text(&row, trouble->message);
+	walsizer_put_text(&row, sampled ? walsizer_reason_text(decision->reason) : NULL);
+	walsizer_put_text(&row, trouble.outcome == WALSIZER_NO_OUTCOME ? NULL :
+					  walsizer_outcome_name(trouble.outcome));
+	walsizer_put_text(&row, trouble.message);
 	walsizer_put_size(&row, shared->boost_mb);
 	walsizer_put_time(&row, walsizer_boost_until(shared));
+	walsizer_put_text(&row, verdict.found.code);
 	walsizer_put(&row, Int32GetDatum(shared->worker_pid), shared->worker_pid == 0);
 	return walsizer_return_row(fcinfo, &row);
 }
@@ -136,15 +66,18 @@ walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 	const WalsizerFigures *figures = &shared->decision.figures;
 	const WalsizerSample *sample = &shared->sample;
 	WalsizerConfig config = walsizer_config(shared);
-	int64		at_worst;
 	int64		in_effect_mb = sample->settings.max_wal_size_mb;
+	int64		at_worst;
+	int64		now;
 	WalsizerRow row = {0};
 
 	if (shared->sampled_at == 0)
 		PG_RETURN_NULL();
 	walsizer_put_time(&row, shared->sampled_at);
 	walsizer_put_int64(&row, figures->demand);
-	walsizer_put_int64(&row, figures->learned);
+	walsizer_remember_window(&shared->state);
+	walsizer_put_int64(&row, Max(figures->demand,
+								 walsizer_learned_demand(&shared->state, sample->hour, config.lookback_hours)));
 	walsizer_put_int64(&row, figures->rate);
 	walsizer_put_int64(&row, Max((int64) (sample->write_lsn - sample->redo_lsn), 0));
 	walsizer_put_int64(&row, figures->trigger_point);
@@ -154,12 +87,15 @@ walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 	walsizer_put_size(&row, figures->disk_limit_mb);
 	walsizer_put_size(&row, figures->recovery_limit_mb);
 	at_worst = walsizer_recovery_time(&config, &shared->state, sample, in_effect_mb);
-	walsizer_put_interval(&row, at_worst);
-	walsizer_put_interval(&row, walsizer_recovery_time_now(&config, &shared->state, sample));
+	now = walsizer_recovery_time_now(&config, &shared->state, sample);
+	/* WAL exceeds max_wal_size while checkpoints are late */
+	walsizer_put_interval(&row, Max(at_worst, now));
+	walsizer_put_interval(&row, now);
 	walsizer_put_int64(&row, in_effect_mb * WALSIZER_MB * 1000 / Max(at_worst, 1));
 	walsizer_put_text(&row, config.replay_rate > 0 ? "configured" :
 					  config.recoveries[0].replay_ms > 0 ? "measured" : "assumed");
 	walsizer_put(&row, Int64GetDatum(shared->state.disk.held), !shared->state.disk.known);
+	walsizer_put(&row, Int32GetDatum(figures->padding_percent), false);
 	for (int cause = 0; cause < WALSIZER_CAUSES; cause++)
 		walsizer_put_int64(&row, shared->state.checkpoints.total[cause] -
 						   shared->checkpoints_at_reset[cause]);
@@ -276,8 +212,8 @@ walsizer_get_advice_1_0(PG_FUNCTION_ARGS)
 		walsizer_put_text(&row, what.size_mb == figures->in_effect_mb ? "in effect" :
 						  what.size_mb == figures->wanted_mb ? "wanted" : NULL);
 		walsizer_put_int64(&row, what.trigger_point);
-		walsizer_put_interval(&row, what.spacing_now_ms);
-		walsizer_put_interval(&row, what.spacing_peak_ms);
+		walsizer_put_interval(&row, what.every_now_ms);
+		walsizer_put_interval(&row, what.every_at_peak_ms);
 		walsizer_put(&row, Float8GetDatum(what.forced_fraction), false);
 		walsizer_put_interval(&row, what.recovery_ms);
 		walsizer_put_text(&row, walsizer_limit_name(what.limited_by));

@@ -57,11 +57,11 @@ is($event->{checkpoint_completion_target}, 0.9, 'history: checkpoint_completion_
 is($event->{role}, 'primary', 'history: role');
 cmp_ok(abs($event->{epoch} - time), '<', 60, 'history: time');
 
-wait_for($node, 'own_size IS NOT NULL');
+wait_for($node, 'set_by_walsizer IS NOT NULL');
 $status = status($node);
 is($status->{max_wal_size}, $event->{new_size}, 'status: value in effect');
 is($status->{original_size}, 4 * MB, 'status: original value');
-is($status->{own_size}, $event->{new_size}, 'status: own value');
+is($status->{set_by_walsizer}, $event->{new_size}, 'status: own value');
 is($status->{trigger_point}, MB * trigger_point_mb($event->{new_mb}, 1, 0.9), 'stats: trigger point');
 # Half of what is free for this user; what is kept for root is not.  Others may
 # write meanwhile.
@@ -102,7 +102,7 @@ do
 	wait_for_sample($node);
 	$status = status($node);
 } while ($status->{wal_since_checkpoint} < 30 * MB && $status->{checkpoints_forced} == 0);
-cmp_ok($status->{own_size}, '>', 40 * MB, 'raised');
+cmp_ok($status->{set_by_walsizer}, '>', 40 * MB, 'raised');
 is(count_forced_in_log($node, $offset), 0, 'raised before a checkpoint was forced');
 is((history($node))[0]{reason}, 'predicted', 'history: the reason');
 is((history($node))[0]{checkpoints_forced}, 0, 'history: none was forced');
@@ -131,7 +131,7 @@ $node->safe_psql('postgres', 'SELECT walsizer_forget()');
 # window of walsizer's begins earlier than ours.
 my $query = <<'END';
 SELECT extract(epoch FROM clock_timestamp())::float8 AS t, pg_current_wal_lsn() - '0/0' AS lsn,
-  checkpoints_timed, checkpoints_forced, checkpoints_forced_old_value, max_wal_size, own_size
+  checkpoints_timed, checkpoints_forced, checkpoints_forced_old_value, max_wal_size, set_by_walsizer
 FROM walsizer_status, walsizer_stats
 END
 my ($most, $least, $quiet, $intervals) = (0, 0, 0, 0);
@@ -162,7 +162,7 @@ while ($quiet < 2 && $intervals < 12 && time < $give_up)
 	my $written = $now->{lsn} - $samples[0]{lsn};
 	$most = $written if $written > $most;
 
-	$last = $now if !$last && $now->{own_size};
+	$last = $now if !$last && $now->{set_by_walsizer};
 	next if !$last || $now->{checkpoints_timed} == $last->{checkpoints_timed};
 
 	# And at the least, what was written in the interval that has ended, which

@@ -37,6 +37,7 @@ $node->safe_psql('postgres',
 	'SET default_transaction_read_only = off; CREATE EXTENSION walsizer');
 wait_for_worker($node);
 $pid = pid($node);
+is(log_count($node, qr/LOG:  walsizer started: active, "max_wal_size" 4 MB, limit \d+ MB$/), 1, 'the log says that it has started');
 
 # a directory where the state file is written first: it cannot be saved
 mkdir $node->data_dir . '/pg_stat/walsizer.state.tmp' or die $!;
@@ -54,6 +55,7 @@ is(pid($node), $pid, 'by a worker that lives on');
 rmdir $node->data_dir . '/pg_stat/walsizer.state.tmp' or die $!;
 $node->restart;
 wait_for_worker($node);
+is(log_count($node, qr/LOG:  walsizer stopped$/), 1, 'the log says that it has stopped');
 is(last_event($node)->{outcome},
 	'applied', 'which is saved as soon as the file can be written');
 $node->stop;
@@ -87,7 +89,7 @@ $node = make_node('dry_run_ends',
 
 	wait_for($node, "EXISTS (SELECT FROM walsizer_history WHERE outcome = 'dry run')");
 	set_conf($node, 'walsizer.dry_run = off');
-	wait_for($node, 'own_size = 8 * 1048576');
+	wait_for($node, 'set_by_walsizer = 8 * 1048576');
 	pass('dry run: the load that goes on is served as soon as it ends');
 	stop_load($load);
 }
@@ -116,26 +118,35 @@ like(adjust($forgetful), qr/^raise .*: applied$/, 'forgotten: after a raise');
 set_conf($forgetful, 'checkpoint_timeout = 30s');
 $forgetful->safe_psql('postgres', 'SELECT walsizer_forget()');
 
-# What to do by hand: the size that walsizer wants, in words that can be pasted.
-# It may want more a moment later.
+# What to do by hand: the size that walsizer wants, in words that can be pasted, and
+# only where it has an effect.  It may want more a moment later.
+my %way = (
+	'CloudNativePG'       => qq(spec:\n  postgresql:\n    parameters:\n      max_wal_size: "NMB"),
+	'Patroni'             => qq(postgresql:\n  parameters:\n    max_wal_size: NMB),
+	'SQL'                 => "ALTER SYSTEM SET max_wal_size = 'NMB'; SELECT pg_reload_conf();",
+	'postgresql.conf'     => "max_wal_size = 'NMB'",
+	'command line'        => 'Where the server is started, replace the option by -c max_wal_size=NMB, and restart the server.',
+	'configuration files' => 'Correct the error that the server log names, then: SELECT pg_reload_conf();');
+my %ways = (
+	forbidden  => [ 'CloudNativePG', 'Patroni', 'postgresql.conf' ],
+	failed     => [ 'CloudNativePG', 'Patroni', 'SQL', 'postgresql.conf' ],
+	overridden => ['command line'],
+	refused    => ['configuration files']);
+
 sub instructions_fit
 {
-	my ($node, $name) = @_;
-	my ($line) = split /\n/, $node->safe_psql('postgres',
-		"SELECT instruction FROM walsizer_instructions WHERE place = 'postgresql.conf'");
-	my ($mb) = $line =~ /^max_wal_size = '(\d+)MB'$/;
+	my ($node, $name, $outcome) = @_;
+	my $all = $node->safe_psql('postgres',
+		"SELECT string_agg(place || ': ' || instruction, '|' ORDER BY place COLLATE \"C\") FROM walsizer_instructions");
+	my @sizes = $all =~ /(\d+)MB/g;
 
-	cmp_ok($mb, '>', 4, "$name: instructions: more than there is");
-	cmp_ok($mb, '<=', status($node)->{wanted_size} / MB, "$name: instructions: as much as is wanted");
-	is( $node->safe_psql('postgres',
-			"SELECT string_agg(replace(instruction, substring(instruction from '\\d+'), 'N'), '|' ORDER BY place COLLATE \"C\") FROM walsizer_instructions"
-		),
-		join('|',
-			qq(spec:\n  postgresql:\n    parameters:\n      max_wal_size: "NMB"),
-			qq(postgresql:\n  parameters:\n    max_wal_size: NMB),
-			"ALTER SYSTEM SET max_wal_size = 'NMB'; SELECT pg_reload_conf();",
-			"max_wal_size = 'NMB'"),
-		"$name: instructions: YAML for CloudNativePG and Patroni, SQL, postgresql.conf");
+	is($all =~ s/\d+MB/NMB/gr, join('|', map { "$_: $way{$_}" } @{ $ways{$outcome} }),
+		"$name: instructions: what has an effect");
+	return if $outcome eq 'refused';
+	cmp_ok($sizes[0], '>', 4, "$name: instructions: more than there is");
+	cmp_ok($sizes[0], '<=', status($node)->{wanted_size} / MB, "$name: instructions: as much as is wanted");
+	like(status($node)->{verdict}, qr/ is too small: .* walsizer cannot raise it: .*\. See walsizer_instructions\.$/,
+		"$name: the verdict refers to them");
 	return;
 }
 
@@ -241,13 +252,13 @@ foreach my $case (@cases)
 	like($status->{message}, $case->{message}, "$name: and the message");
 	is($status->{state}, 'blocked', "$name: walsizer is blocked");
 	is($status->{max_wal_size}, 4 * MB, "$name: the old value is in effect");
-	is($status->{own_size}, undef, "$name: and not walsizer's");
+	is($status->{set_by_walsizer}, undef, "$name: and not walsizer's");
 
 	# However often it is tried, no more is said or recorded than what was asked for.
 	wait_for($node, "checkpoints_forced > 0 AND demand > 4 * 1048576");
 	like(adjust($node), qr/^raise to \d+ MB.*: $case->{outcome}: $case->{message}/, "$name: tried again")
 	  for 1 .. 3;
-	instructions_fit($node, $name);
+	instructions_fit($node, $name, $case->{outcome});
 	my @events = history($node);
 	is(scalar(@events), 1 + 3, "$name: recorded once, and each time that it is asked for");
 	is($events[0]{outcome}, $case->{outcome}, "$name: with its outcome");
@@ -269,7 +280,7 @@ foreach my $way ('reload', 'restart')
 	$node->adjust_conf('postgresql.conf', 'max_connections', '20');
 	$node->$way;
 	wait_for_worker($node);
-	wait_for($node, "outcome IS NULL AND own_size > 4 * 1048576");
+	wait_for($node, "outcome IS NULL AND set_by_walsizer > 4 * 1048576");
 	my $event = last_event($node);
 	is($event->{outcome}, 'applied', "refused, $way: applied later");
 	is($event->{message}, 'took effect with a later reload or a restart', "refused, $way: which is said");
@@ -300,7 +311,7 @@ foreach my $way ('reload', 'restart')
 	kill 'CONT', $postmaster or die $!;
 	like(slurp_file($node->logfile, $offset), qr/: the server has not reloaded its configuration$/m,
 		'late: waited for in vain');
-	wait_for($node, "outcome IS NULL AND own_size > 4 * 1048576");
+	wait_for($node, "outcome IS NULL AND set_by_walsizer > 4 * 1048576");
 	stop_load($load);
 	ok((grep { $_->{message} eq 'took effect with a later reload or a restart' } history($node)),
 		'late: in effect when the server gets to it');
@@ -348,11 +359,11 @@ foreach my $case (@cases)
 
 	# Nobody asks for anything now.
 	$node = $case->{node};
-	wait_for($node, "outcome IS NULL AND own_size > 4 * 1048576");
+	wait_for($node, "outcome IS NULL AND set_by_walsizer > 4 * 1048576");
 	stop_load($case->{load});
 	is(last_event($node)->{outcome}, 'applied', "$name: then the raise is applied");
 	is(status($node)->{state}, 'active', "$name: and walsizer is active again");
-	wait_for($node, "own_size = pg_size_bytes(current_setting('max_wal_size'))");
+	wait_for($node, "set_by_walsizer = pg_size_bytes(current_setting('max_wal_size'))");
 	pass("$name: its value is in effect");
 	is(pid($node), $case->{pid}, "$name: by the same worker");
 	$node->stop;

@@ -34,7 +34,7 @@ sub raise
 	like(adjust($node), qr/^raise .*: applied$/, "$what: raised");
 	my $new = setting_mb($node);
 	cmp_ok($new, '>', $old, "$what: from $old MB to $new MB");
-	wait_for($node, "own_size = $new * 1048576");
+	wait_for($node, "set_by_walsizer = $new * 1048576");
 	return $new;
 }
 
@@ -43,7 +43,7 @@ sub is_external
 {
 	my ($what, $old, $new) = @_;
 
-	wait_for($node, "max_wal_size = $new * 1048576 AND own_size IS NULL");
+	wait_for($node, "max_wal_size = $new * 1048576 AND set_by_walsizer IS NULL");
 	my $event = last_event($node);
 	is($event->{action}, 'external', "$what: noticed");
 	is($event->{old_mb}, $old, "$what: old value");
@@ -213,7 +213,7 @@ is($event->{action}, 'revert', 'revert: history');
 is($event->{old_mb}, $raised, 'revert: old value');
 is($event->{new_mb}, 9, 'revert: new value');
 is($event->{outcome}, 'applied', 'revert: outcome');
-is(status($node)->{own_size}, undef, 'revert: nothing is walsizer\'s');
+is(status($node)->{set_by_walsizer}, undef, 'revert: nothing is walsizer\'s');
 is_left_alone('revert');
 
 is_deeply(
@@ -276,7 +276,7 @@ $raised = raise('revert with trouble');
 mkdir $node->data_dir . '/postgresql.auto.conf.tmp' or die $!;
 like(revert($node), qr/^revert to 6 MB: failed: could not open file/, 'revert: trouble is an outcome');
 is(setting_mb($node), $raised, 'revert: then nothing has changed');
-is(status($node)->{own_size}, $raised * MB, 'revert: nor whose it is');
+is(status($node)->{set_by_walsizer}, $raised * MB, 'revert: nor whose it is');
 rmdir $node->data_dir . '/postgresql.auto.conf.tmp' or die $!;
 set_conf($node, 'walsizer.enable = off');
 is(revert($node), 'revert to 6 MB: applied', 'revert: works while walsizer is disabled, with nothing to say');
@@ -298,7 +298,7 @@ $raised = setting_mb($node);
 set_conf($node, 'walsizer.enable = off');
 adjust($node);
 is(setting_mb($node), $raised, 'disabled: the raise stays');
-is(status($node)->{own_size}, $raised * MB, 'disabled: and is still known as such');
+is(status($node)->{set_by_walsizer}, $raised * MB, 'disabled: and is still known as such');
 
 # ---- an administrator's change is left alone for one checkpoint_timeout, not longer
 
@@ -311,7 +311,7 @@ is_external('at last', $raised, 5);
 set_conf($node, 'walsizer.enable = on');
 my $load   = start_load($node, 2);
 my $loaded = time;
-wait_for($node, 'own_size > 5 * 1048576');
+wait_for($node, 'set_by_walsizer > 5 * 1048576');
 stop_load($load);
 my @events = history($node);
 my ($last) = grep { $events[$_]{action} eq 'external' } reverse 0 .. $#events;

@@ -30,13 +30,13 @@ sub memory
 	my ($node) = @_;
 	return $node->safe_psql('postgres',
 		'SELECT * FROM walsizer_history ORDER BY id;'
-		  . 'SELECT original_size, own_size FROM walsizer_status');
+		  . 'SELECT original_size, set_by_walsizer FROM walsizer_status');
 }
 
 force_checkpoints($node, 8);
 like(adjust($node), qr/^raise .*: applied$/, 'raised');
 $raised = setting_mb($node);
-wait_for($node, "own_size = $raised * 1048576");
+wait_for($node, "set_by_walsizer = $raised * 1048576");
 
 # ---- the worker
 
@@ -111,7 +111,7 @@ wait_for_worker($node);
 is($node->safe_psql('postgres', 'SELECT * FROM walsizer_history ORDER BY id'),
 	$before, 'kill -9: the history is intact');
 $status = status($node);
-is($status->{own_size}, $raised * MB, 'kill -9: the value is known as walsizer\'s');
+is($status->{set_by_walsizer}, $raised * MB, 'kill -9: the value is known as walsizer\'s');
 is($status->{original_size}, 4 * MB, 'kill -9: so is the original value');
 is(scalar(grep { $_->{action} eq 'external' } history($node)),
 	0, 'kill -9: no administrator is suspected');
@@ -137,7 +137,7 @@ like(adjust($node), qr/^raise .*: applied$/, 'forget: and raises again');
 is(last_event($node)->{id}, $id + 1, 'forget: ids continue');
 is(scalar(history($node)), 1, 'forget: after what is gone');
 $node->safe_psql('postgres', 'SELECT walsizer_forget()');
-wait_for($node, "own_size > 4 * 1048576");
+wait_for($node, "set_by_walsizer > 4 * 1048576");
 is(status($node)->{original_size}, 4 * MB, 'forget: ownership stays');
 
 # ---- the state file
@@ -158,7 +158,7 @@ sub starts_with
 	ok(-e "$file.bad", "$what: the file is set aside");
 	is(adjust($node), 'none: the value in effect suffices', "$what: at work");
 	$status = status($node);
-	is($status->{own_size}, $status->{max_wal_size}, "$what: the value is known as walsizer's");
+	is($status->{set_by_walsizer}, $status->{max_wal_size}, "$what: the value is known as walsizer's");
 	is($status->{original_size}, 4 * MB, "$what: so is the original value");
 	$node->stop;
 	ok(-f $file, "$what: a new file is written");
@@ -268,7 +268,7 @@ wait_for_sample($node);
 is(scalar(history($node)), 0, 'unreadable: an empty history');
 is(adjust($node), 'none: the value in effect suffices', 'unreadable: at work');
 $status = status($node);
-is($status->{own_size}, $status->{max_wal_size}, "unreadable: the value is known as walsizer's");
+is($status->{set_by_walsizer}, $status->{max_wal_size}, "unreadable: the value is known as walsizer's");
 is(log_count($node, qr/LOG:  could not read walsizer's state file "[^"]*": Permission denied$/, $offset),
 	1, 'unreadable: logged once');
 $node->stop;

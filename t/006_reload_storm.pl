@@ -47,7 +47,7 @@ while (time < $enough && (@measured < 10 || log_count($node, qr/received SIGHUP/
 	push @measured, [ $at, $demand ] if $at >= $samples[0][0] + 31;
 	usleep(250_000);
 }
-wait_for($node, 'own_size IS NOT NULL');
+wait_for($node, 'set_by_walsizer IS NOT NULL');
 my $began_at = $node->safe_psql('postgres',
 	'SELECT extract(epoch FROM stats_reset) FROM walsizer_stats');
 stop_load($storm);

@@ -34,7 +34,7 @@ foreach my $segsize (1, 64)
 		"to $event->{new_mb} MB, the size for the demand");
 	is($event->{new_mb} % $segsize, 0, 'in whole segments');
 	is(setting_mb($node), $event->{new_mb}, 'it is in effect');
-	wait_for($node, 'own_size IS NOT NULL');
+	wait_for($node, 'set_by_walsizer IS NOT NULL');
 	is(status($node)->{trigger_point}, MB * trigger_point_mb($event->{new_mb}, $segsize, 0.9),
 		'the trigger point is known');
 

@@ -78,7 +78,7 @@ force_checkpoints($node, 30);
 is(adjust($node), 'raise to 8 MB, limited by max: applied', 'raised to walsizer.max');
 is(last_event($node)->{limited_by}, 'max', 'history: which is what limits it');
 cmp_ok(last_event($node)->{wanted_mb}, '>', 8, 'history: more is wanted');
-my $limited = qr/LOG:  WAL volume forces checkpoints, and "walsizer\.max" keeps/;
+my $limited = qr/LOG:  "max_wal_size" of \d+ MB is too small: \d+ MB are needed, and "walsizer\.max" allows \d+ MB$/;
 for (1 .. 3)
 {
 	force_checkpoints($node, 30);
@@ -185,7 +185,7 @@ my $needed = size_for_mb(60 * MB, 1, 0.9);
 my $enough = 0.7 * $needed * MB;
 set_conf($node, 'checkpoint_timeout = 30s');
 my $load_on_primary = start_load($primary, 2);
-wait_for($node, "own_size >= $enough");
+wait_for($node, "set_by_walsizer >= $enough");
 stop_load($load_on_primary);
 pass('it follows the demand of the primary');
 
@@ -193,7 +193,7 @@ my $event = last_event($node);
 is($event->{role}, 'standby', 'history: on a standby');
 cmp_ok($event->{new_mb}, '<=', 1.6 * size_for_mb(90 * MB, 1, 0.9),
 	'and does not exceed it');
-wait_for($node, "own_size = pg_size_bytes(current_setting('max_wal_size'))");
+wait_for($node, "set_by_walsizer = pg_size_bytes(current_setting('max_wal_size'))");
 pass('the value is in effect');
 is(setting_mb($primary), 1024, 'and the primary knows nothing of it');
 
@@ -202,14 +202,14 @@ set_conf($node, 'checkpoint_timeout = 5min');
 $node->promote;
 wait_for($node, "role = 'primary'");
 is(pid($node), $pid, 'the same worker continues after promotion');
-my $own_size = status($node)->{own_size};
-cmp_ok($own_size, '>=', $enough, 'with the value that it set');
+my $set_by_walsizer = status($node)->{set_by_walsizer};
+cmp_ok($set_by_walsizer, '>=', $enough, 'with the value that it set');
 $load = start_load($node, 20);
-wait_for($node, "own_size > $own_size");
+wait_for($node, "set_by_walsizer > $set_by_walsizer");
 stop_load($load);
 is(last_event($node)->{role}, 'primary', 'and now raises for its own load');
 is(last_event($node)->{outcome}, 'applied', 'which is applied');
-cmp_ok(setting_mb($node) * MB, '>', $own_size, 'and in effect');
+cmp_ok(setting_mb($node) * MB, '>', $set_by_walsizer, 'and in effect');
 $node->stop;
 $primary->stop;
 

@@ -130,10 +130,10 @@ cmp_ok($node->safe_psql('postgres', "SELECT pg_wal_lsn_diff(pg_current_wal_lsn()
 	'>', 1900 * $fills, 'that was several times the size of the volume');
 is(log_count($node, qr/PANIC|No space left/, $offset), 0, 'the volume was never full');
 
-wait_for($node, "limited_by = 'disk' AND own_size IS NOT NULL");
+wait_for($node, "limited_by = 'disk' AND set_by_walsizer IS NOT NULL");
 $status = status($node);
-cmp_ok($status->{own_size}, '>', 64 * MB, 'walsizer has raised');
-cmp_ok($status->{own_size}, '<=', $most, 'as far as the limit allows');
+cmp_ok($status->{set_by_walsizer}, '>', 64 * MB, 'walsizer has raised');
+cmp_ok($status->{set_by_walsizer}, '<=', $most, 'as far as the limit allows');
 cmp_ok($status->{wanted_size}, '>', $status->{size_limit}, 'and wants more');
 is($status->{size_limit}, $status->{disk_limit}, 'which the disk forbids');
 is(scalar(grep { $_->{limited_by} eq 'disk' } grep { $_->{limited_by} } history($node)),
@@ -141,7 +141,7 @@ is(scalar(grep { $_->{limited_by} eq 'disk' } grep { $_->{limited_by} } history(
 
 # Forced checkpoints that the limit makes unavoidable.
 my $limited =
-  qr/LOG:  WAL volume (?:forces|would force) checkpoints, and "walsizer.max_disk_percent" keeps walsizer from raising "max_wal_size" above \d+ MB/;
+  qr/LOG:  "max_wal_size" of \d+ MB is too small: \d+ MB are needed, and "walsizer.max_disk_percent" allows \d+ MB/;
 # One raise claims a part of what is free; the next comes when that is filled.
 for (1 .. 200)
 {
@@ -150,9 +150,11 @@ for (1 .. 200)
 }
 wait_for_log_line($node, $limited, $offset);
 is(log_count($node, $limited, $offset), 1, 'a message names the setting, once');
-is(log_count($node, qr/DETAIL:  The measured demand needs \d+ MB/, $offset),
-	1, 'and the size it would need');
-is(log_count($node, qr/HINT:  Raise "walsizer.max_disk_percent"/, $offset), 1, 'with a hint');
+my ($needed, $hint) = slurp_file($node->logfile, $offset) =~
+  /is too small: (\d+) MB are needed, .*\n.*DETAIL:  .*\n.*HINT:  (.*)/;
+like($hint, $needed > 487 ? qr/^Enlarge the file system of "pg_wal": it has room for \d+ MB of WAL\.$/ :
+	  qr/^Raise "walsizer.max_disk_percent" so that it allows $needed MB, or enlarge/,
+	"with a hint that does not ask for more than there is ($needed MB)");
 
 # Crash, recover on the same volume, and nothing is lost.
 $node->stop('immediate');
@@ -174,7 +176,7 @@ for (1 .. 12)
 	write_fast($node, 80);
 	last if setting_mb($node) > half_mb(487);
 }
-wait_for($node, 'own_size > ' . half_mb(487) * MB);
+wait_for($node, 'set_by_walsizer > ' . half_mb(487) * MB);
 cmp_ok(setting_mb($node), '<=', half_mb(1200) + 16, 'a larger volume raises the limit by itself');
 
 # ---- data eats the volume
@@ -259,7 +261,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 wait_for_worker($node);
 make_pages($node);
 my @loads = (start_load($node, 20), start_dirtying($node, 20));
-wait_for($node, "own_size >= 100 * 1048576 AND limited_by = 'disk'");
+wait_for($node, "set_by_walsizer >= 100 * 1048576 AND limited_by = 'disk'");
 stop_load($_) foreach @loads;
 $raised = setting_mb($node);
 cmp_ok($raised, '<', 300, 'walsizer.min: the disk held the raise below it');
@@ -282,14 +284,17 @@ my @cases = (
 			$_[0]->safe_psql('postgres',
 				"SELECT pg_create_physical_replication_slot('gone', true)");
 		},
+		verdict => qr/ MB of WAL are held back, .* Replication slot "gone" holds back \d+ MB: /,
 	},
 	{
 		name => 'archiver',
 		conf => "archive_mode = on\narchive_command = 'false'\n",
+		verdict => qr/ MB of WAL are held back, .* Archiving fails, last at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\S*, which holds back \d+ MB: /,
 	},
 	{
 		name => 'wal_keep_size',
 		conf => "wal_keep_size = 300MB\n",
+		verdict => qr/ is too small: \d+ MB are needed\. Turn on "walsizer.enable"/,
 	});
 
 foreach my $case (@cases)
@@ -320,7 +325,29 @@ foreach my $case (@cases)
 	wait_for($node, 'disk_limit <= ' . (400 - 200) / 2 * MB);
 	cmp_ok(status($node)->{disk_limit}, '>=', (400 - $held) / 2 * MB - MB,
 		"$name: what is held back, and only that, is not counted as ours");
+	like(status($node)->{verdict}, $case->{verdict}, "$name: the verdict");
+	is(log_count($node, qr/LOG:  \d+ MB of WAL are held back, which "max_wal_size" does not limit$/),
+		$name eq 'wal_keep_size' ? 0 : 1, "$name: logged");
 	$node->stop('immediate');
 }
+
+# ---- an administrator's value that exceeds the volume
+
+$node = make_node('too_large', start => 0, segsize => 16, conf => "max_wal_size = 4GB\nmin_wal_size = 32MB\n");
+move_wal($node, small_volume(1, 640));
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
+wait_for($node, "verdict_code = 'no_room'");
+like(status($node)->{verdict},
+	qr/^"max_wal_size" of 4096 MB exceeds the file system of "pg_wal", which has room for \d+ MB of WAL\. Lower it to at most \d+ MB, or enlarge the file system\.$/,
+	'too large: the verdict');
+is(log_count($node, qr/LOG:  "max_wal_size" of 4096 MB exceeds the file system/), 1, 'too large: the log');
+is(log_count($node, qr/HINT:  Lower it to at most \d+ MB, or enlarge the file system\./), 1, 'too large: with a hint');
+is($node->safe_psql('postgres',
+		"SELECT string_agg(setting || (proposal = (SELECT size_limit / 1048576 FROM walsizer_stats) || 'MB')::text, ' ') "
+		  . "FROM walsizer_related_settings WHERE setting LIKE '%_wal_size'"),
+	'max_wal_sizetrue', 'too large: the limit is proposed, and nothing above it');
+is(setting_mb($node), 4096, 'too large: walsizer does not lower it');
+$node->stop;
 
 done_testing();

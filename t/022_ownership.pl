@@ -38,7 +38,7 @@ sub raise
 	like(adjust($node), qr/^raise .*: applied$/, "$what: raised");
 	my $new = setting_mb($node);
 	cmp_ok($new, '>', $old, "$what: from $old MB");
-	wait_for($node, "own_size = $new * 1048576");
+	wait_for($node, "set_by_walsizer = $new * 1048576");
 	$id = last_event($node)->{id};
 	$offset = log_offset($node);
 	return $new;
@@ -49,7 +49,7 @@ sub is_edited
 {
 	my ($what, $old, $new) = @_;
 
-	wait_for($node, "max_wal_size = $new * 1048576 AND own_size IS NULL");
+	wait_for($node, "max_wal_size = $new * 1048576 AND set_by_walsizer IS NULL");
 	$event = last_event($node);
 	is($event->{action}, 'external', "$what: noticed");
 	is($event->{reason}, 'edited', "$what: as what it is");
@@ -208,7 +208,7 @@ like(act($node, "walsizer_boost('200MB', '1 hour')"), qr/^revert to 45 MB: forbi
 adjust($node) for 1 .. 2;
 is(status($node)->{boost_size}, 200 * MB, 'forbidden: and is remembered');
 is( $node->safe_psql('postgres',
-		"SELECT instruction FROM walsizer_instructions WHERE place = 'postgresql.conf'"),
+		"SELECT instruction FROM walsizer_instructions WHERE place = 'postgresql.auto.conf'"),
 	"max_wal_size = '200MB'", 'forbidden: the instructions count the planned load');
 like(act($node, 'walsizer_boost_end()'), qr/^revert to 45 MB: forbidden: ".*" is not writable$/,
 	'forbidden: as does the end of it');

@@ -95,8 +95,8 @@ is($status->{state}, 'active', 'as anywhere');
 
 # ---- the primary raises for itself, and the standby for what the primary writes
 
-wait_for($primary, "own_size >= $needed * 1048576");
-wait_for($standby, "own_size >= $needed * 1048576");
+wait_for($primary, "set_by_walsizer >= $needed * 1048576");
+wait_for($standby, "set_by_walsizer >= $needed * 1048576");
 ($event) = history($standby);
 is($event->{action}, 'raise', 'the standby raises');
 is($event->{old_mb}, 4, 'beginning with what is there');
@@ -122,13 +122,13 @@ unlike($report, qr/checkpoint is forced in|^Checkpoints since/m, 'which are harm
 is( $standby->safe_psql('postgres',
 		"SELECT count(*) FROM walsizer_related_settings WHERE setting = 'wal_compression'"),
 	0, 'a server that writes no WAL has no share of page images');
-wait_for($cascade, "own_size >= $needed * 1048576");
+wait_for($cascade, "set_by_walsizer >= $needed * 1048576");
 is(status($cascade)->{role}, 'standby', 'a standby of a standby raises as well');
 is(last_event($cascade)->{reason}, 'primary', 'for the same reason');
 
 # ---- so it does where no checkpoint of the primary says so
 
-wait_for($follower, "own_size >= 0.9 * $needed * 1048576");
+wait_for($follower, "set_by_walsizer >= 0.9 * $needed * 1048576");
 is($rare->safe_psql('postgres', 'SELECT redo_lsn FROM pg_control_checkpoint()'),
 	$redo, 'no checkpoint: the primary has made none');
 is(last_event($follower)->{reason}, 'primary', 'no checkpoint: but it writes');
@@ -172,7 +172,7 @@ my ($own) = slurp_file($primary->backup_dir . '/late/postgresql.auto.conf') =~ /
 my $clone = make_standby('clone', $primary, 'late', "walsizer.max_disk_percent = 20\n",
 	small_volume(5, 3 * $needed));
 wait_for_worker($clone);
-wait_for($clone, "own_size < $own * 1048576 AND max_wal_size <= disk_limit");
+wait_for($clone, "set_by_walsizer < $own * 1048576 AND max_wal_size <= disk_limit");
 $event = last_event($clone);
 is($event->{action}, 'lower', 'clone: lowers what the primary needed');
 is($event->{reason}, 'limit_fell', 'clone: because of a limit');
@@ -185,10 +185,10 @@ wait_for($clone, "limited_by = 'disk' AND demand > 0");
 cmp_ok(status($clone)->{disk_limit}, '<', status($standby)->{disk_limit},
 	'clone: each server has its own limit');
 wait_for_log_line($clone,
-	qr/LOG:  the primary writes more WAL between two checkpoints than "max_wal_size" allows here, and "walsizer.max_disk_percent" keeps walsizer from raising it above \d+ MB/,
+	qr/LOG:  "max_wal_size" of \d+ MB is too small: \d+ MB are needed, and "walsizer.max_disk_percent" allows \d+ MB/,
 	0);
 like(slurp_file($clone->logfile),
-	qr/DETAIL:  After a promotion, WAL volume would force checkpoints. The measured demand needs \d+ MB.\n.*HINT:  Raise "walsizer.max_disk_percent"/,
+	qr/DETAIL:  WAL that the primary writes between two checkpoints: \d+ MB\.\n.*HINT:  (?:Raise "walsizer.max_disk_percent"|Enlarge the file system)/,
 	'clone: a message says what is to come, and what to do');
 
 # ---- promotion
@@ -200,7 +200,7 @@ $standby->promote;
 stop_load($load);
 wait_for($standby, "role = 'primary'");
 pass('promotion: the same worker continues');
-cmp_ok(status($standby)->{own_size}, '>=', $needed * MB, 'promotion: with its size');
+cmp_ok(status($standby)->{set_by_walsizer}, '>=', $needed * MB, 'promotion: with its size');
 
 # The first checkpoint is the promotion's own; the two intervals begin with it, and
 # so does the load: until the redo pointer has moved, each segment that is filled
@@ -217,7 +217,7 @@ $warm->promote;
 wait_for_worker($warm);
 is(status($warm)->{role}, 'primary', 'hot_standby = off: the worker starts at promotion');
 my $warm_load = start_load($warm, $rate);
-wait_for($warm, 'own_size > 4 * 1048576');
+wait_for($warm, 'set_by_walsizer > 4 * 1048576');
 is(last_event($warm)->{role}, 'primary', 'hot_standby = off: and raises at once');
 stop_load($warm_load);
 $warm->stop('immediate');
@@ -228,9 +228,10 @@ $clone->promote;
 wait_for($clone, "role = 'primary'");
 my $clone_load = start_load($clone, $rate);
 wait_for_log_line($clone,
-	qr/LOG:  WAL volume (?:forces|would force) checkpoints, and "walsizer.max_disk_percent" keeps walsizer from raising/,
+	qr/LOG:  "max_wal_size" of \d+ MB is too small: .*"walsizer.max_disk_percent" allows/,
 	$said);
-pass('clone: after its promotion the message is another one');
+wait_for_log_line($clone, qr/DETAIL:  WAL written within "checkpoint_timeout": \d+ MB.*; since the last checkpoint/, $said);
+pass('clone: after its promotion the message comes again, with other figures');
 stop_load($clone_load);
 $clone->stop('immediate');
 
@@ -258,7 +259,7 @@ ok((grep { $_->{new_mb} == $brought } history($standby)),
 move_wal($primary, small_volume(6, 4 * $own));
 $primary->start;
 wait_for_worker($primary);
-wait_for($primary, "role = 'standby' AND own_size IS NOT NULL AND max_wal_size <= disk_limit");
+wait_for($primary, "role = 'standby' AND set_by_walsizer IS NOT NULL AND max_wal_size <= disk_limit");
 is(last_event($primary)->{limited_by}, 'disk', 'rewind: within its own limit, by itself');
 
 # The next standby follows the new primary, on its new timeline.

@@ -164,7 +164,7 @@ unlike(auto_conf($pitr), qr/^(max_wal_size|walsizer)/m, 'archive recovery: the l
 $status = status($pitr);
 is($status->{max_wal_size}, $original * MB, 'archive recovery: the original value is in effect');
 is($status->{original_size},   $original * MB, 'archive recovery: as the administrator\'s');
-is($status->{own_size},     undef,          'archive recovery: nothing is walsizer\'s');
+is($status->{set_by_walsizer},     undef,          'archive recovery: nothing is walsizer\'s');
 $event = last_event($pitr);
 is($event->{action}, 'lower', 'archive recovery: the history says so');
 is($event->{limited_by},  'disk',  'archive recovery: because of the disk');
@@ -272,7 +272,7 @@ is(log_count($node, qr/DETAIL:  .* keeps the larger value: "postgresql.auto.conf
 is(status($node)->{original_size}, 10 * MB, 'read-only: the original value is known');
 chmod 0600, $file or die "could not change the permissions of $file: $!";
 $node->reload;
-wait_for($node, 'max_wal_size <= disk_limit AND own_size > 10 * 1048576');
+wait_for($node, 'max_wal_size <= disk_limit AND set_by_walsizer > 10 * 1048576');
 is(scalar(grep { $_->{action} eq 'external' && $_->{old_mb} > 8 } history($node)),
 	0, 'read-only: what a reload brings is known as walsizer\'s, and lowered to what the disk allows');
 $node->stop;
@@ -324,7 +324,7 @@ cmp_ok(status($node)->{boost_size}, '==', $raised * MB, 'no worker: the planned 
 is(log_count($node, qr/LOG:  walsizer changed "max_wal_size" from $raised MB to 10 MB/, $offset), 1,
 	'no worker: and logs it where the log of the server is');
 # The planned load has raised again at once, as far as the disk allows.
-wait_for($node, 'max_wal_size <= disk_limit AND own_size > 10 * 1048576');
+wait_for($node, 'max_wal_size <= disk_limit AND set_by_walsizer > 10 * 1048576');
 like(auto_conf($node), qr/^walsizer\.last_written = '\d+MB instead of 10MB by ALTER SYSTEM'$/m,
 	'no worker: a new note is in the place of the one about the start');
 is(log_count($node, qr/PANIC/), 0, 'filled: the server lives');

@@ -61,12 +61,16 @@ is($rows{walsizer}[0]{worker_running}, 1, 'the worker runs');
 is($rows{walsizer}[0]{standby}, 0, 'on a primary');
 is($rows{walsizer}[0]{max_wal_size_bytes}, 64 * MB, 'size in bytes');
 cmp_ok($rows{walsizer}[0]{time_to_timed_seconds}, '<=', 30, 'time in seconds');
-is($rows{walsizer}[0]{recovery_limit_bytes}, 'NaN', 'no limit is no number');
+is($rows{walsizer}[0]{$_}, 'NaN', "no limit is no number: $_") foreach qw(recovery_limit_bytes max_recovery_time_seconds);
 is(join(' ', map { $_->{state} } grep { $_->{active} } @{ $rows{walsizer_state} }),
 	'active', 'one state');
 is(scalar(grep { $_->{active} } @{ $rows{walsizer_reason} }), 1, 'one reason');
 is(join(' ', map { $_->{reason} } @{ $rows{walsizer_reason} }),
 	join(' ', slurp_file("$FindBin::RealBin/../policy/names.c") =~ /\[WALSIZER_BECAUSE_\w+\] = \{"(\w+)"/g),
+	'of all that walsizer gives');
+is(scalar(grep { $_->{active} } @{ $rows{walsizer_verdict} }), 1, 'one verdict');
+is(join(' ', sort map { $_->{verdict} } @{ $rows{walsizer_verdict} }),
+	join(' ', sort { $a cmp $b } slurp_file("$FindBin::RealBin/../policy/verdict.c") =~ /\{\s*"([a-z_]+)",/g),
 	'of all that walsizer gives');
 is(scalar(grep { $_->{active} } @{ $rows{walsizer_limit} }, @{ $rows{walsizer_outcome} }),
 	0, 'no limit, no failed attempt');

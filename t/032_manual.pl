@@ -355,8 +355,8 @@ sub messages_of
 
 		next if $message =~ /^ |\.$|\\n|'%lldMB'/;	# a part, a sentence, a line
 		$message =~ s/\\"/"/g;
-		$message =~ s/%(?:lld|[dsm])/.../g;
-		next if $message =~ /%/;
+		$message =~ s/%(?:lld|[dsm])|\$\d/.../g;
+		next if $message =~ /%\S/;
 		next unless $all || $returned || $message =~ /[a-z]{2}.* .*[a-z]{2}/;
 		$message{$message} = 1 if $message =~ /[a-z]{2}/;
 	}
@@ -373,10 +373,10 @@ my $troubleshooting = $text{"$top/doc/troubleshooting.md"};
 my @messages;
 foreach my $file (map { glob "$top/$_/*.c" } qw(policy server sqlapi))
 {
-	push @messages, messages_of(slurp_file($file), $file =~ /\bnames\.c$/);
+	push @messages, messages_of(slurp_file($file), $file =~ /\b(?:names|verdict)\.c$/);
 }
-# a memory context; where a rate comes from and what a size is, see views.md
-@messages = grep { !/^(walsizer pass|configured|in effect)$/ } @messages;
+# a memory context, settings; where a rate comes from and what a size is, see views.md
+@messages = grep { !/^(walsizer pass|walsizer\.\w+|configured|in effect)$/ } @messages;
 
 cmp_ok(scalar(@messages), '>=', 80, 'messages were found in the sources');
 is(join("\n", missing_messages($troubleshooting, @messages)), '', 'each has its place in troubleshooting.md');
@@ -388,13 +388,13 @@ sub unknown_messages
 {
 	my ($page, @known) = @_;
 	my ($log)     = $page =~ /^(## Log messages\n.*?)^Messages of the server itself/ms;
-	my ($remarks) = $page =~ /^(## Remarks\n.*?)^## /ms;
+	my ($verdicts) = $page =~ /^(## Verdicts\n.*?)^What the sentence/ms;
 	my ($reasons) = $page =~ /^(## Actions and reasons\n.*?)^## /ms;
 	my %known     = map { $_ => 1 } @known;
 	my @said;
 
 	push @said, /^\| (`.*?`) \|/ foreach split /\n/, $log;
-	push @said, /^\| (`.*?`)/ foreach split /\n/, $remarks;
+	push @said, /^\| (`.*?`)(?: \*)? \| (`.*?`) \|/ foreach split /\n/, $verdicts;
 	push @said, /^\| `.*?` \| (`.*?` \| `.*?`) \|/ foreach split /\n/, $reasons;
 	return grep { !$known{$_} } map { /`(.*?)`/g } @said;
 }

@@ -62,44 +62,56 @@ sub names_and_is_content
 
 # Room enough that CREATE EXTENSION is no load.
 $node = make_node('explained', conf => "walsizer.dry_run = on\nmax_wal_size = 64MB\ncheckpoint_timeout = 300s\n");
-like(good_page('quiet'), qr/^walsizer on this primary: dry run\s.*max_wal_size is 64 MB and not set by walsizer\..*No changes so far\..*Nothing to do/s,
-	'quiet: nothing to do');
+like(good_page('quiet'), qr/^walsizer on this primary: dry run "max_wal_size" of 64 MB has sufficed so far\. It takes one "checkpoint_timeout" to say more\.\n.*max_wal_size is 64 MB and not set by walsizer\..*No changes so far\./s,
+	'quiet: nothing to say yet');
 force_checkpoints($node, 50);
 adjust($node);
 wait_for($node, '(SELECT max(demand) FROM walsizer_demand) > 45 * 1048576');
+my $verdict = good_page('dry run');
+like($verdict, qr/^walsizer on this primary: dry run "max_wal_size" of 64 MB is too small: \d+ MB are needed\. Turn off "walsizer\.dry_run" to have walsizer raise it\.$/m,
+	'dry run: too small, and what to turn off, on line 2');
+is($verdict =~ s/\s+/ /gr =~ /\Q@{[ status($node)->{verdict} ]}/, 1, 'dry run: the same sentence as in the status');
 like(good_page('dry run'), qr/Last changes:\s.*raise 64 MB -> \d+ MB, dry run/s, 'dry run: what it would do');
 like(report(), qr/needed \(\| is 64 MB, in\s+effect;\s+the\s+limit\s+is\s+far\s+off,\s+at/, 'dry run: the limit is not in the chart');
 like(report(), qr/^  \d{4}-\d\d-\d\d \d\d:\d\d  [# ]*\|[# ]* \d+ MB$/m, 'dry run: a bar for this hour');
 
-set_conf($node, "walsizer.dry_run = off\nwalsizer.max = 80MB\n");
+set_conf($node, "walsizer.enable = off\n");
+like(status($node)->{verdict}, qr/^"max_wal_size" of 64 MB is too small: \d+ MB are needed\. Turn on "walsizer\.enable" to have walsizer raise it, or set it yourself\.$/,
+	'disabled: too small, and what to turn on');
+set_conf($node, "walsizer.enable = on\nwalsizer.dry_run = off\nwalsizer.max = 80MB\n");
 adjust($node);
-like(good_page('limited'), qr/max_wal_size is 80 MB, set by walsizer; the original value is 64 MB\..*The limit is 80 MB \(max\)\..*To do: demand needs \d+ MB, which the limit does not allow\./s,
+like(good_page('limited'), qr/max_wal_size is 80 MB, set by walsizer; the original value is 64 MB\..*The limit is 80 MB \(max\)\./s,
 	'limited: by what');
 
+like(status($node)->{verdict}, qr/ of 80 MB is too small: (\d+) MB are needed.*\. Raise "walsizer\.max" to \g1 MB, or accept forced checkpoints\.$/,
+	'limited: and what helps');
 like(report(), qr/in\s+effect;\s+\]\s+the\s+limit,\s+80\s+MB\):/, 'limited: the limit is in the chart');
 like(report(), qr/^  \d{4}-.*  [# ]*\|\][# ]* \d+ MB$/m, 'limited: next to the value in effect, which is the same');
 
 chmod 0400, $node->data_dir . '/postgresql.auto.conf';
 set_conf($node, "walsizer.max = 1GB\n");
 adjust($node);
-like(good_page('blocked'), qr/^walsizer on this primary: blocked.*To do: walsizer cannot change the setting: "postgresql.auto.conf" is not writable\./s,
+like(good_page('blocked'), qr/^walsizer on this primary: blocked "max_wal_size" of 80 MB is too small: \d+ MB are needed\. walsizer cannot raise it: "postgresql.auto.conf" is not writable\. See walsizer_instructions\./,
 	'blocked: why');
 
 # An administrator follows the instructions: then there is nothing to do, and no
 # limit to name.
 my $file = $node->data_dir . '/postgresql.auto.conf';
-write_file("$file.new", slurp_file($file) =~ s/^max_wal_size = .*$/max_wal_size = '8GB'/mr);
+write_file("$file.new", slurp_file($file) =~ s/^max_wal_size = .*$/max_wal_size = '800MB'/mr);
 chmod 0400, "$file.new";
 rename "$file.new", $file or die $!;
 $node->reload;
-wait_for($node, 'original_size = 8192 * 1048576::bigint');
-like(good_page('followed'), qr/^walsizer on this primary: blocked.*Nothing to do for max_wal_size\./s,
+wait_for($node, 'original_size = 800 * 1048576');
+like(good_page('followed'), qr/^walsizer on this primary: blocked "max_wal_size" of 800 MB has sufficed so far\./,
 	'followed: nothing to do when it was done');
 set_conf($node, "walsizer.max = 80MB\n");
 wait_for($node, 'size_limit = 80 * 1048576 AND wanted_size > size_limit');
-like(good_page('exceeded'), qr/Nothing to do for max_wal_size\./, 'a limit below the value of the administrator keeps nothing from what it needs');
-is(status($node)->{limited_by}, 'max', 'but walsizer from any change');
-like(status($node)->{explanation}, qr/; max_wal_size exceeds walsizer\.max, so walsizer does not change it$/, 'which is said');
+is(status($node)->{limited_by}, 'max', 'a limit below the value of the administrator keeps walsizer from any change');
+is(status($node)->{verdict}, '"max_wal_size" of 800 MB exceeds "walsizer.max", so walsizer does not change it. '
+	  . 'Lower it, or raise "walsizer.max", unless that is intended.', 'which is said');
+wait_for_log_line($node, qr/LOG:  "max_wal_size" of 800 MB exceeds "walsizer\.max"/, 0);
+is($node->safe_psql('postgres', "SELECT proposal FROM walsizer_related_settings WHERE setting = 'max_wal_size'"),
+	'80MB', 'and proposed');
 chmod 0600, $node->data_dir . '/postgresql.auto.conf';
 $node->stop;
 
@@ -118,6 +130,26 @@ is(related_settings(), '', 'with good settings no other is named');
 unlike(report(), qr/Consider/, 'nor in the report');
 write_wal($node, 20);
 names_and_is_content('checkpoint_timeout',           '4min');
+
+# Nothing is proposed that the limits forbid, nor with a size that exceeds them.
+sub proposal
+{
+	my ($setting) = @_;
+
+	return $node->safe_psql('postgres', "SELECT proposal FROM walsizer_related_settings WHERE setting = '$setting'");
+}
+foreach my $case ([ 100, '5min' ], [ 30, '' ])
+{
+	my ($limit, $proposal) = @$case;
+
+	set_conf($node, "checkpoint_timeout = 4min\nmin_wal_size = 32MB\nwalsizer.max = ${limit}MB\n");
+	wait_for($node, "size_limit = $limit * 1048576");
+	is(proposal('checkpoint_timeout'), $proposal, "a limit of $limit MB: no longer checkpoint_timeout than that");
+	is(proposal('min_wal_size'), '', "a limit of $limit MB: no min_wal_size for a size beyond it");
+	is(proposal('max_wal_size'), "${limit}MB", "a limit of $limit MB: max_wal_size exceeds it");
+}
+set_conf($node, "min_wal_size = 256MB\nwalsizer.max = 16GB\n");
+wait_for($node, 'size_limit > 2048 * 1048576::bigint');
 names_and_is_content('checkpoint_completion_target', '0.5');
 set_conf($node, "checkpoint_timeout = 1d\n");
 unlike(related_settings(), qr/checkpoint_completion_target/, 'more than 0.9 is never proposed: the server\'s manual advises against it');
@@ -132,7 +164,7 @@ is(related_settings(), '', 'steady loads need no larger min_wal_size');
 $node->stop;
 remember_peaks($node, (10) x 8, 1100, (10) x 12);
 $node->start;
-wait_for($node, 'learned_demand = 1100 * 1048576');
+wait_for($node, 'largest_demand = 1100 * 1048576');
 is(related_settings(), 'min_wal_size', 'a bulk load does');
 is($node->safe_psql('postgres', 'SELECT proposal FROM walsizer_related_settings'), '1100MB', 'namely one that holds it');
 like(good_page('bulk load'), qr/Consider min_wal_size = 1100MB instead of 256MB: .*bulk load/, 'which the report explains');
@@ -171,7 +203,7 @@ $node = make_node('no_room', conf => "max_worker_processes = 0\n", start => 0);
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 is(related_settings(), '', 'no room: no setting is proposed before there is a sample');
-like(good_page('no room'), qr/To do: the worker is not running; walsizer_start\(\) starts it, or says/, 'no room: said in the report');
+like(good_page('no room'), qr/^walsizer on this server: not running the walsizer worker is not running\. walsizer_start\(\) starts it, or says why it cannot\./s, 'no room: said in the report');
 $node->stop;
 
 # ---- the advice
@@ -182,7 +214,7 @@ $node = make_node('advised', conf => "walsizer.enable = off\nmax_wal_size = 16MB
 write_wal($node, 40);
 wait_for($node, '(SELECT max(demand) FROM walsizer_demand) > 35 * 1048576');
 
-my $peak = "SELECT size / 1048576 FROM walsizer_advice WHERE forced_fraction %s AND spacing_peak %s ORDER BY size";
+my $peak = "SELECT size / 1048576 FROM walsizer_advice WHERE forced_fraction %s AND checkpoint_every_at_peak %s ORDER BY size";
 my $timeout = "(SELECT current_setting('checkpoint_timeout')::interval)";
 my ($enough) = split /\n/, $node->safe_psql('postgres', sprintf($peak, '= 0', "= $timeout"));
 my @too_small = split /\n/, $node->safe_psql('postgres', sprintf($peak, '> 0', "< $timeout"));

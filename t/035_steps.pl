@@ -227,11 +227,11 @@ for (my $step = 1;; $step++)
 	wait_for_restart($pid);
 	my $status = status($node);
 	is($status->{original_size}, 4 * MB, "$what ($steps[-1]): the original value is known");
-	is($status->{own_size}, $status->{max_wal_size} > 4 * MB ? $status->{max_wal_size} : undef,
+	is($status->{set_by_walsizer}, $status->{max_wal_size} > 4 * MB ? $status->{max_wal_size} : undef,
 		"$what: so is whose the value is");
 	no_one_is_suspected($what);
 	# what was written and not reloaded is walsizer's to overwrite
-	if ($status->{own_size})
+	if ($status->{set_by_walsizer})
 	{
 		revert($node);
 		restart();
@@ -296,7 +296,7 @@ for (my $step = 1;; $step++)
 	adjust($node);
 	my $status = status($node);
 	# the file tells what was to come, or nothing had happened
-	if ($status->{own_size})
+	if ($status->{set_by_walsizer})
 	{
 		is($status->{max_wal_size}, $raised * MB, "$what ($steps[-1]): nothing has happened");
 		cmp_ok($step, '<=', 3, "$what: before the file was replaced");
@@ -306,7 +306,7 @@ for (my $step = 1;; $step++)
 		is($status->{max_wal_size}, 4 * MB, "$what ($steps[-1]): finished");
 	}
 	no_one_is_suspected($what);
-	if (!$status->{own_size})
+	if (!$status->{set_by_walsizer})
 	{
 		# known to the state file, too: a crash does not bring it back
 		$node->stop('immediate');
@@ -435,7 +435,7 @@ for (my $step = 1;; $step++)
 	$node->reload;
 	wait_for($node, 'max_wal_size = 60 * 1048576');
 	like(auto_conf($node), qr/^max_wal_size = '60MB'$/m, "$what ($steps[-1]): is not lost");
-	wait_for($node, 'own_size IS NULL AND original_size = 60 * 1048576');
+	wait_for($node, 'set_by_walsizer IS NULL AND original_size = 60 * 1048576');
 	pass("$what: and is the administrator's");
 	$node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
 	$node->reload;
@@ -481,7 +481,7 @@ back_to_original('hanging ALTER SYSTEM');
 raise('reset');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
 $node->reload;
-wait_for($node, 'max_wal_size = 4 * 1048576 AND own_size IS NULL');
+wait_for($node, 'max_wal_size = 4 * 1048576 AND set_by_walsizer IS NULL');
 is(last_event($node)->{action}, 'external', 'reset: noticed');
 note_is_removed($node, 'reset');
 restart();
@@ -496,7 +496,7 @@ $node->append_conf('postgresql.conf', "max_wal_size = 1GB");
 kill 'KILL', $node->safe_psql('postgres',
 	"SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
 wait_for_restart($pid);
-wait_for($node, 'max_wal_size = 1073741824 AND own_size IS NULL');
+wait_for($node, 'max_wal_size = 1073741824 AND set_by_walsizer IS NULL');
 is(last_event($node)->{id}, $id + 1, 'not reloaded: in one step');
 is(last_event($node)->{reason}, 'edited', 'not reloaded: known as what it is');
 is(last_event($node)->{old_mb}, $raised, 'not reloaded: from walsizer\'s value');
@@ -511,7 +511,7 @@ kill 'KILL', $node->safe_psql('postgres',
 wait_for_restart($pid);
 need_a_raise($node);
 like(adjust($node), qr/^raise .*: applied$/, 'not reloaded, before a raise: nothing is noticed');
-wait_for($node, 'max_wal_size = 1073741824 AND own_size IS NULL');
+wait_for($node, 'max_wal_size = 1073741824 AND set_by_walsizer IS NULL');
 is(last_event($node)->{reason}, 'edited', 'not reloaded, before a raise: its reload does');
 write_file($node->data_dir . '/postgresql.conf', $conf);
 restart() for 1 .. 2;
@@ -522,7 +522,7 @@ $raised = raise('pinned');
 my $pinned = log_offset($node);
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '${raised}MB'");
 $node->reload;
-wait_for($node, "own_size IS NULL AND original_size = $raised * 1048576");
+wait_for($node, "set_by_walsizer IS NULL AND original_size = $raised * 1048576");
 is(last_event($node)->{action}, 'external', 'pinned: noticed');
 is(last_event($node)->{old_mb}, $raised, 'pinned: from the same value');
 is(log_count($node, qr/LOG:  an administrator took over "max_wal_size" of $raised MB/, $pinned), 1,
@@ -530,7 +530,7 @@ is(log_count($node, qr/LOG:  an administrator took over "max_wal_size" of $raise
 revert($node);
 is(setting_mb($node), $raised, 'pinned: walsizer takes it back no more');
 restart();
-is(status($node)->{own_size}, undef, 'pinned: nor after a restart');
+is(status($node)->{set_by_walsizer}, undef, 'pinned: nor after a restart');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
 restart() for 1 .. 2;
 is(setting_mb($node), 4, 'pinned: until the administrator does');
@@ -543,7 +543,7 @@ like(adjust($node), qr/^raise .*: refused\b/, 'clock: a syntax error');
 set_clock(-7200);
 write_file($node->data_dir . '/postgresql.conf', $conf);
 $node->reload;
-wait_for($node, 'outcome IS NULL AND own_size > 4 * 1048576');
+wait_for($node, 'outcome IS NULL AND set_by_walsizer > 4 * 1048576');
 pass('clock: trouble ends with a good reload, whatever the time');
 set_clock(0);
 back_to_original('clock');

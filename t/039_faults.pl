@@ -240,7 +240,7 @@ arm($pid, { call => 'fsync', error => EIO, path => '/pgdata' });
 like(revert($node), qr/: failed: /, 'revert, replaced and failed: said');
 cmp_ok(disarm(), '>', 0, 'revert, replaced and failed: happens');
 $node->reload;
-wait_for($node, 'max_wal_size = 4 * 1048576 AND own_size IS NULL');
+wait_for($node, 'max_wal_size = 4 * 1048576 AND set_by_walsizer IS NULL');
 is(last_event($node)->{action}, 'revert', 'revert, replaced and failed: no one else did it');
 restart();
 
@@ -303,7 +303,7 @@ my @loads = (
 sub memory
 {
 	return $node->safe_psql('postgres',
-		'SELECT * FROM walsizer_history ORDER BY id; SELECT boost_size, original_size, own_size FROM walsizer_status');
+		'SELECT * FROM walsizer_history ORDER BY id; SELECT boost_size, original_size, set_by_walsizer FROM walsizer_status');
 }
 
 like(act($node, "walsizer_boost('100MB', '1 hour')"), qr/^raise to 100 MB: applied/, 'a planned load');
@@ -346,7 +346,7 @@ wait_until('the file is read', sub { return history($node) > 1 });
 is(last_event($node)->{id}, $events[-1]{id} + 1, 'state file, read: the raise follows');
 is(last_event($node)->{action}, 'raise', 'state file, read: as it was');
 is(scalar(history($node)), @events + 1, 'state file, read: with all before it');
-is(status($node)->{own_size}, setting_mb($node) * MB, "state file, read: the value is walsizer's");
+is(status($node)->{set_by_walsizer}, setting_mb($node) * MB, "state file, read: the value is walsizer's");
 revert($node);
 restart();
 is(scalar(history($node)), @events + 2, 'state file, read: and is written again');
@@ -426,7 +426,7 @@ sub wait_for_another_worker
 
 need_a_raise($node);
 adjust($node);
-my $own = status($node)->{own_size};
+my $own = status($node)->{set_by_walsizer};
 $offset = log_offset($node);
 arm(ANY_PROCESS, { call => 'open', error => EIO, path => 'global/pg_control', times => 1 });
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
@@ -434,7 +434,7 @@ wait_for_log_line($node, qr/ERROR:  could not open file "[^"]*pg_control" for re
 	$offset);
 disarm();
 wait_for_another_worker();
-is(status($node)->{own_size}, $own, 'the control file cannot be read: the next worker continues');
+is(status($node)->{set_by_walsizer}, $own, 'the control file cannot be read: the next worker continues');
 
 SKIP:
 {
@@ -448,7 +448,7 @@ SKIP:
 		'no memory: who asked the worker is told');
 	is(log_count($node, qr/ERROR:  out of memory/, $offset), 1, 'no memory: logged');
 	wait_for_another_worker();
-	is(status($node)->{own_size}, $own, 'no memory: the next worker continues');
+	is(status($node)->{set_by_walsizer}, $own, 'no memory: the next worker continues');
 }
 
 is(log_count($node, qr/(FATAL|PANIC):/), 0, 'all the time the server lives');

@@ -63,9 +63,9 @@ if ($node->pg_version < 17)
 }
 
 is(status($node)->{state}, 'not running', 'fresh: walsizer_status says that nothing runs');
-is(status($node)->{explanation}, 'the worker is not running; walsizer_start() starts it', 'fresh: and what to do');
+like(status($node)->{verdict}, qr/worker is not running\. walsizer_start\(\) starts it/, 'fresh: and what to do');
 like($node->safe_psql('postgres', 'SELECT walsizer_report()'),
-	qr/To do: the worker is not running; walsizer_start\(\) starts it/, 'fresh: so does the report');
+	qr/worker is not running\. walsizer_start\(\) starts it/, 'fresh: so does the report');
 like(error_of("SELECT walsizer_$_()"),
 	qr/ERROR:  the walsizer worker is not running\nHINT:  walsizer_start\(\) starts it/, "fresh: so does walsizer_$_()")
   foreach qw(adjust stop);
@@ -87,7 +87,7 @@ is(status($node)->{state}, 'active', 'it is active');
 is(status($node)->{replay_rate_source}, 'assumed', 'recoveries are not measured');
 $pid = pid($node);
 need_a_raise($node);
-wait_for($node, 'own_size > original_size');
+wait_for($node, 'set_by_walsizer > original_size');
 $event = last_event($node);
 is($event->{outcome}, 'applied', 'the first raise is applied');
 $mb = setting_mb($node);
@@ -120,7 +120,7 @@ wait_for_log_line($node, qr/reinitializing/, $offset);
 $node->poll_query_until('postgres', 'SELECT true') or die 'the server does not come back';
 wait_for_worker($node, $pid);
 isnt(pid($node), $pid, 'a crash: the worker comes back by itself');
-wait_for($node, "own_size = $mb * 1048576");
+wait_for($node, "set_by_walsizer = $mb * 1048576");
 is(scalar(history($node)), $events, 'a crash: with its memory');
 is(act($node, 'walsizer_start()'), $running, 'a crash: it need not be started');
 
@@ -131,7 +131,7 @@ is(status($node)->{state}, 'not running', 'stopped: which the status shows');
 is(status($node)->{pid}, undef, 'stopped: without a process');
 is(setting_mb($node), $mb, 'stopped: the value stays');
 is(act($node, 'walsizer_start()'), $started, 'stopped: it can be started at once');
-cmp_ok(status($node)->{own_size}, '==', $mb * MB, 'started again: the value is its own');
+cmp_ok(status($node)->{set_by_walsizer}, '==', $mb * MB, 'started again: the value is its own');
 
 # ---- a restart of the server ends it, too
 
@@ -139,7 +139,7 @@ $node->restart;
 is(status($node)->{state}, 'not running', 'a restart: walsizer_status says that nothing runs');
 is(setting_mb($node), $mb, 'a restart: the value stays');
 is(act($node, 'walsizer_start()'), $started, 'a restart: it can be started again');
-cmp_ok(status($node)->{own_size}, '==', $mb * MB, 'a restart: the value is still its own');
+cmp_ok(status($node)->{set_by_walsizer}, '==', $mb * MB, 'a restart: the value is still its own');
 is(scalar(history($node)), $events, 'a restart: the history is there');
 like(revert($node), qr/^revert to 4 MB: applied/, 'a restart: walsizer_revert() restores the original value');
 
@@ -204,7 +204,7 @@ $standby->start;
 is(act($standby, 'walsizer_start()'), $started, 'a hot standby: it can be started');
 wait_for($standby, "role = 'standby'");
 my $load = start_load($primary, 10);
-wait_for($standby, 'own_size > original_size');
+wait_for($standby, 'set_by_walsizer > original_size');
 stop_load($load);
 is(last_event($standby)->{outcome}, 'applied', 'a hot standby: it raises for its primary');
 $pid = pid($standby);

@@ -97,19 +97,14 @@ watch_say_change(const WatchChange *change)
 }
 
 static void
-say_verdict(const Watcher *watcher, const WatchVerdict *verdict)
+say_verdict(const WalsizerVerdict *verdict)
 {
-	long long	mb = watcher->sample.settings.max_wal_size_mb;
-	char		timeout[WATCH_TEXT_SIZE];
+	char		finding[WALSIZER_SENTENCE_SIZE];
+	char		remedy[WALSIZER_SENTENCE_SIZE];
 
-	watch_duration_text(watcher->sample.settings.timeout_ms, timeout, sizeof(timeout));
-	if (verdict->status == WATCH_TOO_SMALL)
-		say(0, "max_wal_size = %lld MB is too small: WAL volume forces checkpoints.", mb);
-	else if (verdict->status == WATCH_SUFFICIENT)
-		say(0, "max_wal_size = %lld MB suffices.", mb);
-	else
-		say(0, "max_wal_size = %lld MB sufficed so far. To tell more takes at least one checkpoint_timeout, %s.",
-			mb, timeout);
+	walsizer_verdict_text(verdict, verdict->found.text, finding);
+	walsizer_verdict_text(verdict, verdict->found.remedy, remedy);
+	say(0, "%s. %s", finding, remedy);
 }
 
 static void
@@ -399,24 +394,13 @@ say_instructions(const Watcher *watcher, const WatchVerdict *verdict)
 {
 	long long	mb = verdict->set_mb;
 
-	if (verdict->status == WATCH_COULD_NOT_TELL)
+	if (verdict->status != WATCH_TOO_SMALL || mb == watcher->sample.settings.max_wal_size_mb)
 		return;
-	if (verdict->status != WATCH_TOO_SMALL)
-	{
-		printf("\nThere is nothing to set.\n");
-		return;
-	}
-	if (mb == watcher->sample.settings.max_wal_size_mb)
-	{
-		printf("\n");
-		say(0, "Nothing to set: %lld MB is what the limits allow%s.", mb,
-			limit_text(verdict->limited_by));
-		return;
-	}
 	if (watcher->seen.source == WATCH_SOURCE_COMMAND_LINE)
 	{
-		printf("\n");
-		say(0, "It is set on the server's command line, which overrides what follows: change it there first.");
+		printf("\nTo set it, where the server is started; nothing else has an effect:\n");
+		printf("  command line     -c max_wal_size=%lldMB, and restart the server\n", mb);
+		return;
 	}
 	printf("\nTo set it; no restart is needed:\n");
 	printf("  postgresql.conf  max_wal_size = '%lldMB'\n", mb);
@@ -450,7 +434,7 @@ watch_report(const Watcher *watcher)
 	if (watcher->log != NULL && verdict.status == WATCH_COULD_NOT_TELL)
 		say_log_is_short(watcher);
 	else
-		say_verdict(watcher, &verdict);
+		say_verdict(&verdict.verdict);
 	printf("\n");
 	if (watcher->log != NULL)
 		say_log(watcher);

@@ -249,6 +249,7 @@ typedef struct WatchVerdict
 	int64_t		set_mb;			/* to be set: within the limits, and at least
 								 * the value in effect */
 	WalsizerLimit limited_by;
+	WalsizerVerdict verdict;	/* the sentences, as the extension has them */
 } WatchVerdict;
 
 extern void watch_begin(Watcher *watcher, const Options *options, int64_t interval_ms,

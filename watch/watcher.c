@@ -206,6 +206,24 @@ watch_observe(Watcher *watcher, const Observation *seen)
 	return note_change(watcher, old_mb);
 }
 
+/* The policy's verdict, given the largest demand and whether that is all there is. */
+static WalsizerVerdict
+policy_verdict(const Watcher *watcher, const WatchVerdict *found)
+{
+	WalsizerDecision decision = watcher->decision;
+	const WalsizerSituation situation = {
+		.config = &watcher->config, .state = &watcher->state, .decision = &decision,
+		.running = true, .client = true,
+		.early = found->status == WATCH_COULD_NOT_TELL, .message = "", .holder = "",
+	};
+
+	decision.figures.learned = found->demand;
+	if (decision.figures.wanted_mb < found->needed_mb)
+		decision.figures.wanted_mb = found->needed_mb;
+	decision.limited = false;	/* by options, which have other names than settings */
+	return walsizer_judge(&situation);
+}
+
 /*
  * The watch is over, at the time of this tick: what was not seen since the last
  * observation counts.
@@ -293,6 +311,7 @@ watch_judge(const Watcher *watcher)
 		verdict.status = WATCH_SUFFICIENT;
 	if (watcher->log != NULL)
 		verdict.status = judge_log(watcher, verdict.status);
+	verdict.verdict = policy_verdict(watcher, &verdict);
 	return verdict;
 }
 

@@ -140,6 +140,25 @@ sensible(WalsizerSample *s)
 	s->settings = (WalsizerSettings) {16 * WALSIZER_MB, 1024, 0.9, 300000};
 }
 
+/* There is a verdict on any state, and it has sentences. */
+static void
+check_verdict(const WalsizerConfig *config, const WalsizerState *state, const WalsizerDecision *d)
+{
+	const WalsizerSituation situation = {
+		.config = config, .state = state, .decision = d, .running = true,
+		.dry_run = d->cycle, .outcome = d->limited ? WALSIZER_FORBIDDEN : WALSIZER_NO_OUTCOME,
+		.held_by = (WalsizerHolder) (d->reason % 4), .message = "", .holder = "",
+	};
+	WalsizerVerdict verdict = walsizer_judge(&situation);
+	char		text[WALSIZER_SENTENCE_SIZE];
+
+	CHECK(verdict.found.notice >= 0 && verdict.found.notice < WALSIZER_NOTICES);
+	walsizer_verdict_text(&verdict, verdict.found.text, text);
+	CHECK(strlen(text) > 10);
+	walsizer_verdict_text(&verdict, verdict.found.remedy, text);
+	CHECK(text[strlen(text) - 1] == '.');
+}
+
 /* Does the decision keep what must hold for any input? */
 static void
 check(const WalsizerConfig *config, const WalsizerState *state, const WalsizerSample *s,
@@ -153,6 +172,7 @@ check(const WalsizerConfig *config, const WalsizerState *state, const WalsizerSa
 	CHECK(f->forced >= 0 && f->requested >= 0);
 	CHECK(state->window.number >= 0 && state->window.number <= WALSIZER_WINDOW_SLOTS);
 	CHECK(strcmp(walsizer_reason_text(d->reason), "unknown") != 0);
+	check_verdict(config, state, d);
 
 	if (d->action == WALSIZER_RAISE)
 	{

@@ -333,7 +333,7 @@ def test_failover(old, load):
     wait_for("walsizer runs there", lambda: old.status().get("role") == "standby")
     TAP.at_least(old.size(), NEEDED, "failover: the old leader follows, with a fitting size")
     wait_for("the value is known as walsizer's", lambda: old.query(
-        "SELECT own_size = pg_size_bytes(current_setting('max_wal_size')) FROM walsizer_status") == "t")
+        "SELECT set_by_walsizer = pg_size_bytes(current_setting('max_wal_size')) FROM walsizer_status") == "t")
     TAP.ok(True, "failover: and knows that the value is walsizer's")
     return new, load
 

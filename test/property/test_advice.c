@@ -213,20 +213,20 @@ compare_spacing(const Watched *w, const SimLoad *load, const WalsizerWhatIf *wha
 				const SimWitness *run)
 {
 	double		timeout = (double) load->settings.timeout_ms;
-	double		said = timeout / (double) what->spacing_peak_ms;
+	double		said = timeout / (double) what->every_at_peak_ms;
 	double		most = (double) most_starts(run, timeout);
 	double		mean = mean_spacing(run, load->duration);
 
-	MUST(what->spacing_peak_ms > 0 && what->spacing_peak_ms <= timeout &&
-		 what->spacing_now_ms <= timeout, "a spacing beyond checkpoint_timeout");
+	MUST(what->every_at_peak_ms > 0 && what->every_at_peak_ms <= timeout &&
+		 what->every_now_ms <= timeout, "a spacing beyond checkpoint_timeout");
 	MUST(most <= 1.05 * said + 2, "%.0f checkpoints in one timeout, said were %.1f", most, said);
 	if (load->hot_pages > 0)
 		return;
 	MUST(most >= 0.95 * said - 2, "only %.0f checkpoints in one timeout, said were %.1f", most, said);
 	if (w->steady)
-		MUST(fabs(mean / (double) what->spacing_now_ms - 1) < 0.05 + 1000.0 / mean,
+		MUST(fabs(mean / (double) what->every_now_ms - 1) < 0.05 + 1000.0 / mean,
 			 "%.1f s between checkpoints, said were %.1f s", mean / 1000,
-			 (double) what->spacing_now_ms / 1000);
+			 (double) what->every_now_ms / 1000);
 }
 
 /* Does walsizer itself think so?  It raises what does not suffice. */
@@ -241,9 +241,9 @@ compare_policy(const Watched *w, SimLoad *load, const SimOptions *options,
 	load->settings.max_wal_size_mb = what->size_mb;
 	sim_run(load, SIM_WALSIZER, 0, options, &r);
 	load->settings.max_wal_size_mb = w->from;
-	if (what->spacing_peak_ms == load->settings.timeout_ms && what->forced_fraction == 0)
+	if (what->every_at_peak_ms == load->settings.timeout_ms && what->forced_fraction == 0)
 		MUST(r.raises == 0, "said to suffice, but walsizer raised it to %lldMB", (long long) r.final);
-	if ((double) what->spacing_now_ms < 0.9 * (double) load->settings.timeout_ms)
+	if ((double) what->every_now_ms < 0.9 * (double) load->settings.timeout_ms)
 		MUST(r.raises > 0, "said not to suffice, but walsizer left it");
 }
 
@@ -260,11 +260,11 @@ compare(const Watched *w, SimLoad *load, const SimOptions *options, const SimWit
 	sim_run(load, SIM_STATIC, what->size_mb, &alone, &r);
 	if (verbose)
 		printf("%-9s %6lldMB: spacing %4.0f s, at peak %4.0f s, forced %3.0f %%; %lld forced, %lld timed, in %d hours\n",
-			   w->load, (long long) what->size_mb, (double) what->spacing_now_ms / 1000,
-			   (double) what->spacing_peak_ms / 1000, 100 * what->forced_fraction,
+			   w->load, (long long) what->size_mb, (double) what->every_now_ms / 1000,
+			   (double) what->every_at_peak_ms / 1000, 100 * what->forced_fraction,
 			   (long long) r.forced, (long long) r.timed, forced_hours(&run, 0));
 
-	if (what->forced_fraction == 0 && what->spacing_peak_ms == load->settings.timeout_ms)
+	if (what->forced_fraction == 0 && what->every_at_peak_ms == load->settings.timeout_ms)
 		MUST(r.forced == 0, "said to suffice, but %lld checkpoints were forced", (long long) r.forced);
 	MUST(r.peak_files <= fmax((double) what->size_mb * SIM_MB, LEAST_FILES) +
 		 2 * (double) load->settings.segment_bytes,

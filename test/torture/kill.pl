@@ -65,7 +65,7 @@ sub change_as_administrator
 
 	sql("ALTER SYSTEM SET max_wal_size = '${mb}MB'") // die 'ALTER SYSTEM failed';
 	sql('SELECT pg_reload_conf()');
-	wait_for($node, "max_wal_size = $mb * 1048576 AND own_size IS NULL");
+	wait_for($node, "max_wal_size = $mb * 1048576 AND set_by_walsizer IS NULL");
 	$administrators = $mb;
 
 	# a change is left alone until the worker has started twice
@@ -116,7 +116,7 @@ sub what_is_unclear
 	my $status = status($node);
 	my ($values, $notes) = in_files();
 	my $mb = $status->{max_wal_size} / MB;
-	my $own = defined $status->{own_size} ? $status->{own_size} / MB : undef;
+	my $own = defined $status->{set_by_walsizer} ? $status->{set_by_walsizer} / MB : undef;
 
 	return 'more than one line of max_wal_size' if @$values > 1;
 	return 'more than one note' if @$notes > 1;

@@ -171,7 +171,7 @@ TEST(a_size_below_all_candidates)
 
 	driver_step(d, 0, 0);
 	what = walsizer_what_if(&d->config, &d->state, &d->sample, &none, 1);
-	assert_int_equal(what.spacing_now_ms, d->sample.settings.timeout_ms);
+	assert_int_equal(what.every_now_ms, d->sample.settings.timeout_ms);
 	assert_int_equal(what.trigger_point, SEGMENT);
 }
 

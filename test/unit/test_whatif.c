@@ -44,26 +44,26 @@ TEST(a_size_is_judged_by_demand)
 
 	assert_int_equal(what.size_mb, 608);
 	assert_int_equal(what.trigger_point, 320 * MB);
-	assert_int_equal(what.spacing_now_ms, 160 * SECOND);
-	assert_int_equal(what.spacing_peak_ms, 60 * SECOND);
+	assert_int_equal(what.every_now_ms, 160 * SECOND);
+	assert_int_equal(what.every_at_peak_ms, 60 * SECOND);
 	assert_true(what.forced_fraction == 1.0);
 	assert_int_equal(what.recovery_ms, 15200);
 
 	what = what_if(d, &figures, walsizer_size_for(800 * MB, &d->sample.settings));
-	assert_int_equal(what.spacing_now_ms, 300 * SECOND);
+	assert_int_equal(what.every_now_ms, 300 * SECOND);
 	assert_true(what.forced_fraction == 1.0 / 3);
 	what = what_if(d, &figures, walsizer_size_for(800 * MB, &d->sample.settings) - 16);
 	assert_true(what.forced_fraction == 2.0 / 3);
 	what = what_if(d, &figures, 8000);
 	assert_true(what.forced_fraction == 0.0);
-	assert_int_equal(what.spacing_peak_ms, 300 * SECOND);
+	assert_int_equal(what.every_at_peak_ms, 300 * SECOND);
 
 	/* just enough, and not any more: WAL that lasts for a timeout is timed all the same */
-	assert_int_equal(what_if(d, &figures, enough).spacing_now_ms, 300 * SECOND);
-	assert_int_equal(what_if(d, &figures, enough - 16).spacing_now_ms, 300 * SECOND);
-	assert_int_equal(what_if(d, &figures, enough - 48).spacing_now_ms, 592 * SECOND / 2);
+	assert_int_equal(what_if(d, &figures, enough).every_now_ms, 300 * SECOND);
+	assert_int_equal(what_if(d, &figures, enough - 16).every_now_ms, 300 * SECOND);
+	assert_int_equal(what_if(d, &figures, enough - 48).every_now_ms, 592 * SECOND / 2);
 	figures.demand = 3200 * MB;
-	assert_int_equal(what_if(d, &figures, 608).spacing_peak_ms, 30 * SECOND);
+	assert_int_equal(what_if(d, &figures, 608).every_at_peak_ms, 30 * SECOND);
 
 	/* nothing is remembered, or a single hour, or nothing is written */
 	d = driver_new();
@@ -71,9 +71,9 @@ TEST(a_size_is_judged_by_demand)
 	remember(d, d->sample.hour, 400 * MB, 1);
 	assert_true(what_if(d, &figures, 608).forced_fraction == 1.0);
 	figures.demand = 0;
-	assert_int_equal(what_if(d, &figures, 608).spacing_now_ms, 300 * SECOND);
+	assert_int_equal(what_if(d, &figures, 608).every_now_ms, 300 * SECOND);
 	figures.demand = 1;
-	assert_int_equal(what_if(d, &figures, INT32_MAX).spacing_now_ms, 300 * SECOND);
+	assert_int_equal(what_if(d, &figures, INT32_MAX).every_now_ms, 300 * SECOND);
 }
 
 TEST(the_limit_that_forbids_a_size_is_named)

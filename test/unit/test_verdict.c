@@ -1,0 +1,254 @@
+/*-------------------------------------------------------------------------
+ *
+ * test_verdict.c
+ *	  All verdicts, in a table: what is true of a server, and what is said of it.
+ *
+ * Portions Copyright (c) 2026, the walsizer developers
+ *
+ *-------------------------------------------------------------------------
+ */
+#include <stdio.h>
+
+#include "driver.h"
+
+#define NOTHING		". There is nothing to do."
+#define ENOUGH		"\"max_wal_size\" of 1024 MB is large enough: 900 MB are needed" NOTHING
+#define SMALL		"\"max_wal_size\" of 1024 MB is too small: 1500 MB are needed"
+#define BIG			.demand = 600, .wanted = 1500	/* too much for 1024 MB */
+#define READ_ONLY	WALSIZER_FORBIDDEN
+
+/*
+ * A server, and its verdict.  Zero stands for what is usual: a worker that may act,
+ * max_wal_size = 1024 MB, of which the administrator's demand needs 900, and a limit
+ * of 16384 MB by walsizer.max.  Sizes in MB.
+ */
+typedef struct Server
+{
+	const char *code;
+	const char *says;
+	const char *state;			/* NULL: active */
+	bool		no_worker;
+	bool		no_sample;
+	bool		disabled;
+	bool		dry_run;
+	bool		client;
+	bool		early;
+	bool		taken_back;
+	bool		standby;
+	bool		failing;
+	bool		late;			/* a checkpoint */
+	bool		idle;			/* none runs */
+	bool		limited;
+	int			padding;
+	int			old_value;		/* checkpoints */
+	int			demand;
+	int			learned;
+	int			wanted;
+	int			max;			/* walsizer.max */
+	int			limit;
+	WalsizerLimit kind;
+	int			disk;
+	int			recovery;
+	int			free;
+	int			wal;
+	int			held;
+	int			original;
+	int			own;
+	int			boost;
+	WalsizerOutcome outcome;
+	WalsizerReason reason;
+	WalsizerHolder held_by;
+	WalsizerLimit limited_by;
+} Server;
+
+static const Server servers[] = {
+	{"not_running", "the walsizer worker is not running. walsizer_start() starts it, or says why it cannot.", "not running", .no_worker = true},
+	{"no_sample", "walsizer has not taken a valid sample yet. Look again in a second.", .no_sample = true},
+
+	/* what stops a server comes first */
+	{"checkpoints_fail", "checkpoints start and do not complete, so no WAL is removed. The server log has the error; a larger size does not help.", .failing = true, BIG},
+	{"no_room", "\"max_wal_size\" of 1024 MB exceeds the file system of \"pg_wal\", which has room for 736 MB of WAL. Lower it to at most 320 MB, or enlarge the file system.",
+	.free = 636, .wal = 100, .disk = 320, .limit = 320, .kind = WALSIZER_LIMIT_DISK},
+	{"no_room", "\"max_wal_size\" of 1024 MB exceeds the file system of \"pg_wal\", which has room for 736 MB of WAL. Replication slot \"gone\" holds back 544 MB: have its consumer catch up, or drop it.",
+	.free = 636, .wal = 100, .held = 544, .held_by = WALSIZER_HELD_BY_SLOT, .disk = 320, .limit = 320, .kind = WALSIZER_LIMIT_DISK},
+	{"large_enough", ENOUGH, .free = 924, .wal = 100, .disk = 2000},
+	{"large_enough", ENOUGH, .client = true, .free = 500, .disk = 2000},
+	{"held_back", "3000 MB of WAL are held back, which \"max_wal_size\" does not limit. Archiving fails, last at gone, which holds back 3000 MB: see the server log.",
+	.free = 26000, .wal = 900, .held = 3000, .held_by = WALSIZER_HELD_BY_ARCHIVER, BIG},
+	{"held_back", "3000 MB of WAL are held back, which \"max_wal_size\" does not limit. See which of these holds back 3000 MB: a replication slot, \"wal_keep_size\", or the archiver.",
+	.free = 26000, .wal = 900, .held = 3000, .dry_run = true, .state = "dry run", BIG},
+	{"taken_back", "another program sets \"max_wal_size\" back after each raise. Have only one of the two set it: turn off \"walsizer.enable\", or take it from the other.", .taken_back = true, BIG},
+
+	/* too small, and walsizer may not act */
+	{"too_small", SMALL ". Turn on \"walsizer.enable\" to have walsizer raise it, or set it yourself.", "disabled", .disabled = true, BIG},
+	{"too_small", SMALL ". Turn off \"walsizer.dry_run\" to have walsizer raise it.", "dry run", .dry_run = true, BIG, .late = true},
+	{"too_small", SMALL ". walsizer cannot raise it: read only. See walsizer_instructions.", "blocked", .outcome = READ_ONLY, BIG},
+	{"too_small", SMALL ". Raise \"walsizer.max\" to 1500 MB, or accept forced checkpoints.", "dry run", .dry_run = true, .limit = 1024, .max = 1024, BIG},
+	{"too_small", SMALL ". Raise \"walsizer.max\" to 1500 MB, or accept forced checkpoints.", "disabled", .disabled = true, .limit = 1024, .max = 1024, BIG},
+	{"too_small", SMALL ". Raise \"walsizer.max\" to 1500 MB, or accept forced checkpoints.", "blocked", .outcome = READ_ONLY, .limit = 1024, .max = 1024, BIG},
+	{"too_small", SMALL ". Set it to 1500 MB.", .client = true, BIG},
+	{"too_small", SMALL ". Set it to 1200 MB.", "limited", .client = true, .limit = 1200, BIG},
+	{"too_small", SMALL ". The limits allow no more.", "limited", .client = true, .limit = 1024, BIG},
+
+	/* what a size does not help against */
+	{"old_value", "a statement that began before \"max_wal_size\" was raised forces checkpoints. Wait for its end; call walsizer_boost() before the next one.", .old_value = 1, BIG},
+	{"large_enough", ENOUGH, .old_value = 1, .standby = true},
+	{"slow_checkpoint", "a checkpoint takes longer than \"checkpoint_timeout\". Raise that, or use faster storage; a larger \"max_wal_size\" does not help.", .late = true, BIG},
+	{"large_enough", ENOUGH, .late = true, .idle = true},
+	{"padding", "97 % of the WAL is padding, because segments are switched before they are full. See \"archive_timeout\", and what calls pg_switch_wal(); a larger size does not help.", .padding = 97, BIG},
+	{"padding", "50 % of the WAL is padding, because segments are switched before they are full. See \"archive_timeout\", and what calls pg_switch_wal(); a larger size does not help.", .padding = 50, .original = 512, .own = 1024},
+	{"too_small", SMALL ". walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", .padding = 49, BIG},
+	{"large_enough", ENOUGH, .padding = 97},
+
+	/* too small, and walsizer acts, as far as the limits allow */
+	{"too_small", SMALL ". walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", BIG},
+	{"too_small", SMALL ". walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", .learned = 600, .wanted = 1500},
+	{"too_small", "\"max_wal_size\" of 1024 MB is too small: 8192 MB are needed. walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", .boost = 8192},
+	{"too_small", "\"max_wal_size\" of 1024 MB is too small: 8192 MB are needed, and \"walsizer.max\" allows 2048 MB. Raise \"walsizer.max\" to 8192 MB, or accept forced checkpoints.", "limited", .boost = 8192, .limited = true, .limited_by = WALSIZER_LIMIT_MAX, .reason = WALSIZER_BECAUSE_BOOST, .limit = 2048, .max = 2048},
+	{"too_small", SMALL ", and \"walsizer.max\" allows 1024 MB. Raise \"walsizer.max\" to 1500 MB, or accept forced checkpoints.", "limited", BIG, .limit = 1024, .max = 1024, .limited = true, .limited_by = WALSIZER_LIMIT_MAX},
+	{"too_small", SMALL ", and \"walsizer.max_recovery_time\" allows 1100 MB. Raise \"walsizer.max_recovery_time\" so that it allows 1500 MB, or accept forced checkpoints.", "limited", BIG, .limit = 1100, .recovery = 1100, .kind = WALSIZER_LIMIT_RECOVERY, .limited = true, .limited_by = WALSIZER_LIMIT_RECOVERY},
+	{"too_small", SMALL ", and \"walsizer.max_disk_percent\" allows 1024 MB. Raise \"walsizer.max_disk_percent\" so that it allows 1500 MB, or enlarge the file system of \"pg_wal\".", "limited", BIG, .limit = 1024, .disk = 1024, .free = 1100, .wal = 948, .kind = WALSIZER_LIMIT_DISK, .limited = true, .limited_by = WALSIZER_LIMIT_DISK},
+	{"too_small", SMALL ". Enlarge the file system of \"pg_wal\": it has room for 1400 MB of WAL.", "limited", BIG, .limit = 700, .disk = 700, .free = 500, .wal = 900, .kind = WALSIZER_LIMIT_DISK},
+	{"too_small", SMALL ". Enlarge the file system of \"pg_wal\": it has room for 1400 MB of WAL.", "limited", BIG, .limit = 700, .disk = 700, .free = 500, .wal = 900, .held = 1600, .held_by = WALSIZER_HELD_BY_SETTING, .kind = WALSIZER_LIMIT_DISK},
+	/* walsizer.max is the limit, but to raise it would not help */
+	{"too_small", SMALL ". Enlarge the file system of \"pg_wal\": it has room for 1400 MB of WAL.", "limited", BIG, .limit = 512, .max = 512, .disk = 700, .free = 500, .wal = 900, .own = 1024, .original = 256},
+	/* nor does a percentage, where WAL is held back */
+	{"held_back", "1100 MB of WAL are held back, which \"max_wal_size\" does not limit. Replication slot \"gone\" holds back 1100 MB: have its consumer catch up, or drop it.", "limited", BIG, .limit = 1400, .disk = 1400, .free = 20000, .wal = 900, .held = 1100, .held_by = WALSIZER_HELD_BY_SLOT, .kind = WALSIZER_LIMIT_DISK},
+
+	/* large enough, with something to say */
+	{"edit_hidden", "walsizer's value hides an edit of \"max_wal_size\" in the configuration file. Turn on \"walsizer.enable\", or call walsizer_revert().", "disabled", .disabled = true, .reason = WALSIZER_BECAUSE_EDIT_HIDDEN},
+	{"blocked", "walsizer cannot change \"max_wal_size\": read only. See walsizer_instructions.", "blocked", .outcome = WALSIZER_REFUSED},
+	{"blocked", "walsizer cannot change \"max_wal_size\": read only. See walsizer_instructions.", "blocked", .outcome = READ_ONLY, .reason = WALSIZER_BECAUSE_EDITED},
+	{"blocked", "walsizer cannot change \"max_wal_size\": read only. See walsizer_instructions.", "blocked", .outcome = READ_ONLY, .reason = WALSIZER_BECAUSE_WAITING},
+	{"blocked", "walsizer cannot change \"max_wal_size\": read only. See walsizer_instructions.", "blocked", .outcome = READ_ONLY, .original = 512, .own = 1024, .limit = 1000},
+	{"large_enough", ENOUGH, "blocked", .outcome = READ_ONLY},
+	{"held_back", "1100 MB of WAL are held back, which \"max_wal_size\" does not limit. Replication slot \"gone\" holds back 1100 MB: have its consumer catch up, or drop it.",
+	.free = 20000, .wal = 900, .held = 1100, .held_by = WALSIZER_HELD_BY_SLOT},
+	{"large_enough", ENOUGH, .free = 20000, .wal = 900, .held = 9100, .held_by = WALSIZER_HELD_BY_SETTING},
+	{"large_enough", ENOUGH, .free = 20000, .wal = 900, .held = 1024, .held_by = WALSIZER_HELD_BY_SLOT},
+	{"beyond_max", "\"max_wal_size\" of 1024 MB exceeds \"walsizer.max\", so walsizer does not change it. Lower it, or raise \"walsizer.max\", unless that is intended.", "limited", .max = 1000, .limit = 1000},
+	{"so_far", "\"max_wal_size\" of 1024 MB has sufficed so far. It takes one \"checkpoint_timeout\" to say more.", .early = true, .wanted = 1100},
+	{"tight", "\"max_wal_size\" of 1024 MB is large enough, but not with headroom, which takes 1100 MB" NOTHING, .wanted = 1100},
+	{"tight", "\"max_wal_size\" of 1024 MB is large enough, but not with headroom, which takes 1100 MB. Raise \"walsizer.max\" to 1100 MB, or accept forced checkpoints.", "limited", .wanted = 1100, .limit = 1050, .max = 1050},
+	{"large_enough", ENOUGH, .held = 0},
+	{"large_enough", "\"max_wal_size\" of 1024 MB is large enough: 0 MB are needed" NOTHING, .wanted = -1},
+};
+
+#define NUM_SERVERS	((int) (sizeof(servers) / sizeof(servers[0])))
+
+static int64_t
+or(int given, int64_t usual)
+{
+	return given != 0 ? given : usual;
+}
+
+static WalsizerVerdict
+judge(const Server *s)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures *figures = &d->last.figures;
+	WalsizerSituation situation = {
+		.config = &d->config, .state = &d->state, .decision = &d->last,
+		.running = !s->no_worker, .client = s->client, .early = s->early,
+		.dry_run = s->dry_run, .taken_back = s->taken_back, .outcome = s->outcome,
+		.held_by = s->held_by, .message = "read only", .holder = "gone",
+	};
+
+	d->config.enable = !s->disabled;
+	d->config.max_mb = or(s->max, 16384);
+	d->state.last = d->sample;
+	d->state.last.standby = s->standby;
+	d->state.last.checkpoint_running = !s->idle;
+	d->state.checkpoints.timer_start = d->sample.now - d->sample.settings.timeout_ms - s->late;
+	d->state.owner.original_mb = or(s->original, 1024);
+	d->state.owner.own_mb = s->own;
+	d->state.boost.size_mb = s->boost;
+	d->state.disk = (WalsizerDisk) {
+		.known = s->disk > 0, .free = s->free * MB, .wal = s->wal * MB, .held = s->held * MB,
+	};
+	d->last.limited = s->limited;
+	d->last.limited_by = s->limited_by;
+	d->last.reason = (WalsizerReason) or((int) s->reason, WALSIZER_BECAUSE_SUFFICIENT);
+	if (s->no_sample)
+		d->last = (WalsizerDecision) {0};
+	*figures = (WalsizerFigures) {
+		.in_effect_mb = 1024, .wanted_mb = s->wanted < 0 ? 0 : or(s->wanted, 900),
+		.limit_mb = or(s->limit, 16384), .limit_kind = (WalsizerLimit) or((int) s->kind, WALSIZER_LIMIT_MAX),
+		.disk_limit_mb = s->disk, .recovery_limit_mb = s->recovery,
+		.demand = or(s->demand, 400) * MB, .learned = s->learned * MB,
+		.forced_old_value = s->old_value, .checkpoints_fail = s->failing,
+		.padding_percent = s->padding,
+	};
+	return walsizer_judge(&situation);
+}
+
+TEST(each_server_has_its_verdict)
+{
+	for (int i = 0; i < NUM_SERVERS; i++)
+	{
+		const Server *s = &servers[i];
+		WalsizerVerdict verdict = judge(s);
+		char		finding[WALSIZER_SENTENCE_SIZE];
+		char		remedy[WALSIZER_SENTENCE_SIZE];
+		char		all[2 * WALSIZER_SENTENCE_SIZE + 2];
+
+		walsizer_verdict_text(&verdict, verdict.found.text, finding);
+		walsizer_verdict_text(&verdict, verdict.found.remedy, remedy);
+		snprintf(all, sizeof(all), "%s. %s", finding, remedy);
+		assert_string_equal(all, s->says);
+		assert_string_equal(verdict.found.code, s->code);
+		assert_string_equal(verdict.state, s->state != NULL ? s->state : "active");
+	}
+}
+
+/* Those worth a line in the log have numbers of their own; the limits, one each. */
+TEST(notices_are_numbered)
+{
+	const char *numbered[WALSIZER_NOTICES] = {NULL};
+
+	for (int i = 0; i < NUM_SERVERS; i++)
+	{
+		WalsizerFinding found = judge(&servers[i]).found;
+		bool		limit = servers[i].limited && servers[i].reason != WALSIZER_BECAUSE_BOOST;
+
+		assert_in_range(found.notice, 0, WALSIZER_NOTICES - 1);
+		assert_int_equal(found.notice > 8, limit);
+		if (limit)
+			assert_int_equal(found.notice, 8 + servers[i].limited_by);
+		if (found.notice > 0 && numbered[found.notice] != NULL)
+			assert_string_equal(numbered[found.notice], found.code);
+		numbered[found.notice] = found.notice > 0 ? found.code : NULL;
+	}
+	for (int i = 1; i <= 8; i++)
+		assert_non_null(numbered[i]);
+}
+
+/* A text that does not fit is cut off; a number has all its digits. */
+TEST(sentences_fit)
+{
+	WalsizerVerdict verdict = {.numbers = {INT64_C(1) << 60, 10, 0}};
+	char		text[WALSIZER_SENTENCE_SIZE];
+	char		shown[WALSIZER_SENTENCE_SIZE + 100];
+
+	walsizer_verdict_text(&verdict, "$0,$1,$2", text);
+	assert_string_equal(text, "1152921504606846976,10,0");
+	memset(shown, 'x', sizeof(shown));
+	shown[sizeof(shown) - 1] = '\0';
+	verdict.texts[0] = shown;
+	walsizer_verdict_text(&verdict, "<$6>", text);
+	assert_int_equal(strlen(text), WALSIZER_SENTENCE_SIZE - 1);
+	assert_int_equal(text[0], '<');
+	assert_int_equal(text[WALSIZER_SENTENCE_SIZE - 2], 'x');
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_server_has_its_verdict),
+		cmocka_unit_test(notices_are_numbered),
+		cmocka_unit_test(sentences_fit),
+	};
+
+	return cmocka_run_group_tests_name("policy, verdicts", tests, NULL, NULL);
+}
