@@ -313,7 +313,11 @@ read_line(Text *text, WalsizerMemory *memory)
 	if (!split_line(text))
 		return false;
 	if (strcmp(kind, "state") == 0)
+	{
 		state_line(text, memory);
+		if (memory->num_events > 0) /* their numbers were compared with it */
+			return false;
+	}
 	else if (strcmp(kind, "recovery") == 0)
 	{
 		if (memory->num_recoveries >= WALSIZER_RECOVERIES)

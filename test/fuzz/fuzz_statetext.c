@@ -131,6 +131,7 @@ take_memory(const uint8_t **data, size_t *left, WalsizerMemory *memory)
 		peak->hour = hour;
 		peak->demand = 1 + (int64_t) take(data, left, 7);
 		peak->timeout_ms = 1 + (int64_t) take(data, left, 4);
+		peak->inflated_at = (int64_t) take(data, left, 7);
 	}
 	memory->num_events = (int) take(data, left, 1) % 32;
 	for (int i = 0; i < memory->num_events; i++)

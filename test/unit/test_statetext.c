@@ -293,6 +293,7 @@ TEST(the_form_can_grow)
 	assert_string_equal(event->message, "");
 	assert_int_equal(memory.recoveries[0].writing_ms, 0);
 	refused(HEADING STATE "event at 3\n", 3, "not a valid line");
+	refused(HEADING "state last_event 3\nevent number 3\nstate last_event 3\n", 4, "not a valid line");
 	refused(HEADING STATE "recovery bytes 1\n", 3, "not a valid line");
 	refused(HEADING STATE "peak hour 1 demand 1\n", 3, "not a valid line");
 
