@@ -486,7 +486,7 @@ COMMENT ON VIEW walsizer_status IS 'what walsizer does, and its last decision; o
 COMMENT ON COLUMN walsizer_status.state IS 'active, limited (a limit forbids wanted_size or boost_size, or any change), dry run, disabled, blocked (walsizer cannot change the setting) or not running';
 COMMENT ON COLUMN walsizer_status.verdict IS 'whether the value in effect is large enough, or what else is wrong, and what to do';
 COMMENT ON COLUMN walsizer_status.max_wal_size IS 'value in effect, in bytes';
-COMMENT ON COLUMN walsizer_status.wanted_size IS 'size that the largest known demand needs with headroom, or more if full-page images hurry timed checkpoints; regardless of limits, in bytes';
+COMMENT ON COLUMN walsizer_status.wanted_size IS 'size that the largest known demand needs with headroom, regardless of limits, in bytes';
 COMMENT ON COLUMN walsizer_status.limited_by IS 'limit that keeps the size below wanted_size or boost_size: max, disk or recovery; max, too, if an administrator''s value exceeds it; null if none does';
 COMMENT ON COLUMN walsizer_status.original_size IS 'the administrator''s value: in effect before walsizer''s first change, or set by an administrator since, in bytes';
 COMMENT ON COLUMN walsizer_status.set_by_walsizer IS 'value in effect if walsizer set it, in bytes; null otherwise';
