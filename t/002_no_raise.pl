@@ -83,4 +83,33 @@ is(scalar(history($node)), 0, 'and nothing has happened');
 unlike(auto_conf($node), qr/max_wal_size/, 'nothing was written');
 $node->stop;
 
+# A switch of segments fills the rest of one with padding, which is no rate of WAL:
+# neither it nor a backup, which ends with one, begins a load on an idle server.
+my $idle = make_node('idle', streaming => 1, segsize => 16,
+	conf => "max_wal_size = 128MB\nmin_wal_size = 32MB\n");
+
+# Some WAL, then a switch of segments.
+sub write_and_switch
+{
+	my ($bytes) = @_;
+
+	$idle->safe_psql('postgres',
+		"SELECT pg_logical_emit_message(false, '', repeat('x', $bytes)); SELECT pg_switch_wal()");
+	wait_for_sample($idle);
+}
+
+write_and_switch(1);
+$idle->backup('of_idle');
+wait_for_sample($idle);
+is(scalar(history($idle)), 0, 'a switch of segments and a backup raise nothing');
+
+# As demand, padding counts for no more than the records.
+$lsn = $idle->safe_psql('postgres', "SELECT pg_current_wal_lsn() - '0/0'");
+my $demand = status($idle)->{demand};
+write_and_switch(2 * MB) foreach 1 .. 3;
+cmp_ok($idle->safe_psql('postgres', "SELECT pg_current_wal_lsn() - '0/0'") - $lsn, '>', 40 * MB,
+	'switches of segments move the position far');
+cmp_ok(status($idle)->{demand} - $demand, '<', 13 * MB, 'demand is at most twice the records');
+$idle->stop;
+
 done_testing();
