@@ -86,15 +86,14 @@ open_segment(XLogSegNo segno)
 }
 
 /*
- * How much of a full segment (bytes) is padding?  A switch of segments fills the
- * rest with zeros, without page headers (CopyXLogRecordToWAL in xlog.c).  What
- * cannot be read is none.
+ * How much of this segment's first pages (bytes) is padding?  A switch of segments
+ * fills the rest with zeros, without page headers (CopyXLogRecordToWAL in xlog.c).
+ * What cannot be read is none.
  */
 static int64
-padding_in(XLogSegNo segno)
+padding_in(XLogSegNo segno, int64 pages)
 {
 	int64		written = 1;	/* the first page always has a header */
-	int64		pages = wal_segment_size / XLOG_BLCKSZ;
 	int64		end = pages;
 	int			fd = open_segment(segno);
 
@@ -112,25 +111,47 @@ padding_in(XLogSegNo segno)
 			end = page;
 	}
 	CloseTransientFile(fd);
-	return (pages - written) * XLOG_BLCKSZ;
+	return Max(pages - written, 0) * XLOG_BLCKSZ;
 }
 
 /*
- * Padding in the segments that were filled since the sample before, of which the
- * last MOST_FILLED count: each costs a file.
+ * Padding that was written since the sample before, in the last MOST_FILLED full
+ * segments, as each costs a file, and in the one that is being written: the zeros
+ * of a switch are written in several pieces.
  */
 static int64
 read_padding(const WalsizerSample *sample)
 {
-	static XLogSegNo next = 0;
-	int64		padding = 0;
+	static XLogRecPtr before = InvalidXLogRecPtr;
+	static int64 counted = 0;	/* of the segment that was written then */
+	int64		padding = -counted;
+	XLogSegNo	first;
 	XLogSegNo	writing;
 
+	if (sample->write_lsn == before)
+		return 0;
+	XLByteToSeg(before, first, wal_segment_size);
 	XLByteToSeg(sample->write_lsn, writing, wal_segment_size);
-	if (next != 0 && !sample->standby)
-		for (XLogSegNo segno = Max(next, writing - Min(writing, MOST_FILLED)); segno < writing; segno++)
-			padding += padding_in(segno);
-	next = writing;
+	if (sample->standby || XLogRecPtrIsInvalid(before) || writing < first)
+	{
+		first = writing;
+		padding = 0;
+	}
+	else if (writing - first > MOST_FILLED)
+	{
+		first = writing - MOST_FILLED;
+		padding = 0;
+	}
+	before = sample->write_lsn;
+	counted = 0;
+	for (XLogSegNo segno = first; segno <= writing && !sample->standby; segno++)
+	{
+		int64		written = segno < writing ? wal_segment_size :
+			(int64) XLogSegmentOffset(sample->write_lsn, wal_segment_size);
+
+		counted = padding_in(segno, written / XLOG_BLCKSZ);
+		padding += counted;
+	}
 	return padding;
 }
 

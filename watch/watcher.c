@@ -220,6 +220,8 @@ policy_verdict(const Watcher *watcher, const WatchVerdict *found)
 	decision.figures.learned = found->demand;
 	if (decision.figures.wanted_mb < found->needed_mb)
 		decision.figures.wanted_mb = found->needed_mb;
+	if (watcher->log != NULL && found->status == WATCH_TOO_SMALL)	/* of a range */
+		decision.figures.wanted_mb = found->set_mb;
 	decision.limited = false;	/* by options, which have other names than settings */
 	return walsizer_judge(&situation);
 }
