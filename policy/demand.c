@@ -335,9 +335,10 @@ walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample)
 	uint64_t	lsn;
 	int64_t		rate;
 
-	state->window.padding +=
-		walsizer_min(walsizer_max(sample->padding, 0),
-					 walsizer_distance(state->last.write_lsn, sample->write_lsn));
+	state->window.padding =
+		walsizer_min(WALSIZER_MOST_BYTES, state->window.padding +
+					 walsizer_min(walsizer_max(sample->padding, 0),
+								  walsizer_distance(state->last.write_lsn, sample->write_lsn)));
 	lsn = sample->write_lsn - (uint64_t) state->window.padding;
 	rate = walsizer_max(rate_since(kept, kept->next, sample->now, lsn),
 						rate_since(kept, newest, sample->now, lsn));

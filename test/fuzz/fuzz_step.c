@@ -55,7 +55,7 @@ take_config(Input *in, WalsizerConfig *config)
 static void
 replace(Input *in, WalsizerSample *s)
 {
-	switch (take(in, 1) % 21)
+	switch (take(in, 1) % 23)
 	{
 		case 0: s->now = (int64_t) take(in, 8); break;
 		case 1: s->hour = (int64_t) take(in, 8); break;
@@ -86,6 +86,8 @@ replace(Input *in, WalsizerSample *s)
 			s->wal.images = (int64_t) take(in, 8);
 			s->buffers = (int64_t) take(in, 4);
 			break;
+		case 21: s->padding = (int64_t) take(in, 8); break;
+		case 22: s->completed_lsn = take(in, 8); break;
 		default:
 			s->primary_redo = take(in, 8);
 			s->primary_time = (int64_t) take(in, 8);

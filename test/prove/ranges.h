@@ -79,6 +79,7 @@
 		RANGE((m)->ms, 0, LATEST); \
 		RANGE((m)->demand, 0, MOST_WAL); \
 		RANGE((m)->inflated_at, 0, MOST_WAL); \
+		RANGE((m)->padding, 0, MOST_WAL); \
 		RANGE((m)->timeout_ms, 0, MOST_TIMEOUT); \
 		RANGE((m)->hour, 0, LATEST); \
 		RANGE((m)->forced, 0, MOST_FORCED); \
@@ -101,7 +102,7 @@
 		RANGE((s)->window.number, 0, WALSIZER_WINDOW_SLOTS); \
 		RANGE((s)->window.step_demand, 0, MOST_WAL); \
 		RANGE((s)->window.step_inflated_at, 0, MOST_WAL); \
-		RANGE((s)->window.padding, 0, INT64_MAX); \
+		RANGE((s)->window.padding, 0, MOST_WAL); \
 		RANGE((s)->learned.demand, 0, MOST_WAL); \
 		RANGE((s)->learned.hour, 0, LATEST); \
 		for (int i = 0; i < WALSIZER_RATE_SLOTS; i++) \
@@ -124,7 +125,7 @@
 		for (int i = 0; i < WALSIZER_CAUSES; i++) \
 			RANGE((c)->total[i], 0, MOST_CHECKPOINTS + 1); \
 		RANGE((c)->forced_before, 0, MOST_CHECKPOINTS + 1); \
-		RANGE((c)->padding_at_redo, 0, INT64_MAX); \
+		RANGE((c)->padding_at_redo, 0, MOST_WAL); \
 		RANGE((c)->forced_at, 0, MOST_WAL); \
 		RANGE((c)->completed_at, 0, LATEST); \
 		RANGE((c)->failures, 0, MOST_CHECKPOINTS + 1); \
