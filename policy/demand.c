@@ -20,7 +20,7 @@ static void
 deflate(WalsizerState *state, const WalsizerPeak *clean)
 {
 	const WalsizerSettings *settings = &state->last.settings;
-	int64_t		trigger_point = settings->segment_bytes == 0 ? 0 :
+	int64_t		trigger_point = settings->segment_bytes < WALSIZER_MB ? 0 :
 		walsizer_trigger_point(settings->max_wal_size_mb, settings);
 
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
@@ -38,17 +38,17 @@ deflate(WalsizerState *state, const WalsizerPeak *clean)
 
 /* Keep this peak if it is the largest of its hour. */
 static void
-keep_peak(WalsizerState *state, const WalsizerPeak *peak)
+keep_peak(WalsizerState *state, WalsizerPeak peak)
 {
 	WalsizerPeak *kept;
 
-	if (peak->hour <= 0 || peak->demand <= 0 || peak->timeout_ms <= 0)
+	if (peak.hour <= 0 || peak.demand <= 0 || peak.timeout_ms <= 0)
 		return;
-	kept = &state->learned.peaks[peak->hour % WALSIZER_PEAK_SLOTS];
-	if (kept->hour == peak->hour && kept->demand >= peak->demand)
+	kept = &state->learned.peaks[peak.hour % WALSIZER_PEAK_SLOTS];
+	if (kept->hour == peak.hour && kept->demand >= peak.demand)
 		return;
-	*kept = *peak;
-	kept->demand = walsizer_min(peak->demand, WALSIZER_MOST_BYTES);
+	peak.demand = walsizer_min(peak.demand, WALSIZER_MOST_BYTES);
+	*kept = peak;
 	state->learned.hour = 0;
 }
 
@@ -59,9 +59,9 @@ keep_peak(WalsizerState *state, const WalsizerPeak *peak)
 void
 walsizer_remember(WalsizerState *state, const WalsizerPeak *peak)
 {
-	if (peak->inflated_at == 0)
+	if (peak->demand > 0 && peak->inflated_at == 0)
 		deflate(state, peak);
-	keep_peak(state, peak);
+	keep_peak(state, *peak);
 }
 
 /* The peak of an hour (since 1970), which may be any number; NULL if none. */
@@ -77,23 +77,23 @@ walsizer_peak_of(const WalsizerState *state, int64_t hour)
 }
 
 /*
- * Move what was measured up to this hour (since 1970) by some hours.  Peaks that
- * are as far off as no lookback may be of an earlier clock, maybe the right one:
- * a server may start before its clock is set.
+ * The clock was set: this hour (since 1970) is another one now.  Move what was
+ * measured up to it.  Peaks that are as far off as no lookback may be of an
+ * earlier clock, maybe the right one: a server may start before its clock is set.
  */
 void
-walsizer_move_peaks(WalsizerState *state, int64_t until, int64_t hours)
+walsizer_move_peaks(WalsizerState *state, int64_t before, int64_t now)
 {
-	WalsizerLearned before = state->learned;
+	WalsizerLearned kept = state->learned;
 
 	state->learned = (WalsizerLearned) {0};
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 	{
-		WalsizerPeak peak = before.peaks[i];
+		WalsizerPeak peak = kept.peaks[i];
 
-		if (peak.hour <= until && peak.hour > until - WALSIZER_PEAK_SLOTS)
-			peak.hour += hours;
-		keep_peak(state, &peak);
+		if (peak.hour <= before && peak.hour > before - WALSIZER_PEAK_SLOTS)
+			peak.hour = walsizer_min(now, now - (before - peak.hour));
+		keep_peak(state, peak);
 	}
 }
 
@@ -201,9 +201,9 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 									 (double) (next->ms - oldest->ms)));
 
 	figures->demand = walsizer_distance(oldest->lsn + (uint64_t) skipped, now.lsn);
-	padding = walsizer_min(state->window.padding - oldest->padding, figures->demand);
-	if (padding > 0)
-		figures->padding_percent = (int) (100.0 * (double) padding / (double) figures->demand);
+	padding = walsizer_min(walsizer_max(0, state->window.padding - oldest->padding), figures->demand);
+	figures->padding_percent =
+		(int) walsizer_min(100, padding / walsizer_max(1, figures->demand / 100));
 	figures->demand = walsizer_without_padding(figures->demand, padding);
 	figures->forced = walsizer_forced_total(state) - oldest->forced;
 	figures->forced_old_value =

@@ -99,7 +99,7 @@ walsizer_is_remembered(const WalsizerState *state, const WalsizerPeak *peak,
 /* policy/demand.c */
 extern void walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn,
 							  int64_t hour);
-extern void walsizer_move_peaks(WalsizerState *state, int64_t until, int64_t hours);
+extern void walsizer_move_peaks(WalsizerState *state, int64_t before, int64_t now);
 extern void walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample);
 extern void walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
 									WalsizerFigures *figures);

@@ -51,7 +51,7 @@ observe_clock(WalsizerState *state, const WalsizerSample *sample)
 
 	if (jumped >= 0 && jumped <= elapsed / HOUR_MS + 1)
 		return;
-	walsizer_move_peaks(state, state->last.hour, jumped);
+	walsizer_move_peaks(state, state->last.hour, sample->hour);
 	state->pacing.keep_until = sample->now + WALSIZER_KEEP_RAISE;
 }
 

@@ -78,7 +78,7 @@
 	do { \
 		RANGE((m)->ms, 0, LATEST); \
 		RANGE((m)->demand, 0, MOST_WAL); \
-		RANGE((m)->inflated_at, 0, MOST_WAL); \
+		RANGE((m)->inflated_at, 0, INT64_MAX); \
 		RANGE((m)->padding, 0, MOST_WAL); \
 		RANGE((m)->timeout_ms, 0, MOST_TIMEOUT); \
 		RANGE((m)->hour, 0, LATEST); \
@@ -93,7 +93,7 @@
 		RANGE((p)->hour, 0, LATEST); \
 		RANGE((p)->demand, 0, MOST_WAL); \
 		RANGE((p)->timeout_ms, 0, MOST_TIMEOUT); \
-		RANGE((p)->inflated_at, 0, MOST_WAL); \
+		RANGE((p)->inflated_at, 0, INT64_MAX); \
 	} while (0)
 
 #define MEASURED_RANGES(s, RANGE) \
@@ -101,7 +101,7 @@
 		RANGE((s)->window.first, 0, WALSIZER_WINDOW_SLOTS - 1); \
 		RANGE((s)->window.number, 0, WALSIZER_WINDOW_SLOTS); \
 		RANGE((s)->window.step_demand, 0, MOST_WAL); \
-		RANGE((s)->window.step_inflated_at, 0, MOST_WAL); \
+		RANGE((s)->window.step_inflated_at, 0, INT64_MAX); \
 		RANGE((s)->window.padding, 0, MOST_WAL); \
 		RANGE((s)->learned.demand, 0, MOST_WAL); \
 		RANGE((s)->learned.hour, 0, LATEST); \
@@ -126,7 +126,7 @@
 			RANGE((c)->total[i], 0, MOST_CHECKPOINTS + 1); \
 		RANGE((c)->forced_before, 0, MOST_CHECKPOINTS + 1); \
 		RANGE((c)->padding_at_redo, 0, MOST_WAL); \
-		RANGE((c)->forced_at, 0, MOST_WAL); \
+		RANGE((c)->forced_at, 0, INT64_MAX); \
 		RANGE((c)->completed_at, 0, LATEST); \
 		RANGE((c)->failures, 0, MOST_CHECKPOINTS + 1); \
 		RANGE((c)->requested, 0, LATEST + 1); \
