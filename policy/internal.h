@@ -80,11 +80,11 @@ walsizer_lead(const WalsizerConfig *config)
 }
 
 /*
- * Does this peak count, at this hour?  An hour longer than
- * the lookback, because a job that comes later each time would find none, but only
- * a day if it was measured with a longer timeout than that of now.
- * Future hours, after the system clock was set back, count like past ones: a
- * forgotten demand costs forced checkpoints, a remembered one costs only space.
+ * Does this peak count, at this hour?  An hour longer than the lookback, because a
+ * job that comes later each time would find none, but only a day if it was
+ * measured with a longer timeout than that of now.  Future hours, after the system
+ * clock was set back, count like past ones: a forgotten demand costs forced
+ * checkpoints, a remembered one costs only space.
  */
 static inline bool
 walsizer_is_remembered(const WalsizerState *state, const WalsizerPeak *peak,

@@ -73,14 +73,11 @@ read_positions(WalsizerSample *sample)
 	sample->checkpoint_running = completed != sample->redo_lsn;
 }
 
-/* Open this segment, which belongs to the timeline that is written. */
 static int
-open_segment(XLogSegNo segno)
+open_segment(const char *name)
 {
-	char		name[MAXFNAMELEN];
 	char		path[MAXPGPATH];
 
-	XLogFileName(name, GetWALInsertionTimeLine(), segno, wal_segment_size);
 	snprintf(path, sizeof(path), XLOGDIR "/%s", name);
 	return OpenTransientFile(path, O_RDONLY | PG_BINARY);
 }
@@ -95,8 +92,11 @@ padding_in(XLogSegNo segno, int64 pages)
 {
 	int64		written = 1;	/* the first page always has a header */
 	int64		end = pages;
-	int			fd = open_segment(segno);
+	char		name[MAXFNAMELEN];
+	int			fd;
 
+	XLogFileName(name, GetWALInsertionTimeLine(), segno, wal_segment_size);
+	fd = open_segment(name);
 	if (fd < 0)
 		return 0;
 	/* the last page first: it decides where there is no padding */
@@ -250,14 +250,11 @@ read_primary(WalsizerSample *sample)
 static bool
 contains_own_wal(const char *name, XLogSegNo segno)
 {
-	char		path[MAXPGPATH];
 	XLogPageHeaderData header;
 	XLogRecPtr	start;
 	bool		own = true;
-	int			fd;
+	int			fd = open_segment(name);
 
-	snprintf(path, sizeof(path), XLOGDIR "/%s", name);
-	fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
 	if (fd < 0)
 		return true;
 	XLogSegNoOffsetToRecPtr(segno, 0, wal_segment_size, start);
