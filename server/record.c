@@ -299,11 +299,7 @@ walsizer_report_verdict(const WalsizerDecision *decision, const WalsizerSample *
 	WalsizerApplied trouble = begun ? walsizer_shared->trouble : walsizer_trouble_now(walsizer_shared);
 	WalsizerVerdict verdict = walsizer_verdict(walsizer_shared, &trouble);
 	int64	   *noticed = &logged->noticed_at[verdict.found.notice];
-	char		finding[WALSIZER_SENTENCE_SIZE];
-	char		remedy[WALSIZER_SENTENCE_SIZE];
 
-	walsizer_verdict_text(&verdict, verdict.found.text, finding);
-	walsizer_verdict_text(&verdict, verdict.found.remedy, remedy);
 	if (!begun)
 		ereport(LOG,
 				(errmsg("walsizer started: %s, \"max_wal_size\" %lld MB, limit %lld MB", verdict.state,
@@ -315,9 +311,16 @@ walsizer_report_verdict(const WalsizerDecision *decision, const WalsizerSample *
 	logged->noticed_standby = sample->standby;
 	if (verdict.found.notice != 0 &&
 		(*noticed == 0 || sample->now - *noticed > NOTICE_AGAIN_MS))
+	{
+		char		finding[WALSIZER_SENTENCE_SIZE];
+		char		remedy[WALSIZER_SENTENCE_SIZE];
+
+		walsizer_verdict_text(&verdict, verdict.found.text, finding);
+		walsizer_verdict_text(&verdict, verdict.found.remedy, remedy);
 		ereport(LOG,
 				(errmsg_internal("%s", finding),
 				 errdetail_internal("%s", figures_text(&decision->figures, sample->standby)),
 				 errhint("%s", remedy)));
+	}
 	*noticed = sample->now;
 }
