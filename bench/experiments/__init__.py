@@ -23,5 +23,5 @@ tuples are lists).  data may lack walsizer.
     PLOTS           {name: draw}.  draw(figure, theme, data) draws on an empty
                     matplotlib Figure with the colours of a harness.plots.Theme;
                     it is called once for light and once for dark and written to
-                    name.svg, name.png, name-dark.svg and name-dark.png
+                    name.svg and name-dark.svg
 """

@@ -46,7 +46,7 @@ def settings(theme):
 
 
 def draw_all(drawings, data, directory):
-    """Each as NAME.svg, NAME.png, NAME-dark.svg and NAME-dark.png."""
+    """Each as NAME.svg and NAME-dark.svg."""
     if not drawings:
         return
     # only here: what draws nothing does without matplotlib
@@ -63,4 +63,3 @@ def draw_all(drawings, data, directory):
                 stem = name if theme.name == "light" else f"{name}-{theme.name}"
                 # no date in the files: the same results give the same files
                 figure.savefig(place / f"{stem}.svg", metadata={"Date": None})
-                figure.savefig(place / f"{stem}.png", dpi=100)
