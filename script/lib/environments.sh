@@ -154,6 +154,12 @@ build() { # function and arguments
         "$@"' "$ROOT" "$@"
 }
 
+# PgBouncer for t/041_pooler.pl.  Its package is unpacked, not installed, because that
+# would start a service.
+build_pgbouncer() { # directory
+    (cd "$1" && apt-get -q download pgbouncer && dpkg-deb -x pgbouncer_*.deb . && rm pgbouncer_*.deb)
+}
+
 #
 # 17, 18, 19: Debian trees
 #

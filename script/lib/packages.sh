@@ -15,6 +15,7 @@ WALSIZER_PREREQUISITES=(
     perl libipc-run-perl
     python3 codespell
     git iproute2 util-linux
+    libevent-2.1-7 libc-ares2
 )
 
 say() {
