@@ -109,7 +109,7 @@ is(join(' ', map { decoded($out)->{$_} } qw(checkpoint_timeout checkpoint_comple
 
 # Three timed checkpoints, one forced, one asked for; max_wal_size changes before the last two.
 sub clock { return sprintf '2025-02-03 %02d:%02d:%02d.500 UTC', $_[0] / 3600, $_[0] / 60 % 60, $_[0] % 60; }
-my @events;
+our @events;
 foreach ([ 1000, 'time', 200 ], [ 1300, 'time', 210 ], [ 1500, 'wal', 528 ], [ 1800, 'time', 100 ],
 	[ 2100, 'time', 300 ], [ 2150, 'immediate force wait', 9 ])
 {
@@ -130,10 +130,14 @@ foreach (@events)
 	$estimate = $1 > $estimate ? $1 : int(0.9 * $estimate + 0.1 * $1);
 	$_->[2] =~ s/estimate=\d+/estimate=$estimate/;
 }
+# csvlog and jsonlog number the messages of each process
+my %numbers;
 sub text_of
 {
 	my ($format) = @_;
-	return join '', map { $format->(@$_, clock($_->[0])) } @events;
+
+	%numbers = ();
+	return join '', map { $numbers{$_->[1]}++; $format->(@$_, clock($_->[0])) } @events;
 }
 sub doubled { return $_[0] =~ s/"/""/gr; }
 sub escaped { return $_[0] =~ s/(["\\])/\\$1/gr; }
@@ -147,11 +151,32 @@ my %formats = (
 	'journald' => sub { sprintf "Feb 03 %s db1 postgres[%d]: %s [%d] LOG:  %s\n", $_[3] =~ /([\d:]{8})/, $_[1], $_[3], $_[1], $_[2] },
 	'compose' => sub { "db-1  | $_[3] [$_[1]] LOG:  $_[2]\n" },
 	'CRI'     => sub { '2025-02-03T' . ($_[3] =~ /([\d:.]{12})/)[0] . "123456+00:00 stderr F [$_[1]] LOG:  $_[2]\n" },
-	'csvlog'  => sub { "$_[3],,,$_[1],,67a0,5,,2025-02-03 00:00:00 UTC,,0,LOG,00000,\"" . doubled($_[2]) . '",,,,,,,,,"","checkpointer",,0' . "\n" },
-	'jsonlog' => sub { "{\"timestamp\":\"$_[3]\",\"pid\":$_[1],\"session_id\":\"67a0\",\"error_severity\":\"LOG\",\"message\":\"" . escaped($_[2]) . "\",\"backend_type\":\"checkpointer\",\"query_id\":0}\n" },
+	'csvlog'  => sub { "$_[3],,,$_[1],,67a0,$numbers{$_[1]},,2025-02-03 00:00:00 UTC,,0,LOG,00000,\"" . doubled($_[2]) . '",,,,,,,,,"","checkpointer",,0' . "\n" },
+	'jsonlog' => sub { "{\"timestamp\":\"$_[3]\",\"pid\":$_[1],\"session_id\":\"67a0\",\"line_num\":$numbers{$_[1]},\"error_severity\":\"LOG\",\"message\":\"" . escaped($_[2]) . "\",\"backend_type\":\"checkpointer\",\"query_id\":0}\n" },
 	'docker'  => sub { '{"log":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . "\\n\",\"stream\":\"stderr\",\"time\":\"2025-02-03T09:00:00.1Z\"}\n" },
 	'cloud'   => sub { '{"insertId":"x","resource":{"labels":{"a":"b"}},"textPayload":"' . escaped("$_[3] [$_[1]]: [5-1] db=,user= LOG:  $_[2]") . "\",\"timestamp\":\"2025-02-03T09:00:00.1Z\"}\n" },
 	'operator' => sub { "{\"level\":\"info\",\"ts\":\"2025-02-03T09:00:00.1Z\",\"msg\":\"record\",\"record\":{\"log_time\":\"$_[3]\",\"process_id\":\"$_[1]\",\"error_severity\":\"LOG\",\"message\":\"" . escaped($_[2]) . "\",\"backend_type\":\"checkpointer\"}}\n" },
+	# prefixes that people set, and what passes a line on
+	'<%m>'     => sub { "< $_[3] >LOG:  $_[2]\n" },
+	'Azure'    => sub { "$_[3]-67a0." . sprintf('%x', $_[1]) . "-LOG:  $_[2]\n" },
+	'%m with an offset' => sub { ($_[3] =~ s/ UTC/ +0530/r) . " [$_[1]] LOG:  $_[2]\n" },
+	'%m and %s' => sub { "$_[3] 2025-02-01 00:00:00 UTC [$_[1]]: LOG:  $_[2]\n" },
+	'one space' => sub { "$_[3] [$_[1]]: [5-1] user=,db= LOG: $_[2]\n" },
+	'CRLF'     => sub { "$_[3] [$_[1]] LOG:  $_[2]\r\n" },
+	'colours'  => sub { "\e[36mdb-1  | \e[0m$_[3] [$_[1]] LOG:  $_[2]\n" },
+	'docker -t' => sub { '2025-02-03T' . ($_[3] =~ /([\d:.]{12})/)[0] . "123456Z $_[3] [$_[1]] LOG:  $_[2]\n" },
+	'syslog with a priority' => sub { sprintf "<134>Feb  3 %s db1 postgres[%d]: [7-1] LOG:  %s\n", $_[3] =~ /([\d:]{8})/, $_[1], $_[2] },
+	'RFC 5424' => sub { "<134>1 2025-02-03T" . ($_[3] =~ /([\d:.]{12})/)[0] . "Z db1 postgres $_[1] - - [7-1] LOG:  $_[2]\n" },
+	'short-iso' => sub { '2025-02-03T' . ($_[3] =~ /([\d:]{8})/)[0] . "+0000 db1 postgres[$_[1]]: [7-1] LOG:  $_[2]\n" },
+	'short-precise' => sub { 'Feb 03 ' . ($_[3] =~ /([\d:.]{12})/)[0] . "123 db1 postgres[$_[1]]: [7-1] LOG:  $_[2]\n" },
+	'journalctl -o json' => sub { '{"MESSAGE":"' . escaped("[7-1] LOG:  $_[2]") . '","__REALTIME_TIMESTAMP":"' . (1738540800 + $_[0]) . "500000\",\"_PID\":\"$_[1]\"}\n" },
+	'seconds in JSON' => sub { '{"date":' . (1738540800 + $_[0]) . '.500,"log":"' . escaped("LOG:  $_[2]") . "\"}\n" },
+	'nanoseconds in JSON' => sub { '{"line":"' . escaped("[$_[1]] LOG:  $_[2]") . '","timestamp":"' . (1738540800 + $_[0]) . "500000000\"}\n" },
+	'Azure JSON' => sub { "{\"properties\":{\"timestamp\":\"$_[3]\",\"processId\":$_[1],\"errorLevel\":\"LOG\",\"message\":\"" . escaped("$_[3]-67a0.4d-LOG:  $_[2]") . "\"}}\n" },
+	'parsed by an agent' => sub { '{"jsonPayload":{"level":"LOG","message":"' . escaped($_[2]) . "\",\"tid\":$_[1]},\"severity\":\"INFO\",\"timestamp\":\"2025-02-03T" . ($_[3] =~ /([\d:.]{12})/)[0] . "Z\"}\n" },
+	'event_message' => sub { '{"event_message":"' . escaped($_[2]) . '","metadata":[{"parsed":[{"backend_type":"checkpointer","error_severity":"LOG","process_id":' . $_[1] . '}]}],"timestamp":' . (1738540800 + $_[0]) . "500000}\n" },
+	'indented JSON' => sub { "  {\n    \"message\": \"" . escaped("$_[3]::\@:[$_[1]]:LOG:  $_[2]") . "\",\n    \"timestamp\": 1738540800\n  },\n" },
+	'YAML'     => sub { "textPayload: '$_[3] [$_[1]]: [5-1] db=,user= LOG:  $_[2]'\n" },
 );
 my @figures = qw(status verdict checkpoints checkpoints_forced checkpoints_timed checkpoints_other max_wal_size checkpoint_timeout
 	demand demand_at_least demand_at_most wanted_size missing restarts);
@@ -163,7 +188,7 @@ is_deeply([ map { [ $_->{max_wal_size} / MB, $_->{verdict} ] } @{ $plain->{stret
 	'the stretch before it');
 foreach my $name (sort keys %formats)
 {
-	my @year = $name eq 'syslog' ? ('--year', 2025) : ();
+	my @year = $name =~ /^s.*(?:log|precise)/ ? ('--year', 2025) : ();
 
 	is(figures(judge(text_of($formats{$name}), @year)), figures($plain), "the same in the format $name");
 }
@@ -176,6 +201,15 @@ is(figures(judge(join '', map { $line++; s/\[\d+\]/[$line]/r } split /^/, $text)
 # Nothing but CHECKPOINT on an idle server, and the timer.
 my $idle = judge($text =~ s/starting: wal/starting: time/r =~ s/(distance|estimate)=\d+/$1=0/gr);
 is("$idle->{status} $idle->{checkpoints_timed} $idle->{demand}", '0 1 0', 'a server that writes nothing');
+
+# The newest line first, as consoles show them, and journalctl -r.
+foreach my $name ('%m [%p]', '%t [%p]: [%l-1] user=%u,db=%d', 'syslog', 'cloud')
+{
+	my $newest_first = join '', reverse split /^/, text_of($formats{$name});
+
+	is(figures(judge($newest_first, $name eq 'syslog' ? ('--year', 2025) : ())), figures($plain),
+		"the newest line first, in the format $name");
+}
 
 # Rotated files, in any order; the same lines twice; an empty file.
 my @lines = split /^/, $text;
@@ -192,11 +226,11 @@ foreach my $files ([ 'a.log', 'b.log' ], [ 'b.log', 'a.log' ], [ 'c.csv', 'a.log
 # Translated: the numbers stand in the same order.
 my %languages = (
 	German => sub {
-		$_[0] =~ s/checkpoint starting:/Checkpoint beginnt:/r
+		$_[0] =~ s/checkpoint starting:/Checkpoint beginnt:/r =~ s/parameter "(\w+)" changed to "(.*)"/Parameter »$1« auf »$2« gesetzt/r
 		  =~ s/checkpoint complete: wrote (\d+) buffers \((.*?)\); (\d+).*?, (\d+).*?, (\d+).*?; write=(\d+)\.(\d+) s, sync=(\d+)\.(\d+) s, total=(\d+)\.(\d+) s.*?distance=(\d+) kB, estimate=(\d+) kB/Checkpoint komplett: $1 Puffer geschrieben ($2); $3 WAL-Datei(en) hinzugefügt, $4 entfernt, $5 wiederverwendet; Schreiben=$6,$7 s, Sync=$8,$9 s, gesamt=$10,$11 s; sync. Dateien=9, längste=0,010 s, Durchschnitt=0.002 s; Entfernung=$12 kB, Schätzung=$13 kB/r
 	},
 	Russian => sub {
-		$_[0] =~ s/LOG:/СООБЩЕНИЕ:/r =~ s/checkpoint starting:/начата контрольная точка:/r
+		$_[0] =~ s/LOG:/СООБЩЕНИЕ:/r =~ s/parameter ("\w+") changed to/параметр $1 принял значение/r =~ s/checkpoint starting:/начата контрольная точка:/r
 		  =~ s/checkpoint complete: wrote (\d+) buffers \((.*?)\); (\d+).*?, (\d+).*?, (\d+).*?; write=(\S+) s, sync=(\S+) s, total=(\S+) s.*?distance=(\d+) kB, estimate=(\d+) kB/контрольная точка завершена: записано буферов: $1 ($2); добавлено файлов WAL $3, удалено: $4, переработано: $5; запись=$6 сек., синхр.=$7 сек., всего=$8 сек.; синхронизировано_файлов=9, самая_долгая_синхр.=0.010 сек., средняя=0.002 сек.; расстояние=$9 КБ, ожидалось=$10 КБ/r
 	});
 foreach my $language (sort keys %languages)
@@ -222,6 +256,18 @@ is(figures(judge(join '', grep { !/starting/ } @later)), figures($plain), 'flags
 my @pairs = grep { /checkpoint/ } @lines;
 is(judge(join '', @pairs[ 0 .. 1, 6 .. 9 ])->{missing}, 1, 'missing checkpoints are noticed');
 is(judge(join '', @pairs[ 0 .. 3 ], @pairs[ 5 .. 11 ])->{missing}, 0, 'but not a missing start');
+
+# Of a steady load, estimates do not tell.
+my $steady = $events[5][2] =~ s/(distance|estimate)=\d+/$1=540672/gr;
+my @steady = map { [ 1000 + 100 * $_, 77, 'checkpoint starting: wal' ], [ 1020 + 100 * $_, 77, $steady ] } 0 .. 7;
+foreach my $case ([ 'csvlog', 1 ], [ 'jsonlog', 1 ], [ '%m [%p]', 0 ])
+{
+	my ($name, $missing) = @$case;
+	my @text = do { local @events = @steady; split /(?<=\n)/, text_of($formats{$name}) };
+
+	splice @text, 6, 4;
+	is(judge(join '', @text)->{missing}, $missing, "numbered lines that are missing, in the format $name");
+}
 like(judge(join '', grep { !/checkpoint/ } @lines)->{error}, qr/the log has no line about checkpoints/, 'no checkpoints');
 like(judge(join '', map { s/checkpoint complete/restartpoint complete/r } grep { /complete/ } @lines)->{error},
 	qr/only restartpoints.*primary/, 'a standby');
@@ -252,6 +298,14 @@ my @hostile = (
 	"{\"timestamp\":\"$now\",\"pid\":5,\"error_severity\":\"LOG\",\"message\":\"$fake\",\"backend_type\":\"client backend\"}\n",
 	"{\"timestamp\":\"$now\",\"pid\":5,\"error_severity\":\"ERROR\",\"message\":\"x\",\"statement\":\"$now [5] LOG:  $fake\"}\n",
 	"{\"timestamp\":\"$now\",\"log\":\"\\t$now [5] LOG:  $fake\"}\n",
+	"$now [5] LOG:  statement: SELECT '{\"timestamp\":\"$now\",\"pid\":77,\"error_severity\":\"LOG\",\"message\":\"$fake\"}'\n",
+	"$now [5] LOG:  statement: SELECT '\n\t{\"timestamp\":\"$now\",\"pid\":77,\"error_severity\":\"LOG\",\"message\":\"$fake\"}\n\t\"textPayload\": \"$now [77] LOG:  $fake\"'\n",
+	"2025-02-03T00:28:20.1Z stderr F \t{\"timestamp\":\"$now\",\"pid\":77,\"error_severity\":\"LOG\",\"message\":\"$fake\"}\n",
+	"Feb  3 00:28:20 db1 postgres[5]: [7-2] #011{\"timestamp\":\"$now\",\"pid\":77,\"error_severity\":\"LOG\",\"message\":\"$fake\"}\n",
+	"$now [5] LOG: statement: SELECT 'LOG: $fake\n", "$now [5] ERROR: $fake\n", "$now [5] ERROR: x LOG: $fake\n",
+	"{\"timestamp\":\"$now\",\"level\":\"LOG\",\"backend_type\":\"client backend\",\"message\":\"$fake\"}\n",
+	"{\"timestamp\":\"$now\",\"errorLevel\":\"LOG\",\"message\":\"duration: 1.0 ms  statement: SELECT 'LOG:  $fake\"}\n",
+	"{\"timestamp\":\"$now\",\"errorLevel\":\"ERROR\",\"message\":\"$now [5] ERROR:  $fake\"}\n",
 	"{\"log\":\"{\\\"log\\\":\\\"{\\\\\\\"log\\\\\\\":\n{{{{[[[\"\"\"\\u12\n",
 	"$now [77] LOG:  $fake\0\n", "\0\0\xff\xfe\n", "LOG:  $fake\n", "[5] LOG:  $fake\n",
 	"$now [5] LOG:  " . ('x' x 300_000) . ":  $fake\n",

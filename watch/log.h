@@ -56,16 +56,21 @@ typedef struct LogMessage
 								 * target not negative */
 } LogMessage;
 
-/* A message with its time and the process that wrote it (0: not known). */
+/*
+ * A message with its time, the process that wrote it, and its number among the
+ * messages of that process (0: not known).
+ */
 typedef struct LogEntry
 {
 	int64_t		ms;
 	int64_t		pid;
+	int64_t		number;
 	LogMessage	message;
 } LogEntry;
 
 /* watch/logmessage.c */
 extern bool watch_log_is_severity(const char *text, size_t length);
+extern const char *watch_log_level(const char *line);
 extern bool watch_log_message(const char *text, LogMessage *message);
 
 /* watch/logjson.c: what an object says; texts are "" and times -1 if missing */
@@ -77,6 +82,7 @@ typedef struct LogJson
 	char	   *line;			/* of text, or an object, in a wrapper */
 	int64_t		ms;
 	int64_t		pid;
+	int64_t		number;			/* as in LogEntry */
 } LogJson;
 
 extern bool watch_log_json(char *text, LogJson *json);
@@ -93,9 +99,10 @@ typedef struct LogRecord
 	int64_t		ms;				/* start */
 	int64_t		end_ms;			/* 0: not known */
 	int64_t		from_ms;		/* when the WAL up to it began; 0: not known */
-	LogKind		kind;			/* LOG_STARTING: never seen complete */
+	LogKind		kind;			/* LOG_STARTING: never seen complete, in the end */
 	unsigned int flags;
 	int64_t		pid;
+	int64_t		number;			/* as in LogEntry */
 	int64_t		files;
 	int64_t		write_ms;
 	int64_t		distance;
@@ -103,9 +110,10 @@ typedef struct LogRecord
 	uint64_t	lsn;
 	uint64_t	redo;
 	WalsizerSettings settings;	/* in effect */
+	bool		started;		/* its start is in the log, too */
 	bool		begins;			/* what was before does not continue */
 	bool		waited;			/* for the one before to end */
-	bool		assumed_size;	/* max_wal_size is not in the log */
+	unsigned int assumed;		/* which of these: WATCH_ASSUMED_SIZE, ... */
 } LogRecord;
 
 typedef struct Log
@@ -114,9 +122,9 @@ typedef struct Log
 	LogRecord  *records;		/* a ring, then sorted */
 	int64_t		number;			/* of all, also those no longer kept */
 	int			kept;
-	LogEntry	starting;		/* not complete yet, or LOG_NOTHING */
 	bool		pids_wrong;		/* what looks like a process ID is none */
 	WalsizerSettings settings;	/* inferred or assumed */
+	unsigned int assumed;		/* which of these */
 	WatchLog	found;
 } Log;
 

@@ -27,7 +27,7 @@
 /* Columns of csvlog; the last from 13 on. */
 enum
 {
-	CSV_PID = 3, CSV_SEVERITY = 11, CSV_MESSAGE = 13, CSV_BACKEND = 23, CSV_MOST = 26,
+	CSV_PID = 3, CSV_NUMBER = 6, CSV_SEVERITY = 11, CSV_MESSAGE = 13, CSV_BACKEND = 23, CSV_MOST = 26,
 };
 
 typedef struct Reader
@@ -64,20 +64,19 @@ syslog_time(Reader *reader, const char *text)
 
 /*
  * The time of a line whose prefix goes up to "end": the server's own, which has
- * a space, or else that of a wrapper, given or found.  -1 if there is none, or if
- * the line continues another one: then there is a tab before its time.
+ * a space, or else that of a wrapper, given or found; -1 if there is none.  Syslog
+ * may begin with a priority, and a container's name may have a colour.
  */
 static int64_t
 find_time(Reader *reader, const char *line, const char *end, int64_t wrapper)
 {
 	bool		in_word = false;
+	const char *date = *line == '<' ? line + strcspn(line, ">") + 1 : line;
 
-	if (isupper((unsigned char) *line) && syslog_time(reader, line) >= 0)
-		wrapper = syslog_time(reader, line);
+	if (date < end && isupper((unsigned char) *date) && syslog_time(reader, date) >= 0)
+		wrapper = syslog_time(reader, date);
 	for (const char *p = line; p < end; p++)
 	{
-		if (*p == '\t' || strncmp(p, "#011", 4) == 0)
-			return -1;
 		if (!in_word && isdigit((unsigned char) *p) && watch_parse_timestamp(p) >= 0)
 		{
 			if (p[10] == ' ')
@@ -85,7 +84,10 @@ find_time(Reader *reader, const char *line, const char *end, int64_t wrapper)
 			if (wrapper < 0)
 				wrapper = watch_parse_timestamp(p);
 		}
-		in_word = isalnum((unsigned char) *p) != 0;
+		if (*p == '\033')
+			p += strcspn(p, "m");
+		else
+			in_word = isalnum((unsigned char) *p) != 0;
 	}
 	return wrapper;
 }
@@ -105,29 +107,37 @@ find_pid(const char *line, const char *end)
 	return 0;
 }
 
+/* Does the line continue a message?  Then it has a tab before what looks like another. */
+static bool
+continues(const char *line, const char *end)
+{
+	const char *syslog = strstr(line, "#011");
+
+	return memchr(line, '\t', (size_t) (end - line)) != NULL || (syslog != NULL && syslog < end);
+}
+
 /* Hand on a message of level LOG, unless it has no time. */
 static void
-take(Reader *reader, int64_t ms, int64_t pid, const char *text)
+take(Reader *reader, const char *text, int64_t ms, int64_t pid, int64_t number)
 {
-	LogEntry	entry = {ms, pid, {0}};
+	LogEntry	entry = {ms, pid, number, {0}};
 
 	if (ms >= 0 && ms < LOG_MOST_MS && watch_log_message(text, &entry.message))
 		reader->take(reader->state, &entry);
 }
 
 /*
- * A line of text.  Its level is the first word before a colon and two spaces; with
- * log_error_verbosity = verbose an SQLSTATE follows.
+ * A line of text, whose level ends here.  With log_error_verbosity = verbose an
+ * SQLSTATE follows.
  */
 static void
-take_text(Reader *reader, const char *line, int64_t wrapper)
+take_text(Reader *reader, const char *line, const char *level, int64_t wrapper)
 {
-	const char *level = strstr(line, ":  ");
-	const char *text = level != NULL ? level + 3 : NULL;
-	const char *client = level != NULL ? strstr(line, "client backend") : NULL;	/* %b */
+	const char *client = strstr(line, "client backend");	/* %b */
+	const char *text = level + 1 + strspn(level + 1, " ");
 	LogMessage	message;
 
-	if (text == NULL || level - line > MOST_PREFIX)
+	if (level - line > MOST_PREFIX || continues(line, level))
 		return;
 	if (reader->only_time)
 		reader->time = find_time(reader, line, level, wrapper);
@@ -136,7 +146,7 @@ take_text(Reader *reader, const char *line, int64_t wrapper)
 	{
 		text += strncmp(text, "00000: ", 7) == 0 ? 7 : 0;
 		if (watch_log_message(text, &message))	/* it is fast, times are not */
-			take(reader, find_time(reader, line, level, wrapper), find_pid(line, level), text);
+			take(reader, text, find_time(reader, line, level, wrapper), find_pid(line, level), 0);
 	}
 }
 
@@ -200,11 +210,15 @@ take_csv(Reader *reader, char *line, bool odd_quotes)
 	else if (number > CSV_MESSAGE && !odd_quotes &&
 			 watch_log_is_severity(fields[CSV_SEVERITY], strlen(fields[CSV_SEVERITY])) &&
 			 may_write(number > CSV_BACKEND ? fields[CSV_BACKEND] : ""))
-		take(reader, ms, strtol(fields[CSV_PID], NULL, 10), fields[CSV_MESSAGE]);
+		take(reader, fields[CSV_MESSAGE], ms, strtol(fields[CSV_PID], NULL, 10),
+			 strtol(fields[CSV_NUMBER], NULL, 10));
 	return true;
 }
 
-/* A line of JSON: a message of the server, or a wrapper around a line. */
+/*
+ * A line of JSON: a message of the server, or a wrapper around a line.  Some have
+ * both; then the line begins with its time.
+ */
 static void
 take_json(Reader *reader, char *line, int64_t wrapper, int depth)
 {
@@ -214,12 +228,12 @@ take_json(Reader *reader, char *line, int64_t wrapper, int depth)
 		return;
 	if (json.ms < 0)
 		json.ms = wrapper;
-	if (reader->only_time)
+	if (reader->only_time && json.ms >= 0)
 		reader->time = json.ms;
-	else if (json.severity[0] != '\0')
+	else if (json.severity[0] != '\0' && (json.line == NULL || watch_parse_timestamp(json.line) < 0))
 	{
 		if (watch_log_is_severity(json.severity, strlen(json.severity)) && may_write(json.backend))
-			take(reader, json.ms, json.pid, json.message);
+			take(reader, json.message, json.ms, json.pid, json.number);
 	}
 	else if (json.line != NULL && json.line[0] == '{')
 	{
@@ -229,14 +243,18 @@ take_json(Reader *reader, char *line, int64_t wrapper, int depth)
 	else if (json.line != NULL)
 	{
 		json.line[strcspn(json.line, "\r\n")] = '\0';
-		take_text(reader, json.line, json.ms);
+		take_text(reader, json.line, watch_log_level(json.line), json.ms);
 	}
 }
 
-/* A line, which ends with a zero byte; longer ones are cut. */
+/*
+ * A line, which ends with a zero byte; longer ones are cut.  JSON may have a prefix,
+ * but no level before it: then it is part of a message.
+ */
 static void
 take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 {
+	const char *level;
 	char	   *object;
 
 	if (reader->quoted)			/* csvlog */
@@ -244,16 +262,23 @@ take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 		reader->quoted = !odd_quotes;
 		return;
 	}
-	while (length > 0 && isspace((unsigned char) line[length - 1]))
+	/* YAML has quotation marks around it */
+	while (length > 0 && (isspace((unsigned char) line[length - 1]) || line[length - 1] == '\''))
 		length--;
 	line[length] = '\0';
 	if (strlen(line) != length || take_csv(reader, line, odd_quotes) || length == LINE_SIZE)
 		return;
+	level = watch_log_level(line);
 	object = strchr(line, '{');
-	if (object != NULL && object - line < 100 && object[1] == '"')
-		take_json(reader, object, find_time(reader, line, object, -1), 0);
-	else
-		take_text(reader, line, -1);
+	if (line[strspn(line, " ")] == '"')	/* an object of several lines */
+		take_json(reader, line, -1, 0);
+	else if (object != NULL && object - line < 100 && object[1] == '"' && (level == NULL || object < level))
+	{
+		if (!continues(line, object))
+			take_json(reader, object, find_time(reader, line, object, -1), 0);
+	}
+	else if (level != NULL)
+		take_text(reader, line, level, -1);
 }
 
 /* Read to the end, or to the first line with a time if that is all we want. */

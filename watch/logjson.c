@@ -13,41 +13,83 @@
 
 #include "watch/log.h"
 
-/* Members that we want; the server's own names first. */
-static const char *const severities[] = {"error_severity", "errorLevel", NULL};
-static const char *const pids[] = {"pid", "process_id", "processId", NULL};
-static const char *const times[] = {
-	"timestamp", "log_time", "time", "ts", "@timestamp", "receiveTimestamp", NULL,
-};
-static const char *const lines[] = {"log", "textPayload", "MESSAGE", "message", "msg", "line", NULL};
-
-static bool
-is_one_of(const char *text, const char *const *list)
+typedef enum Member
 {
-	while (*list != NULL && strcmp(text, *list) != 0)
-		list++;
-	return *list != NULL;
+	MEMBER_NONE = 0, MEMBER_MESSAGE, MEMBER_LINE, MEMBER_SEVERITY, MEMBER_LEVEL, MEMBER_BACKEND,
+	MEMBER_PID, MEMBER_NUMBER, MEMBER_TIME,
+} Member;
+
+/* Members that we want: the server's own names, and what others call them. */
+static const struct
+{
+	const char *key;
+	Member		member;
+}			members[] = {
+	{"message", MEMBER_MESSAGE}, {"event_message", MEMBER_MESSAGE},
+	{"log", MEMBER_LINE}, {"textPayload", MEMBER_LINE}, {"MESSAGE", MEMBER_LINE},
+	{"msg", MEMBER_LINE}, {"line", MEMBER_LINE},
+	{"error_severity", MEMBER_SEVERITY}, {"errorLevel", MEMBER_SEVERITY},
+	{"level", MEMBER_LEVEL}, {"severity", MEMBER_LEVEL},
+	{"backend_type", MEMBER_BACKEND},
+	{"pid", MEMBER_PID}, {"process_id", MEMBER_PID}, {"processId", MEMBER_PID},
+	{"tid", MEMBER_PID}, {"_PID", MEMBER_PID},
+	{"line_num", MEMBER_NUMBER}, {"session_line_num", MEMBER_NUMBER},
+	{"timestamp", MEMBER_TIME}, {"log_time", MEMBER_TIME}, {"time", MEMBER_TIME},
+	{"ts", MEMBER_TIME}, {"date", MEMBER_TIME}, {"@timestamp", MEMBER_TIME},
+	{"receiveTimestamp", MEMBER_TIME}, {"__REALTIME_TIMESTAMP", MEMBER_TIME},
+};
+
+static Member
+member_of(const char *key)
+{
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+	{
+		if (strcmp(key, members[i].key) == 0)
+			return members[i].member;
+	}
+	return MEMBER_NONE;
 }
 
-/* The server's time has a space, a wrapper's does not: the first counts more. */
+/* A time in ms since 1970, also one in whole s, ms, us or ns since then; or -1. */
+static int64_t
+time_of(const char *value)
+{
+	size_t		digits = strspn(value, "0123456789");
+	char		ms[24];
+
+	if (value[digits] != '\0' || digits < 10 || digits > 19 || digits % 3 != 1)
+		return watch_parse_timestamp(value);
+	snprintf(ms, sizeof(ms), "%.13s000", value);
+	ms[13] = '\0';
+	return strtoll(ms, NULL, 10);
+}
+
+/*
+ * The server's time has a space, a wrapper's does not: the first counts more.  What
+ * others call a level is the server's only if it is LOG.
+ */
 static void
 take_member(LogJson *json, const char *key, char *value, bool *own_time)
 {
-	bool		is_line = strstr(value, ":  ") != NULL || value[0] == '{';
+	Member		member = member_of(key);
 
-	if (strcmp(key, "message") == 0)
+	if (member == MEMBER_MESSAGE)
 		json->message = value;
-	if (is_one_of(key, lines) && is_line)
+	if ((member == MEMBER_MESSAGE || member == MEMBER_LINE) &&
+		(watch_log_level(value) != NULL || value[0] == '{'))
 		json->line = value;
-	else if (is_one_of(key, severities))
+	if (member == MEMBER_SEVERITY ||
+		(member == MEMBER_LEVEL && watch_log_is_severity(value, strlen(value))))
 		json->severity = value;
-	else if (strcmp(key, "backend_type") == 0)
+	else if (member == MEMBER_BACKEND)
 		json->backend = value;
-	else if (is_one_of(key, pids))
+	else if (member == MEMBER_PID)
 		json->pid = strtol(value, NULL, 10);
-	else if (is_one_of(key, times) && !*own_time && watch_parse_timestamp(value) >= 0)
+	else if (member == MEMBER_NUMBER)
+		json->number = strtol(value, NULL, 10);
+	else if (member == MEMBER_TIME && !*own_time && time_of(value) >= 0)
 	{
-		json->ms = watch_parse_timestamp(value);
+		json->ms = time_of(value);
 		*own_time = strlen(value) > 10 && value[10] == ' ';
 	}
 }
@@ -112,7 +154,7 @@ watch_log_json(char *text, LogJson *json)
 	char	   *key = NULL;
 	bool		own_time = false;
 
-	*json = (LogJson) {"", "", "", NULL, -1, 0};
+	*json = (LogJson) {"", "", "", NULL, -1, 0, 0};
 	for (text += strspn(text, between); *text != '\0'; text += strspn(text, between))
 	{
 		char	   *value = text;

@@ -12,6 +12,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +63,25 @@ watch_log_is_severity(const char *text, size_t length)
 	return false;
 }
 
-/* Is one of the words within so many bytes, at most MOST_WORDS? */
+/*
+ * Where the level of a line ends: at the first colon and two spaces, or, where
+ * something has made them one, at the first colon and space after a level.  NULL if
+ * there is none.
+ */
+const char *
+watch_log_level(const char *line)
+{
+	const char *level = strstr(line, ":  ");
+
+	for (const char *p = line; level == NULL && (p = strstr(p, ": ")) != NULL; p++)
+	{
+		if (p > line && (isupper((unsigned char) p[-1]) || watch_log_is_severity(line, (size_t) (p - line))))
+			level = p;
+	}
+	return level;
+}
+
+/* Is one of the words among the first bytes, of which there may be MOST_WORDS? */
 static bool
 contains(const char *text, size_t length, const char *const *list)
 {
@@ -193,20 +212,13 @@ is_frequent(const char *text, LogMessage *message)
 		(text[length - 1] == ')' || (length > 3 && strcmp(text + length - 3, "）") == 0));
 }
 
-/* 'parameter "max_wal_size" changed to "4GB"' */
+/* Read a setting of ours; false if it is another, or not possible. */
 static bool
-is_parameter(const char *text, LogMessage *message)
+read_setting(const char *name, const char *value, WalsizerSettings *changed)
 {
-	WalsizerSettings *changed = &message->changed;
-	char		name[32];
-	char		value[32];
 	char	   *end;
-	char		rest;
 
-	message->kind = LOG_PARAMETER;
 	changed->completion_target = -1;
-	if (sscanf(text, "parameter \"%31[a-z_]\" changed to \"%31[^\"]%c%c", name, value, &rest, &rest) != 3)
-		return false;
 	if (strcmp(name, "max_wal_size") == 0)
 		return watch_parse_size(value, &changed->max_wal_size_mb) &&
 			changed->max_wal_size_mb >= 2 && changed->max_wal_size_mb <= WALSIZER_MOST_MB;
@@ -214,8 +226,46 @@ is_parameter(const char *text, LogMessage *message)
 		return watch_parse_time(value, 1000, &changed->timeout_ms) &&
 			changed->timeout_ms >= LOG_LEAST_TIMEOUT && changed->timeout_ms <= LOG_MOST_TIMEOUT;
 	changed->completion_target = strtod(value, &end);
-	return strcmp(name, "checkpoint_completion_target") == 0 && *end == '\0' &&
+	return strcmp(name, "checkpoint_completion_target") == 0 && end > value && *end == '\0' &&
 		changed->completion_target >= 0 && changed->completion_target <= 1;
+}
+
+/*
+ * 'parameter "max_wal_size" changed to "4GB"'.  In all languages the name comes first,
+ * then the value, which has the first digit.
+ */
+static bool
+is_parameter(const char *text, LogMessage *message)
+{
+	static const struct
+	{
+		const char *before;		/* the name, but for a space */
+		const char *after;		/* the value */
+	}			quotes[] = {
+		{"parameter \"", "\""}, {"Parameter »", "« gesetzt"}, {"el parámetro «", "»"},
+		{"paramètre «", "»"}, {"il parametro \"", "\""}, {"パラメータ\"", "\"に変更されました"},
+		{"პარამეტრი \"", "\"-ზე"}, {"\"", "\"(으)로 바꿨음"}, {"параметр \"", "\""},
+		{"参数 \"", "\""}, {"參數 \"", "\""},
+	};
+	const char *rest = text + strcspn(text, DIGITS);
+	char		name[32];
+	char		value[32];
+
+	message->kind = LOG_PARAMETER;
+	snprintf(value, sizeof(value), "%.*s", (int) strspn(rest, DIGITS ".kMGTBmsinhd"), rest);
+	rest += strlen(value);
+	for (size_t i = 0; i < sizeof(quotes) / sizeof(quotes[0]); i++)
+	{
+		size_t		before = strlen(quotes[i].before);
+		size_t		after = strlen(quotes[i].after);
+		size_t		left = strlen(rest);
+
+		if (strncmp(text, quotes[i].before, before) == 0 && left >= after && left <= after + 2 &&
+			strcmp(rest + left - after, quotes[i].after) == 0 &&
+			sscanf(text + before + strspn(text + before, " \xc2\xa0"), "%31[a-z_]", name) == 1)
+			return read_setting(name, value, &message->changed);
+	}
+	return false;
 }
 
 /*

@@ -19,7 +19,7 @@
 #include "watch/log.h"
 
 #ifndef MOST_RECORDS			/* a test has fewer */
-#define MOST_RECORDS	131072	/* the last ones count: a year at 5 min */
+#define MOST_RECORDS	262144	/* two for a checkpoint: a year at 5 min */
 #endif
 #define RESOLUTION		1500	/* ms: many logs have whole seconds */
 #define MOST_PIDS		16
@@ -43,45 +43,23 @@ watch_log_free(Log *log)
 
 /* A new record, in place of the oldest if there are too many. */
 static LogRecord *
-add(Log *log, LogKind kind, const LogEntry *entry)
+add(Log *log, const LogEntry *entry)
 {
 	LogRecord  *record = &log->records[log->number++ % MOST_RECORDS];
 
-	*record = (LogRecord) {.ms = entry->ms, .kind = kind, .pid = entry->pid,
-		.flags = entry->message.flags, .settings = entry->message.changed};
+	*record = (LogRecord) {.ms = entry->ms, .kind = entry->message.kind, .pid = entry->pid,
+		.number = entry->number, .flags = entry->message.flags, .settings = entry->message.changed};
 	return record;
 }
 
-/* A checkpoint that was started has no end in the log. */
-static void
-end_starting(Log *log)
-{
-	if (log->starting.message.kind == LOG_STARTING)
-		(void) add(log, LOG_STARTING, &log->starting);
-	log->starting.message.kind = LOG_NOTHING;
-}
-
-/*
- * A checkpoint is complete.  Its start is in the log, if that agrees with how long
- * it took, or follows from it.
- */
+/* A checkpoint is complete. */
 static void
 complete(Log *log, const LogEntry *entry)
 {
 	const LogMessage *message = &entry->message;
-	LogEntry	began = *entry;
-	LogRecord  *record;
+	LogRecord  *record = add(log, entry);
 
-	began.ms -= message->total_ms;
-	if (log->starting.message.kind == LOG_STARTING &&
-		llabs((long long) (log->starting.ms - began.ms)) <= RESOLUTION)
-	{
-		began.ms = log->starting.ms;
-		began.message.flags = log->starting.message.flags;
-		log->starting.message.kind = LOG_NOTHING;
-	}
-	end_starting(log);
-	record = add(log, LOG_COMPLETE, &began);
+	record->ms -= message->total_ms;
 	record->end_ms = entry->ms;
 	record->files = message->files;
 	record->write_ms = message->write_ms;
@@ -102,10 +80,6 @@ watch_log_take(void *state, const LogEntry *entry)
 		return;
 	switch (entry->message.kind)
 	{
-		case LOG_STARTING:
-			end_starting(log);
-			log->starting = *entry;
-			break;
 		case LOG_COMPLETE:
 			complete(log, entry);
 			break;
@@ -115,10 +89,10 @@ watch_log_take(void *state, const LogEntry *entry)
 		case LOG_FREQUENT:
 			log->found.warnings++;
 			if (log->found.checkpoints == 0)
-				add(log, LOG_FREQUENT, entry)->write_ms = entry->message.apart_ms;
+				add(log, entry)->write_ms = entry->message.apart_ms;
 			break;
 		default:
-			(void) add(log, entry->message.kind, entry);
+			(void) add(log, entry);
 	}
 }
 
@@ -161,6 +135,38 @@ sort_records(Log *log)
 }
 
 /*
+ * Give each complete checkpoint its start, if it is in the log and agrees with how
+ * long it took: that has the cause, and the better time.
+ */
+static void
+pair_records(Log *log)
+{
+	int			first = 0;
+
+	for (int i = 0; i < log->kept; i++)
+	{
+		LogRecord  *start = &log->records[i];
+
+		if (start->kind != LOG_STARTING)
+			continue;
+		while (log->records[first].ms < start->ms - RESOLUTION)
+			first++;
+		for (int j = first; j < log->kept && log->records[j].ms <= start->ms + RESOLUTION; j++)
+		{
+			LogRecord  *record = &log->records[j];
+
+			if (record->kind != LOG_COMPLETE || record->started)
+				continue;
+			record->started = true;
+			record->ms = start->ms;
+			record->flags = start->flags;
+			start->kind = LOG_NOTHING;
+			break;
+		}
+	}
+}
+
+/*
  * Two servers in one log: a checkpointer writes again after another one has,
  * and no server was started in between.  Ends the program with a list.  Numbers of
  * which each occurs once or twice are no process IDs.
@@ -183,7 +189,7 @@ check_pids(Log *log)
 		int			which = 0;
 
 		started |= record->kind == LOG_READY;
-		if (record->pid == 0 || record->kind == LOG_READY || record->kind == LOG_PARAMETER)
+		if (record->pid == 0 || record->kind == LOG_NOTHING || record->kind == LOG_READY || record->kind == LOG_PARAMETER)
 			continue;
 		all++;
 		while (which < number && pids[which] != record->pid)
@@ -209,7 +215,10 @@ check_pids(Log *log)
 		watch_die("the log is of several servers: choose one with --pid");
 }
 
-/* Does nothing lie between two checkpoints?  kB are rounded down. */
+/*
+ * Does nothing lie between two checkpoints?  kB are rounded down.  Of each there are
+ * two messages, and one warning that they are too frequent.
+ */
 static bool
 follows(const LogRecord *before, const LogRecord *record)
 {
@@ -217,6 +226,8 @@ follows(const LogRecord *before, const LogRecord *record)
 
 	if (before->redo != 0 && record->redo != 0)
 		return llabs((long long) (record->redo - before->redo) - record->distance) <= 2048;
+	if (before->number != 0 && record->number != 0)
+		return record->number - before->number <= 3;
 	if (before->estimate >= record->distance)
 		expected = (int64_t) (0.9 * (double) before->estimate + 0.1 * (double) record->distance);
 	return llabs((long long) (expected - record->estimate)) <= 3 * 1024;
@@ -243,6 +254,8 @@ link_records(Log *log)
 		bool		restarted;
 
 		*record = log->records[i];
+		if (record->kind == LOG_NOTHING)
+			continue;
 		number += record->kind < LOG_PARAMETER;
 		if (record->kind == LOG_PARAMETER)
 		{
@@ -303,8 +316,8 @@ use_warnings(Log *log)
 void
 watch_log_end(Log *log)
 {
-	end_starting(log);
 	sort_records(log);
+	pair_records(log);
 	check_pids(log);
 	link_records(log);
 	watch_log_settle(log);

@@ -21,8 +21,9 @@
 #include "watch/log.h"
 
 #define SLACK			1500	/* ms, of a timed checkpoint */
-#define MOST_SKIPPED	(INT64_C(31) * 24 * 3600 * 1000)	/* ms without a checkpoint */
+#define LONGEST_LOOKBACK	(INT64_C(31) * 24 * 3600 * 1000)	/* ms */
 #define MOST_TICKS		2000	/* between two points */
+#define FEW_TICKS		10		/* of which only old changes come */
 
 typedef struct Point
 {
@@ -70,7 +71,7 @@ add_checkpoint(Stretch *stretch, const LogRecord *record)
 	int64_t		low = stretch->redo;
 	int64_t		high = low;
 	bool		begins = last == NULL || record->begins ||
-		record->ms - record->from_ms > MOST_SKIPPED;
+		record->ms - record->from_ms > LONGEST_LOOKBACK;
 
 	if (record->from_ms > from - timeout / 2)
 		from = record->from_ms;
@@ -197,7 +198,7 @@ cause_of(const LogRecord *record)
 	int64_t		trigger = walsizer_trigger_point(settings->max_wal_size_mb, settings);
 
 	if (record->flags & LOG_WAL ||
-		(record->flags == 0 && record->distance >= trigger && !record->assumed_size))
+		(record->flags == 0 && record->distance >= trigger && !(record->assumed & WATCH_ASSUMED_SIZE)))
 		return WALSIZER_CAUSE_FORCED;
 	if (record->flags & LOG_TIME ||
 		(record->flags == 0 && record->from_ms != 0 &&
@@ -255,7 +256,9 @@ feed_up_to(Feed *feed, const Stretch *stretch, const Point *point)
 	int64_t		interval = feed->watcher->interval_ms;
 	int64_t		unit = stretch->settings->segment_bytes / WATCH_UNITS_PER_SEGMENT;
 	int64_t		last = (point->ms - feed->start_ms) / interval;
-	int64_t		stride = 1 + (last - feed->seen.tick) / MOST_TICKS;
+	int64_t		age = stretch->points[stretch->number - 1].ms - point->ms;
+	int64_t		stride = 1 + (last - feed->seen.tick) /
+		(age > LONGEST_LOOKBACK && feed->trace == NULL ? FEW_TICKS : MOST_TICKS);
 
 	while (feed->seen.tick <= last)
 	{
@@ -299,16 +302,17 @@ run(Feed *feed, const Stretch *stretch, WatchLog *found)
 	}
 }
 
-/* Count the checkpoints by cause, as the log and not as the policy sees them. */
+/* Count the checkpoints by cause, and their WAL, as the log and not as the policy sees them. */
 static void
 count(Watcher *watcher, WatchLog *found, const LogRecord *record)
 {
 	WalsizerCause cause = cause_of(record);
 	int64_t		lasted = record->from_ms != 0 ? record->ms - record->from_ms : 0;
 
-	if (lasted > MOST_SKIPPED)
+	if (lasted > LONGEST_LOOKBACK)
 		lasted = 0;
 	found->lasted_ms += lasted;
+	watcher->wal += record->distance;
 	if (cause == WALSIZER_CAUSES)
 		return;
 	watcher->intervals[cause].number++;
@@ -347,10 +351,10 @@ judge(Log *log, Feed *feed, Stretch *stretch, int first, int last)
 	align(stretch);
 	run(feed, stretch, found);
 	memset(watcher->intervals, 0, sizeof(watcher->intervals));
-	found->lasted_ms = 0;
+	watcher->wal = found->lasted_ms = 0;
 	for (int i = first; i <= last; i++)
 		count(watcher, found, &log->records[i]);
-	found->assumed &= log->records[first].assumed_size ? ~0u : ~(unsigned int) WATCH_ASSUMED_SIZE;
+	found->assumed = log->records[first].assumed;
 	if ((found->to - found->from) * 1000 + SLACK < stretch->settings->timeout_ms)
 		found->most = WATCH_UNKNOWN;
 	enlarge(&found->about, found->least);

@@ -96,7 +96,7 @@ infer_timeout(Log *log, int64_t *values)
 		log->settings.timeout_ms = usual_timeout(ms);
 		return;
 	}
-	log->found.assumed |= WATCH_ASSUMED_TIMEOUT;
+	log->assumed |= WATCH_ASSUMED_TIMEOUT;
 	longest = longest > writing ? longest : writing;
 	log->settings.timeout_ms = longest <= DEFAULT_TIMEOUT ? DEFAULT_TIMEOUT :
 		usual_timeout((longest + 29000) / 30000 * 30000);
@@ -123,7 +123,7 @@ infer_target(Log *log)
 	if (number >= 3 && most > 0.45)
 		log->settings.completion_target = (double) (int) (most * 20 + 0.9) / 20;
 	else
-		log->found.assumed |= WATCH_ASSUMED_TARGET;
+		log->assumed |= WATCH_ASSUMED_TARGET;
 }
 
 /* WAL segments: a checkpoint removes or recycles what it no longer needs. */
@@ -232,7 +232,7 @@ infer_size(Log *log, int64_t *values)
 			after_forced = record->flags & LOG_WAL;
 		}
 		if (pass == 2)
-			log->found.assumed |= WATCH_ASSUMED_SIZE;
+			log->assumed |= WATCH_ASSUMED_SIZE;
 	}
 	segments = smallest_frequent(values, number, 0);
 	if (segments == 0)
@@ -269,25 +269,32 @@ watch_log_settle(Log *log)
 	infer_target(log);
 	if (given->completion_target >= 0)
 		log->settings.completion_target = given->completion_target;
-	log->found.assumed &= ~((given->timeout_ms != 0 ? WATCH_ASSUMED_TIMEOUT : 0u) |
+	log->assumed &= ~((given->timeout_ms != 0 ? WATCH_ASSUMED_TIMEOUT : 0u) |
 					  (given->completion_target >= 0 ? WATCH_ASSUMED_TARGET : 0u));
 	infer_size(log, values);
 	free(values);
 	for (int i = 0; i < log->kept; i++)
 	{
 		WalsizerSettings *settings = &log->records[i].settings;
+		unsigned int *assumed = &log->records[i].assumed;
 
 		settings->segment_bytes = log->settings.segment_bytes;
 		if (settings->timeout_ms == 0 || given->timeout_ms != 0)
+		{
 			settings->timeout_ms = log->settings.timeout_ms;
+			*assumed |= log->assumed & WATCH_ASSUMED_TIMEOUT;
+		}
 		if (settings->completion_target < 0 || given->completion_target >= 0)
+		{
 			settings->completion_target = log->settings.completion_target;
+			*assumed |= log->assumed & WATCH_ASSUMED_TARGET;
+		}
 		if (given->max_wal_size_mb != 0)
 			settings->max_wal_size_mb = given->max_wal_size_mb;
 		else if (settings->max_wal_size_mb == 0)
 		{
 			settings->max_wal_size_mb = log->settings.max_wal_size_mb;
-			log->records[i].assumed_size = log->found.assumed & WATCH_ASSUMED_SIZE;
+			*assumed |= log->assumed & WATCH_ASSUMED_SIZE;
 		}
 	}
 }
