@@ -1,5 +1,5 @@
 -- size.sql: how large must max_wal_size be so that WAL volume forces no
--- checkpoint?  For servers that cannot load walsizer: see doc/calculator.md.
+-- checkpoint?  For servers that cannot load walsizer: see doc/where-it-runs.md.
 -- Needs psql, and no extension, table or privilege.  PostgreSQL 13 and later.
 --
 --   psql -f size.sql                 measures until you press Ctrl-C

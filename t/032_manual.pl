@@ -1,7 +1,7 @@
 
 # The manual is true: its examples run and have the outputs that are shown, its
 # configurations load, its tables have the columns, settings and messages that
-# there are, its links lead somewhere.  CONTRIBUTING.md says how blocks are marked.
+# there are, its links lead somewhere.  t/README.md says how blocks are marked.
 #
 # Each kind of check is first shown to fail where it has to.
 #
@@ -179,7 +179,7 @@ foreach my $page (@pages)
 			"$name, line $block->{line}: the output")
 		  or diag("It is now:\n$block->{printed}");
 	}
-	if ($name eq 'removal.md')
+	if ($name eq 'install.md')
 	{
 		is(setting_mb($node), 1024, 'removed: the original value is in effect');
 		note_is_removed($node, 'removed');
@@ -273,35 +273,26 @@ is($node->safe_psql('postgres',
 
 # ---- tables against the server
 
-# The rows of the first table after a heading, as lists of cells.
-sub table_after
-{
-	my ($text, $heading) = @_;
-	my ($section) = $text =~ /^\Q$heading\E[^\n]*\n(.*?)(?=^#|\z)/ms or return ();
-	my ($table) = $section =~ /^(\|.*?)(?:\n\n|\z)/ms or return ();
-	my (undef, undef, @rows) = split /\n/, $table;
-
-	return map { [ map { s/^\s+|\s+$//gr } (split /\|/)[ 1 .. 4 ] ] } @rows;
-}
-
+# The names in the first list after a heading: "* `name`, `name`: meaning".
 sub columns_in
 {
 	my ($text, $object) = @_;
-	return join "\n",
-	  map { my ($name, $type) = @$_; ($name =~ tr/`//dr) . " $type" } table_after($text, "## $object");
+	my ($section) = $text =~ /^## \Q$object\E\n(.*?)(?=^## |\z)/ms or return '';
+	my ($list) = $section =~ /^(\* .*?)\n\n/ms or return '';
+
+	return join ' ', map { /`(\w+)`/g } $list =~ /^\* ((?:`\w+`(?:, )?)+): /mg;
 }
 
 my $views = $text{"$top/doc/views.md"};
 
 my %columns = map { $_->[0] => $_->[1] } map { [ split / /, $_, 2 ] } split /;/, $node->safe_psql('postgres',
-	"SELECT string_agg(c, ';') FROM (SELECT relname || ' ' || string_agg(attname || ' ' || "
-	  . "replace(format_type(atttypid, NULL), 'timestamp with time zone', 'timestamptz'), chr(10) ORDER BY attnum) "
+	"SELECT string_agg(c, ';') FROM (SELECT relname || ' ' || string_agg(attname, ' ' ORDER BY attnum) "
 	  . "FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
 	  . "WHERE relname LIKE 'walsizer%' AND relkind = 'v' AND attnum > 0 GROUP BY relname) AS v (c)");
 my @acting = qw(walsizer_adjust walsizer_revert walsizer_boost walsizer_boost_end);
 my $returned = $node->safe_psql('postgres',
-	"SELECT DISTINCT string_agg(name || ' ' || format_type(type, NULL), chr(10) ORDER BY n) "
-	  . "FROM pg_proc, unnest(proargnames, proallargtypes, proargmodes) WITH ORDINALITY AS a (name, type, mode, n) "
+	"SELECT DISTINCT string_agg(name, ' ' ORDER BY n) "
+	  . "FROM pg_proc, unnest(proargnames, proargmodes) WITH ORDINALITY AS a (name, mode, n) "
 	  . "WHERE proname IN ('" . join("', '", @acting) . "') AND mode = 'o' GROUP BY proname");
 $columns{'Functions that act'} = $returned;
 
@@ -311,7 +302,7 @@ foreach my $object (sort keys %columns)
 	my $columns = $columns{$object};
 
 	is(columns_in($views, $object), $columns, "the columns of $object");
-	isnt(columns_in($views =~ s/^\| `\w+` \| \w+ \|.*\n//gmr, $object), $columns,
+	isnt(columns_in($views =~ s/^\* `\w+`(?:, |: )/* /gmr, $object), $columns,
 		"a column of $object that is missing would be noticed");
 }
 
@@ -322,12 +313,10 @@ is(join(' ', grep { $text{"$top/doc/views.md"} !~ /\b$_\b/ } @members), '', 'all
 
 my $settings = $node->safe_psql('postgres',
 	"SELECT string_agg(name, ' ' ORDER BY name) FROM pg_settings WHERE name LIKE 'walsizer.%'");
-my %documented = map { ($_->[0] =~ tr/`//dr) => $_->[1] } table_after($text{"$top/doc/settings.md"}, '## Overview');
-is(join(' ', sort keys %documented), $settings, 'the settings in the overview');
-is(join(' ', sort $text{"$top/doc/settings.md"} =~ /^### (walsizer\.\w+)/mg), $settings,
+is(join(' ', sort $text{"$top/doc/settings.md"} =~ /^### (walsizer\.\w+)$/mg), $settings,
 	'the settings of settings.md');
-my %default = $text{"$top/doc/settings.md"} =~ /^### (walsizer\.\w+) \(.*?default `(.+?)`/mg;
-is_deeply(\%default, \%documented, 'both have the same defaults');
+my %default = $text{"$top/doc/settings.md"} =~ /^### (walsizer\.\w+)\n\nDefault: `(.+?)`/mg;
+is(join(' ', sort keys %default), $settings, 'each has a default');
 $node->stop;
 is(complaint_of_conf(join '', map { "$_ = '$default{$_}'\n" } sort keys %default), '', 'they are valid');
 is($node->safe_psql('postgres',
@@ -387,15 +376,15 @@ is(join("\n", missing_messages($troubleshooting, messages_of('errmsg("out of %d 
 sub unknown_messages
 {
 	my ($page, @known) = @_;
-	my ($log)     = $page =~ /^(## Log messages\n.*?)^Messages of the server itself/ms;
-	my ($verdicts) = $page =~ /^(## Verdicts\n.*?)^What the sentence/ms;
-	my ($reasons) = $page =~ /^(## Actions and reasons\n.*?)^## /ms;
-	my %known     = map { $_ => 1 } @known;
+	my %known = map { $_ => 1 } @known;
 	my @said;
 
-	push @said, /^\| (`.*?`) \|/ foreach split /\n/, $log;
-	push @said, /^\| (`.*?`)(?: \*)? \| (`.*?`) \|/ foreach split /\n/, $verdicts;
-	push @said, /^\| `.*?` \| (`.*?` \| `.*?`) \|/ foreach split /\n/, $reasons;
+	foreach my $heading ('Actions and reasons', 'Verdicts', 'Log messages')
+	{
+		my ($section) = $page =~ /^(## $heading\n.*?)(?=^## )/ms;
+
+		push @said, $section =~ /^\* ((?:`[^`]+`(?: \*)?(?:, )?)+)/mg;
+	}
 	return grep { !$known{$_} } map { /`(.*?)`/g } @said;
 }
 
@@ -425,31 +414,54 @@ sub watch_messages_of
 }
 
 my @watch_messages = map { watch_messages_of(slurp_file($_)) } glob "$top/watch/*.c";
+my $man    = slurp_file("$top/watch/walsizer-watch.1") =~ s/\\&//gr =~ s/\\-/-/gr;
+my ($said) = $man =~ /^(\.SH MESSAGES\n.*?)^\.SH/ms;
+my @said   = $said =~ /^\.TP\n(.*)$/mg;
 my $before = $text{"$top/doc/before-you-install.md"};
-cmp_ok(scalar(@watch_messages), '>=', 30, 'messages of walsizer-watch were found');
-is(join("\n", missing_messages($before, @watch_messages)), '', 'each has its place in before-you-install.md');
-is(join("\n", missing_messages($before, watch_messages_of('watch_die("no %s \"%s\"" /* of */ " at all", a, b)'))),
-	'no ... "..." at all', 'one without would be noticed');
-my %known_to_watch = map { $_ => 1 } @watch_messages, 'the server does not answer', '"..." is damaged in line ...: ...';
-my ($said) = $before =~ /^(## Messages\n.*)/ms;
-is(join("\n", grep { !$known_to_watch{$_} } $said =~ /^\| `(.*?)` \|/mg), '', 'and nothing else has one');
 
-# The example is what it prints for a trace of the tests.
-my ($watch_page) = map { $_->{text} } grep { $_->{word} eq 'watch' } blocks_of($before, 'text');
+sub missing_in_man
 {
-	local $ENV{TZ} = 'UTC';
-	my ($page) = PostgreSQL::Test::Utils::run_command(
-		[ 'walsizer-watch', '--replay', "$top/test/sim/traces/pgbench.trace" ]);
-	is($watch_page, "$page\n", 'the page is what walsizer-watch prints');
+	my (@messages) = @_;
+	my %said = map { $_ => 1 } @said;
+
+	return grep { !$said{$_} } @messages;
 }
 
-my ($log_page) = map { $_->{text} } grep { $_->{word} eq 'log' } blocks_of($text{"$top/doc/from-your-log.md"}, 'text');
-my ($from_log) = PostgreSQL::Test::Utils::run_command(
-	[ 'walsizer-watch', '--log', "$top/test/logs/01-course-pg16-1GB-30s.log" ]);
-is($log_page, "$from_log\n", 'the page is what it prints for a log');
+cmp_ok(scalar(@watch_messages), '>=', 30, 'messages of walsizer-watch were found');
+is(join("\n", missing_in_man(@watch_messages)), '', 'each has its place in walsizer-watch.1');
+is(join("\n", missing_in_man(watch_messages_of('watch_die("no %s \"%s\"" /* of */ " at all", a, b)'))),
+	'no ... "..." at all', 'one without would be noticed');
+my %known_to_watch = map { $_ => 1 } @watch_messages, 'the server does not answer', '"..." is damaged in line ...: ...';
+is(join("\n", grep { !$known_to_watch{$_} } @said), '', 'and nothing else has one');
+
+# A page is what it prints; a line "..." of the example stands for lines that are left out.
+sub is_excerpt
+{
+	my ($example, $printed) = @_;
+	my $pattern = join '', map { $_ eq '...' ? '(?:.*\n)*?' : quotemeta($_) . '\n' } split /\n/, $example;
+
+	return $printed =~ /\A$pattern\z/;
+}
+
+ok(is_excerpt("a\n...\nd\n", "a\nb\nc\nd\n"), 'lines may be left out');
+ok(!is_excerpt("a\n...\nd\n", "a\nb\nc\n"), 'a line that is not printed would be noticed');
+ok(!is_excerpt("a\nd\n", "a\nb\nd\n"), 'and one that is left out silently');
+
+# The examples are what it prints for a trace and a log of the tests.
+foreach my $example ([ 'watch', '--replay', "$top/test/sim/traces/pgbench.trace" ],
+	[ 'log', '--log', "$top/test/logs/01-course-pg16-1GB-30s.log" ])
+{
+	local $ENV{TZ} = 'UTC';
+	my ($word, @arguments) = @$example;
+	my ($shown)   = map { $_->{text} } grep { $_->{word} eq $word } blocks_of($before, 'text');
+	my ($printed) = PostgreSQL::Test::Utils::run_command([ 'walsizer-watch', @arguments ]);
+
+	ok(is_excerpt($shown, "$printed\n"), "the page of $word is what walsizer-watch prints")
+	  or diag("It prints:\n$printed");
+}
 
 # So is the example of a trace.
-my ($trace) = $text{"$top/doc/traces.md"} =~ /^((?:    .*\n)+)/m;
+my ($trace) = slurp_file("$top/test/sim/README.md") =~ /^((?:    .*\n)+)/m;
 my $trace_file = PostgreSQL::Test::Utils::tempdir . '/example.trace';
 append_to_file($trace_file, $trace =~ s/^    //mgr);
 my (undef, $complaint) = PostgreSQL::Test::Utils::run_command([ 'walsizer-watch', '--replay', $trace_file, '--json' ]);
@@ -457,7 +469,6 @@ is($complaint, '', 'the example of a trace is one');
 
 # Its options are in its manual page, and the other way round.
 my ($help) = PostgreSQL::Test::Utils::run_command([ 'walsizer-watch', '--help' ]);
-my $man = slurp_file("$top/watch/walsizer-watch.1") =~ s/\\-/-/gr;
 my %option = map { $_ => 1 } $help =~ /(--[a-z-]+)/g;
 is(join(' ', grep { $man !~ /\Q$_\E\b/ } sort keys %option), '', 'all options are in the manual page');
 is(join(' ', grep { !$option{$_} } $man =~ /^\.(?:BR?|BR \S+ ", ") (--[a-z-]+)/mg), '', 'and no others');
@@ -495,7 +506,7 @@ PostgreSQL::Test::Utils::system_or_bail('make', '-s', '-C', $top, '-f', 'dist.mk
 	"MANUAL=$manual");
 is(broken_links($manual), '', 'links of the manual in packages');
 
-my $index = $text{"$top/doc/README.md"} . $text{"$top/README.md"};
+my $index = $text{"$top/README.md"};
 is(join(' ', grep { $_ ne 'README.md' && $index !~ /\((?:doc\/)?\Q$_\E\)/ } map { basename($_) } @pages),
 	'', 'there is a way to each page');
 
@@ -503,8 +514,7 @@ is(join(' ', grep { $_ ne 'README.md' && $index !~ /\((?:doc\/)?\Q$_\E\)/ } map 
 
 # Where the commands of a page are run; see the scripts themselves.  The page on
 # benchmarks says how its figures came about.
-my %run_by = ('install.md' => '|other libraries|watch first', 'monitoring.md' => '', 'packages.md' => 'debian|install|purge|aside',
-	'patroni.md' => '');
+my %run_by = ('install.md' => 'debian|install|purge|aside', 'monitoring.md' => '', 'where-it-runs.md' => '');
 foreach my $page (@pages)
 {
 	my $name  = basename($page);

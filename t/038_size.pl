@@ -1,6 +1,6 @@
 
 # size.sql, for servers that cannot load walsizer: its arithmetic is walsizer's,
-# and so is that of the query in doc/calculator.md.  What it measures is what was
+# and so is that of the query in doc/where-it-runs.md.  What it measures is what was
 # written, and the size that it proposes lets that pass.  It needs no privilege.
 
 use strict;
@@ -15,8 +15,8 @@ use Test::More;
 use WalsizerTest;
 
 my $script = "$FindBin::RealBin/../size.sql";
-my ($query) = slurp_file("$FindBin::RealBin/../doc/calculator.md") =~ /^```sql\n(WITH .*?)^```/ms
-  or die 'no query in doc/calculator.md';
+my ($query) = slurp_file("$FindBin::RealBin/../doc/where-it-runs.md") =~ /^```sql\n(WITH .*?)^```/ms
+  or die 'no query in doc/where-it-runs.md';
 my @columns = qw(seconds wal largest size roomy in_effect);
 my $node;
 

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * watch/replay.c
- *	  Read a trace, which doc/traces.md describes.
+ *	  Read a trace, which test/sim/README.md describes.
  *
  * The file is read whole and its checksum is compared before any of it counts.
  * One that ends too early is used as far as it goes: a watch that was killed

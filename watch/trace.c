@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * watch/trace.c
- *	  Write observations as a trace, which doc/traces.md describes.
+ *	  Write observations as a trace, which test/sim/README.md describes.
  *
  * A week must fit into about a megabyte, so only what changes is written, and
  * most samples are one small number.

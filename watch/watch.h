@@ -31,7 +31,7 @@
 #define WATCH_TOO_SMALL			1
 #define WATCH_COULD_NOT_TELL	2
 
-/* Positions are rounded down to this part of a segment: see doc/traces.md. */
+/* Positions are rounded down to this part of a segment: see test/sim/README.md. */
 #define WATCH_UNITS_PER_SEGMENT	64
 
 /*

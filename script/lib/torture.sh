@@ -3,7 +3,7 @@
 # What the parts of script/torture share whose result is one line.  Meant to be
 # sourced.
 
-# Keeps the line of a part for doc/reliability.md, and prints it as the last one.
+# Keeps the line of a part for test/README.md, and prints it as the last one.
 keep_line() { # part, line
     if [ -n "${TORTURE_KEEP-}" ]; then
         python3 - "$1" "$2" >"$TORTURE_KEEP/$1.json" <<'END'

@@ -6,7 +6,7 @@ is the argument, as a user who may run PostgreSQL:
     python3 patroni.py BINDIR
 
 Nothing here waits for luck: a wait has a condition, and ends with the test if
-the condition does not come true in time.  doc/patroni.md tells what this
+the condition does not come true in time.  doc/where-it-runs.md tells what this
 proves; a change here is a change there.
 """
 

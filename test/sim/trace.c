@@ -15,7 +15,7 @@
  * completion_target, hot_pages, touch_bytes or image_bytes.  The rest of a
  * line after # is a comment.
  *
- * What walsizer-watch records is in doc/traces.md.  Here only its settings at
+ * What walsizer-watch records is in test/sim/README.md.  Here only its settings at
  * the start and its WAL count: the model makes its own checkpoints.  The WAL
  * includes the page images of the checkpoints that there were.
  *
