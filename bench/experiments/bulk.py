@@ -14,7 +14,7 @@ import os
 import pathlib
 import time
 
-from harness import limits as judge, model, pairs, server as servers, watch
+from harness import limits as judge, model, pairs, plots, server as servers, watch
 
 TIMEOUT = "5min"  # checkpoint_timeout, the server's default
 LARGE = "16GB"
@@ -246,18 +246,19 @@ def limits(data):
 #
 
 def draw(figure, theme, data):
-    """A row for each start: forced checkpoints and seconds of each phase, medians."""
+    """For each start, forced checkpoints and seconds of each phase, medians; one below
+    the other, to be read on a phone."""
     starts = [start for start in SHARE if pairs.rounds_of(data, start=start)]
-    figure.set_size_inches(11, 0.8 + 3 * len(starts))
-    panels = figure.subplots(len(starts), 2, squeeze=False)
-    for start, row in zip(starts, panels):
+    figure.set_size_inches(6.5, 1 + 5.5 * len(starts))
+    panels = figure.subplots(2 * len(starts), 1)
+    for number, start in enumerate(starts):
         rounds = pairs.rounds_of(data, start=start)
-        for panel, what, of_phases in zip(row, ("forced checkpoints", "seconds"),
+        pair = panels[2 * number:2 * number + 2]
+        for panel, what, of_phases in zip(pair, ("forced checkpoints", "seconds"),
                                           (FORCED, SECONDS)):
             bars(panel, theme, start, rounds, of_phases[1:])
-            panel.set_ylabel(what)
             panel.set_title(f"From {start}: {what}, median", loc="left")
-        row[0].legend(fontsize=8)
+        plots.legend_below(pair[1], 0.42)
 
 
 def bars(panel, theme, start, rounds, of_phases):

@@ -189,7 +189,11 @@ def draw(figure, theme, data):
     panels[0].legend(loc="upper left", fontsize=10)
     quick = "quick run, " if data["conditions"]["mode"] == "quick" else ""
     figure.suptitle(f"WAL since the last checkpoint ({quick}pgbench TPC-B, "
-                    f"checkpoint_timeout = {data['conditions']['timeout']} s)", fontsize=11)
+                    f"checkpoint_timeout = {minutes(data['conditions']['timeout'])})", fontsize=11)
+
+
+def minutes(seconds):
+    return f"{seconds // 60} minutes" if seconds % 60 == 0 else f"{seconds} s"
 
 
 def draw_run(panel, theme, run, conditions, title):

@@ -9,7 +9,7 @@ Rounds add up over several runs: see --add."""
 import statistics
 import time
 
-from harness import fixed, limits as judge, model, pairs, storage, tps, watch
+from harness import fixed, limits as judge, model, pairs, plots, storage, tps, watch
 
 SMALL, LARGE = "128MB", "4GB"
 CLIENTS = 16
@@ -158,6 +158,7 @@ def draw(figure, theme, data):
     for panel, run in zip(panels, runs):
         draw_run(panel, theme, run, top, conditions["seconds"])
     panels[-1].set_xlabel("seconds of load")
+    plots.legend_below(panels[-1], 0.4)
     limited = (f"{first['storage']['asked']} writes/s" if first["storage"]["limited"]
                else "storage not limited")
     figure.suptitle(f"Transactions per second and max_wal_size ({limited}, "
@@ -181,7 +182,6 @@ def draw_run(panel, theme, run, top, seconds):
                    fillstyle="full" if cause == "forced" else "none", linestyle="none",
                    label=f"checkpoint, {'forced by WAL' if cause == 'forced' else 'timed'}")
     draw_size(panel.twinx(), theme, run, seconds)
-    panel.legend(loc="lower right", ncols=3, fontsize=8)
 
 
 def draw_size(axis, theme, run, seconds):

@@ -278,8 +278,11 @@ def draw(figure, theme, data):
                       color=colour, fillstyle="full" if filled else "none",
                       label=f"{where} storage, {'cached' if cached else 'not cached'}")
     most = 1.1 * max((one["allowed"] for one in data["rounds"]), default=1)
-    for factor, style in ((MOST, ":"), (1, "--"), (LEAST, ":")):
+    for factor, style, what in ((MOST, ":", f"{MOST} times"), (1, "--", "the limit"),
+                                (LEAST, ":", f"{LEAST} times")):
         axes.plot([0, most], [0, factor * most], style, color=theme.text, linewidth=1)
+        axes.annotate(what, (most, factor * most), (4, 0), textcoords="offset points",
+                      va="center", annotation_clip=False)
     axes.set_xlabel("walsizer.max_recovery_time, s")
     axes.set_ylabel("recovery took, s")
     axes.set_xlim(left=0)

@@ -45,6 +45,12 @@ def settings(theme):
             "lines.linewidth": 1.6, "svg.hashsalt": "walsizer", "svg.fonttype": "path"}
 
 
+def legend_below(panel, distance):
+    """Not over what is drawn: below the panel, by this part of its height."""
+    panel.legend(loc="upper left", bbox_to_anchor=(0, -distance), ncols=2, fontsize=9,
+                 borderaxespad=0)
+
+
 def draw_all(drawings, data, directory):
     """Each as NAME.svg and NAME-dark.svg."""
     if not drawings:
