@@ -390,7 +390,7 @@ sub unknown_messages
 
 is(join("\n", unknown_messages($troubleshooting, @messages)), '', 'and nothing else has one');
 is(join("\n", unknown_messages($troubleshooting, grep { !/^(?:not a valid line|sufficient)$/ } @messages)),
-	"not a valid line\nsufficient", 'a message that is gone would be noticed');
+	"sufficient\nnot a valid line", 'a message that is gone would be noticed');
 
 # ---- messages of walsizer-watch
 
