@@ -31,11 +31,14 @@
 
 /*
  * A measured limit is followed down if the disk allows at most this part of the
- * size, or recovery takes so many times what is allowed: free space and what WAL
- * consists of vary all the time.
+ * size, or recovery takes more than this many times what is allowed: free space and
+ * what WAL consists of vary all the time.
  */
 #define FOLLOW_DISK_BELOW	0.8
 #define FOLLOW_RECOVERY_ABOVE	1.1
+
+/* It is followed once a timeout, or in this part of the time for which raises wait. */
+#define FOLLOW_RECOVERY_PART	8
 
 /* At most this part of the new trigger point may be used before a lowering. */
 #define LOWER_USED			0.5
@@ -283,6 +286,10 @@ must_follow(const WalsizerConfig *config, const WalsizerState *state,
 	if (kind == WALSIZER_LIMIT_DISK)
 		return sample->disk_tried && sample->disk_read &&
 			(double) allowed <= FOLLOW_DISK_BELOW * (double) figures->in_effect_mb;
+	if (kind == WALSIZER_LIMIT_RECOVERY &&
+		sample->now - state->pacing.changed_at <
+		walsizer_max(sample->settings.timeout_ms, state->pacing.hold_ms / FOLLOW_RECOVERY_PART))
+		return false;
 	if (kind == WALSIZER_LIMIT_RECOVERY &&
 		(double) walsizer_recovery_time(config, state, sample, figures->in_effect_mb) <=
 		FOLLOW_RECOVERY_ABOVE * (double) config->max_recovery_ms)

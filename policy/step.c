@@ -124,8 +124,9 @@ decide_to_wait(WalsizerDecision *decision)
 
 /*
  * Once we have followed a measured limit down, nothing is raised for one timeout
- * after it was last found as low, and four times as long at each repeat: following
- * a limit that swings, up and down, would cost more checkpoints than it saves.
+ * after it was last found as low; if it falls again, for four times as long as that
+ * took: following a limit that swings, up and down, would cost more checkpoints than
+ * it saves.
  */
 static void
 hold_back(WalsizerState *state, const WalsizerSample *sample, const WalsizerDecision *decision)
@@ -139,8 +140,8 @@ hold_back(WalsizerState *state, const WalsizerSample *sample, const WalsizerDeci
 		decision->limited_by != WALSIZER_LIMIT_MAX)
 	{
 		if (over >= 0)
-			pacing->hold_ms = over < MOST_HOLD ?
-				walsizer_min(4 * pacing->hold_ms, MOST_HOLD) : 0;
+			pacing->hold_ms = pacing->hold_ms > 0 && over < MOST_HOLD ?
+				walsizer_min(4 * (over + pacing->hold_ms), MOST_HOLD) : 0;
 		pacing->hold_ms = walsizer_max(pacing->hold_ms, timeout);
 		pacing->raise_not_before = sample->now + pacing->hold_ms;
 	}

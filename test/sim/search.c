@@ -222,8 +222,8 @@ make_trial(Trial *t, const SimOptions *options, uint64_t seed, SimSearch search)
 	t->options.quiet_from = DAY;
 	t->load.settings = (WalsizerSettings) {16 * WALSIZER_MB, 1024, 0.9, 300 * 1000};
 	t->load.duration = rint(sim_uniform(&t->r, 0.6, 0.7) * DAY / SECOND) * SECOND;
-	if (seed % 4 == 0)			/* one in four lasts longer than a day */
-		t->load.duration += DAY;
+	if (seed % 4 == 0)			/* one in four has a second whole day */
+		t->load.duration = 2 * DAY;
 	t->load.rate = SIM_MB;
 	t->load.seed = seed;
 	t->load.next = sim_mixture;
@@ -233,7 +233,10 @@ make_trial(Trial *t, const SimOptions *options, uint64_t seed, SimSearch search)
 		choose_settings(t);
 	add_jobs(t);
 	if (search == SIM_SEARCH_SWING)
+	{
+		t->load.duration = fmax(t->load.duration, DAY);
 		swing(t);
+	}
 	add_commands(t);
 }
 
@@ -321,7 +324,7 @@ report(int which, Outcome *outcomes, int runs)
 }
 
 /*
- * Run so many trials, the first with this seed, print their figures, and compare
+ * Run this number of trials, the first with this seed, print their figures, and compare
  * them with the limits in the file, if there is one.
  */
 bool

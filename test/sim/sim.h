@@ -141,7 +141,7 @@ typedef enum SimMark
 	SIM_RECOVERY,				/* walsizer.max_recovery_time, ms */
 	SIM_LOOKBACK,				/* walsizer.lookback, hours */
 	SIM_TIMEOUT,				/* checkpoint_timeout, ms */
-	SIM_CLOCK,					/* the clock is so many hours ahead */
+	SIM_CLOCK,					/* the clock is set ahead, by hours */
 	SIM_SLOW,					/* writing a checkpoint takes so long, ms */
 	SIM_FAILING,				/* checkpoints fail */
 	SIM_ROOM,					/* MB that are free or in pg_wal */

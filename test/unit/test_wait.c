@@ -170,14 +170,17 @@ held_for(Driver *d)
 	return d->state.pacing.raise_not_before - d->sample.now;
 }
 
-/* Four times as long at each repeat, up to half a day, and for half a day. */
+/*
+ * Four times as long as it took to fall again, up to half a day, and for half a day.
+ * held_for() takes two seconds.
+ */
 TEST(a_limit_that_swings_is_followed_less_and_less)
 {
 	const int64_t half_a_day = 12 * 3600 * SECOND;
 	Driver	   *d = driver_quiet();
 
 	d->sample.disk_read = true;
-	for (int64_t held = 300 * SECOND; held < half_a_day; held *= 4)
+	for (int64_t held = 300 * SECOND; held < half_a_day; held = 4 * (held + 2 * SECOND))
 	{
 		assert_int_equal(held_for(d), held);
 		assert_int_equal(held_for(d), held);	/* it still falls */
@@ -188,6 +191,30 @@ TEST(a_limit_that_swings_is_followed_less_and_less)
 	assert_int_equal(held_for(d), half_a_day);
 	d->sample.now += half_a_day + half_a_day;
 	assert_int_equal(held_for(d), 300 * SECOND);
+
+	/* once an hour */
+	d->sample.now += 3598 * SECOND;
+	assert_int_equal(held_for(d), 4 * 3600 * SECOND);
+}
+
+/* The time of a recovery may be exceeded for a while, and longer where it swings. */
+TEST(a_limit_of_recovery_is_followed_in_steps)
+{
+	Driver	   *d = driver_quiet_raise(4000);
+
+	d->config.max_recovery_ms = 50 * SECOND;
+	d->config.replay_rate = 40.0 * MB;
+	d->state.pacing.changed_at = d->sample.now - 299 * SECOND + 1;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+	assert_int_equal(driver_step(d, 1, 0), WALSIZER_LOWER);
+
+	d = driver_quiet_raise(4000);
+	d->config.max_recovery_ms = 50 * SECOND;
+	d->config.replay_rate = 40.0 * MB;
+	d->state.pacing.hold_ms = 8 * 600 * SECOND;
+	d->state.pacing.changed_at = d->sample.now - 599 * SECOND + 1;
+	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+	assert_int_equal(driver_step(d, 1, 0), WALSIZER_LOWER);
 }
 
 /* From the moment on that it was kept back until, and not before. */
@@ -349,6 +376,7 @@ main(void)
 		cmocka_unit_test(a_hidden_edit_lowers_nothing),
 		cmocka_unit_test(an_administrators_value_is_left_alone_until_then),
 		cmocka_unit_test(a_limit_that_swings_is_followed_less_and_less),
+		cmocka_unit_test(a_limit_of_recovery_is_followed_in_steps),
 	};
 
 	return cmocka_run_group_tests_name("policy, waiting", tests, NULL, NULL);
