@@ -317,7 +317,8 @@ walsizer_sample_valid(const WalsizerSample *sample)
 		sample->hour >= 0 && sample->hour < MOST_COUNT &&
 		sample->requested >= 0 && sample->requested < MOST_COUNT &&
 		sample->timed >= 0 && sample->timed < MOST_COUNT &&
-		sample->wal.bytes >= 0 && sample->wal.records >= 0 && sample->wal.images >= 0;
+		sample->wal.bytes >= 0 && sample->wal.records >= 0 && sample->wal.images >= 0 &&
+		sample->wal.written >= 0;
 }
 
 /*

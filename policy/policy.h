@@ -162,6 +162,7 @@ typedef struct WalsizerWal
 	int64_t		bytes;
 	int64_t		records;
 	int64_t		images;			/* of pages */
+	int64_t		written;		/* pages, by any process, meanwhile */
 } WalsizerWal;
 
 /* walsizer's own settings, each within the range below. */
@@ -250,6 +251,7 @@ typedef struct WalsizerFigures
 	int64_t		demand;			/* in the window */
 	int			padding_percent;	/* of the window's WAL, by switches of segments */
 	int64_t		learned;		/* largest remembered demand */
+	bool		inflated;		/* the larger of both, by several forced checkpoints */
 	int64_t		rate;			/* recent WAL, bytes per second */
 	int64_t		used;			/* WAL since the start of redo's segment */
 	int64_t		trigger_point;	/* WAL at which a checkpoint is forced */
@@ -319,11 +321,12 @@ typedef struct WalsizerWindow
 	int64_t		padding;		/* of all WAL since the window began */
 } WalsizerWindow;
 
-/* Hourly peaks (slot: hour % slots), and their maximum, cached for hour. */
+/* Hourly peaks (slot: hour % slots), and the largest, cached for hour. */
 typedef struct WalsizerLearned
 {
 	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];
 	int64_t		demand;
+	bool		inflated;
 	int64_t		hour;
 	int64_t		lookback_hours;
 } WalsizerLearned;
@@ -343,6 +346,8 @@ typedef struct WalsizerPrimary
 	int64_t		time;			/* s of the primary's clock, 0: none */
 	int64_t		demand;			/* of the primary */
 	int64_t		measured_at;	/* when it was */
+	int64_t		inflated_at;	/* see WalsizerPeak */
+	int			checkpoints;	/* that were seen since that one */
 } WalsizerPrimary;
 
 /* policy/observe.c: the checkpoint timer, and totals since the server started */
@@ -369,6 +374,8 @@ typedef struct WalsizerWalContents
 	WalsizerWal at_redo;		/* counted when the redo pointer moved */
 	WalsizerWal latest;			/* between the last two; 0: judged already */
 	WalsizerWal interval;		/* that stands for a full one; 0: not known */
+	WalsizerWal few_pages;		/* the last, if its WAL changed few pages; or 0 */
+	int64_t		bytes_before;	/* of WAL in the last */
 } WalsizerWalContents;
 
 /* policy/boost.c: the planned load */
@@ -484,8 +491,8 @@ typedef struct WalsizerFinding
 								 * it is not */
 } WalsizerFinding;
 
-#define WALSIZER_NOTICES			(8 + WALSIZER_LIMITS)	/* more than the largest number */
-#define WALSIZER_VERDICT_NUMBERS	6
+#define WALSIZER_NOTICES			(9 + WALSIZER_LIMITS)	/* more than the largest number */
+#define WALSIZER_VERDICT_NUMBERS	8
 #define WALSIZER_SENTENCE_SIZE		512 /* with terminating zero */
 
 typedef struct WalsizerVerdict
@@ -494,7 +501,7 @@ typedef struct WalsizerVerdict
 	WalsizerLimit limited_by;
 	WalsizerFinding found;
 	int64_t		numbers[WALSIZER_VERDICT_NUMBERS];	/* in its sentences */
-	const char *texts[3];
+	const char *texts[4];
 } WalsizerVerdict;
 
 /* What another value of max_wal_size would mean. */

@@ -40,6 +40,26 @@
 #define LEAST_BYTES			(16 * WALSIZER_MB)	/* of an interval that counts */
 
 /*
+ * A page that changes is logged whole after each checkpoint, or is new, and is
+ * written once until the next.  OLTP and bulk loads log 1 to 10 pages for each; so
+ * much WAL is thousands of changes of the same page.
+ */
+#define MANY_CHANGES		(64 * PAGE) /* bytes for each page */
+
+/*
+ * Does the WAL of this interval, and of the one before, whose pages were written in
+ * this one, change few pages?  Records larger than a page are messages of programs.
+ */
+static bool
+changes_few_pages(const WalsizerWal *interval, int64_t bytes_before)
+{
+	double		bytes = (double) walsizer_min(interval->bytes, bytes_before);
+
+	return interval->written >= 0 && bytes < PAGE * (double) interval->records &&
+		bytes > MANY_CHANGES * (double) walsizer_max(interval->written, interval->images);
+}
+
+/*
  * An interval between two checkpoints ends with this sample.  Keep what it
  * consists of, for walsizer_keep_full_interval(), if the server has counted most
  * of it: a statement is counted when it ends.  An interval that CHECKPOINT or a
@@ -53,14 +73,22 @@ walsizer_observe_wal_contents(WalsizerState *state, const WalsizerSample *sample
 		.bytes = sample->wal.bytes - state->wal_contents.at_redo.bytes,
 		.records = sample->wal.records - state->wal_contents.at_redo.records,
 		.images = sample->wal.images - state->wal_contents.at_redo.images,
+		.written = sample->wal.written - state->wal_contents.at_redo.written,
 	};
+	int64_t		bytes_before = state->wal_contents.bytes_before;
 
 	state->wal_contents.at_redo = sample->wal;
+	/* the checkpoint may have written some since it began */
+	state->wal_contents.at_redo.written = state->last.wal.written;
+	state->wal_contents.bytes_before = interval.bytes;
+	state->wal_contents.few_pages = (WalsizerWal) {0};
 	if (cause == WALSIZER_CAUSE_OTHER || interval.bytes < LEAST_BYTES ||
 		interval.bytes < walsizer_distance(state->last.redo_lsn, sample->redo_lsn) / 2 ||
 		interval.records <= 0 || interval.images < 0)
 		return;
 	state->wal_contents.latest = interval;
+	if (changes_few_pages(&interval, bytes_before))
+		state->wal_contents.few_pages = interval;
 }
 
 /*

@@ -5,8 +5,9 @@
  *	  SQL and walsizer-watch share.
  *
  * In its sentences $ and a digit stand for: sizes (MB) 0 in effect, 1 needed, 2 the
- * limit, 3 room for WAL, 4 held back; 5 a percentage; texts 6 why a change fails,
- * 7 what holds WAL back, 8 the setting that limits.
+ * limit, 3 room for WAL, 4 held back; 5 a percentage; 6 MB of WAL and 7 pages written
+ * between two checkpoints.  $ and a letter: a why a change fails, b what holds WAL
+ * back, c the setting that limits, d what stands before an inflated size.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -81,9 +82,9 @@ static const char *
 release(const WalsizerSituation *c)
 {
 	if (c->held_by == WALSIZER_HELD_BY_SLOT)
-		return "Replication slot \"$7\" holds back $4 MB: have its consumer catch up, or drop it.";
+		return "Replication slot \"$b\" holds back $4 MB: have its consumer catch up, or drop it.";
 	if (c->held_by == WALSIZER_HELD_BY_ARCHIVER)
-		return "Archiving fails, last at $7, which holds back $4 MB: see the server log.";
+		return "Archiving fails, last at $b, which holds back $4 MB: see the server log.";
 	return "See which of these holds back $4 MB: a replication slot, \"wal_keep_size\", or the archiver.";
 }
 
@@ -99,11 +100,11 @@ overcome_limit(const WalsizerSituation *c)
 		case WALSIZER_LIMIT_DISK:
 			if (needed(c) > room(c))
 				return "Enlarge the file system of \"pg_wal\": it has room for $3 MB of WAL.";
-			return "Raise \"walsizer.max_disk_percent\" so that it allows $1 MB, or enlarge the file system of \"pg_wal\".";
+			return "Raise \"walsizer.max_disk_percent\" so that it allows $d$1 MB, or enlarge the file system of \"pg_wal\".";
 		case WALSIZER_LIMIT_RECOVERY:
-			return "Raise \"walsizer.max_recovery_time\" so that it allows $1 MB, or accept forced checkpoints.";
+			return "Raise \"walsizer.max_recovery_time\" so that it allows $d$1 MB, or accept forced checkpoints.";
 		case WALSIZER_LIMIT_MAX:
-			return "Raise \"walsizer.max\" to $1 MB, or accept forced checkpoints.";
+			return "Raise \"walsizer.max\" to $d$1 MB, or accept forced checkpoints.";
 		default:
 			return "walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().";
 	}
@@ -117,13 +118,13 @@ raise_it(const WalsizerSituation *c)
 
 	if (c->client)
 		return !allowed ? "The limits allow no more." :
-			c->decision->figures.limit_mb < needed(c) ? "Set it to $2 MB." : "Set it to $1 MB.";
+			c->decision->figures.limit_mb < needed(c) ? "Set it to $2 MB." : "Set it to $d$1 MB.";
 	if (allowed && !c->config->enable)
 		return "Turn on \"walsizer.enable\" to have walsizer raise it, or set it yourself.";
 	if (allowed && c->dry_run)
 		return "Turn off \"walsizer.dry_run\" to have walsizer raise it.";
 	if (allowed && c->outcome != WALSIZER_NO_OUTCOME)
-		return "walsizer cannot raise it: $6. See walsizer_instructions.";
+		return "walsizer cannot raise it: $a. See walsizer_instructions.";
 	return overcome_limit(c);
 }
 
@@ -145,15 +146,16 @@ find(const WalsizerSituation *c)
 	const WalsizerFigures *figures = &c->decision->figures;
 	const WalsizerState *state = c->state;
 	const WalsizerSample *last = &state->last;
+	const WalsizerWal *few_pages = &state->wal_contents.few_pages;
 	bool		acts = !c->client && c->config->enable && !c->dry_run &&
 		c->outcome == WALSIZER_NO_OUTCOME;
 	bool		asks_for_more = walsizer_max(figures->wanted_mb, state->owner.own_mb) > state->owner.original_mb;
 	bool		too_small;
 	const WalsizerFinding small = {
-		"too_small", !c->decision->limited ? "\"max_wal_size\" of $0 MB is too small: $1 MB are needed" :
-		"\"max_wal_size\" of $0 MB is too small: $1 MB are needed, and \"$8\" allows $2 MB",
+		"too_small", !c->decision->limited ? "\"max_wal_size\" of $0 MB is too small: $d$1 MB are needed" :
+		"\"max_wal_size\" of $0 MB is too small: $d$1 MB are needed, and \"$c\" allows $2 MB",
 		raise_it(c),
-		c->decision->limited && c->decision->reason != WALSIZER_BECAUSE_BOOST ? 8 + (int) c->decision->limited_by : 0
+		c->decision->limited && c->decision->reason != WALSIZER_BECAUSE_BOOST ? 9 + (int) c->decision->limited_by : 0
 	};
 
 	if (!c->running)
@@ -189,13 +191,16 @@ find(const WalsizerSituation *c)
 	if (asks_for_more && figures->padding_percent >= MOSTLY_PADDING)
 		return (WalsizerFinding) {"padding", "$5 % of the WAL is padding, because segments are switched before they are full",
 			"See \"archive_timeout\", and what calls pg_switch_wal(); a larger size does not help.", 7};
+	if (asks_for_more && few_pages->bytes > 0 && figures->demand >= few_pages->bytes)
+		return (WalsizerFinding) {"few_pages", "the same few pages are changed over and over: $6 MB of WAL between two checkpoints, for which $7 pages were written",
+			"Look for the statement by \"wal_bytes\" in pg_stat_statements; a larger size helps little.", 9};
 	if (too_small)
 		return small;
 	if (c->decision->reason == WALSIZER_BECAUSE_EDIT_HIDDEN)
 		return (WalsizerFinding) {"edit_hidden", "walsizer's value hides an edit of \"max_wal_size\" in the configuration file",
 			"Turn on \"walsizer.enable\", or call walsizer_revert().", 0};
 	if (is_blocked(c))
-		return (WalsizerFinding) {"blocked", "walsizer cannot change \"max_wal_size\": $6", "See walsizer_instructions.", 0};
+		return (WalsizerFinding) {"blocked", "walsizer cannot change \"max_wal_size\": $a", "See walsizer_instructions.", 0};
 	if (exceeds_max(c))
 		return (WalsizerFinding) {"beyond_max",
 			"\"max_wal_size\" of $0 MB exceeds \"walsizer.max\", so walsizer does not change it",
@@ -204,9 +209,9 @@ find(const WalsizerSituation *c)
 		return (WalsizerFinding) {"so_far", "\"max_wal_size\" of $0 MB has sufficed so far",
 			"It takes one \"checkpoint_timeout\" to say more.", 0};
 	if (figures->wanted_mb > figures->in_effect_mb)
-		return (WalsizerFinding) {"tight", "\"max_wal_size\" of $0 MB is large enough, but not with headroom, which takes $1 MB",
+		return (WalsizerFinding) {"tight", "\"max_wal_size\" of $0 MB is large enough, but not with headroom, which takes $d$1 MB",
 			limited_by(c) != WALSIZER_UNLIMITED ? overcome_limit(c) : "There is nothing to do.", 0};
-	return (WalsizerFinding) {"large_enough", "\"max_wal_size\" of $0 MB is large enough: $1 MB are needed",
+	return (WalsizerFinding) {"large_enough", "\"max_wal_size\" of $0 MB is large enough: $d$1 MB are needed",
 		"There is nothing to do.", 0};
 }
 
@@ -226,8 +231,10 @@ walsizer_judge(const WalsizerSituation *c)
 		.numbers = {
 			c->decision->figures.in_effect_mb, needed(c), c->decision->figures.limit_mb, room(c),
 			c->state->disk.held / WALSIZER_MB, c->decision->figures.padding_percent,
+			c->state->wal_contents.few_pages.bytes / WALSIZER_MB, c->state->wal_contents.few_pages.written,
 		},
-		.texts = {c->message, c->holder, settings[c->decision->limited_by]},
+		.texts = {c->message, c->holder, settings[c->decision->limited_by],
+			c->decision->figures.inflated && needed(c) > c->state->boost.size_mb ? "at most " : ""},
 	};
 }
 
@@ -244,16 +251,16 @@ walsizer_verdict_text(const WalsizerVerdict *verdict, const char *sentence, char
 	for (; *sentence != '\0'; sentence++)
 	{
 		char	   *piece = digits + sizeof(digits) - 2;
-		int			which = *sentence == '$' ? *++sentence - '0' : -1;
+		int			which = *sentence == '$' ? *++sentence : 0;
 		const char *from = piece;
 
-		if (which < 0)
+		if (which == 0)
 			*piece = *sentence;
-		else if (which >= WALSIZER_VERDICT_NUMBERS)
-			from = verdict->texts[which - WALSIZER_VERDICT_NUMBERS];
+		else if (which >= 'a')
+			from = verdict->texts[which - 'a'];
 		else
 		{
-			int64_t		number = verdict->numbers[which];
+			int64_t		number = verdict->numbers[which - '0'];
 
 			for (*piece = (char) ('0' + number % 10); (number /= 10) > 0;)
 				*--piece = (char) ('0' + number % 10);

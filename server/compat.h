@@ -59,6 +59,33 @@ walsizer_fetch_counters(WalsizerSample *sample)
 #endif
 }
 
+/*
+ * Pages of relations that any process has written.  17 left the backends' writes to
+ * pg_stat_io, where 18 counts bytes.
+ */
+static inline int64
+walsizer_fetch_written(void)
+{
+#if PG_VERSION_NUM >= 170000
+	const PgStat_IO *io = pgstat_fetch_stat_io();
+	int64		written = 0;
+
+	for (int type = 0; type < BACKEND_NUM_TYPES; type++)
+		for (int context = 0; context < IOCONTEXT_NUM_TYPES; context++)
+#if PG_VERSION_NUM >= 180000
+			written += (int64) (io->stats[type].bytes[IOOBJECT_RELATION][context][IOOP_WRITE] / BLCKSZ);
+#else
+			written += io->stats[type].counts[IOOBJECT_RELATION][context][IOOP_WRITE];
+#endif
+	return written;
+#else
+	const PgStat_CheckpointerStats *stats = pgstat_fetch_stat_checkpointer();
+
+	return stats->buf_written_checkpoints + stats->buf_written_backend +
+		pgstat_fetch_stat_bgwriter()->buf_written_clean;
+#endif
+}
+
 /* What the server counted of its WAL.  18 moved the counters. */
 static inline WalsizerWal
 walsizer_fetch_wal(void)
@@ -73,6 +100,7 @@ walsizer_fetch_wal(void)
 		.bytes = (int64) counted->wal_bytes,
 		.records = counted->wal_records,
 		.images = counted->wal_fpi,
+		.written = walsizer_fetch_written(),
 	};
 }
 

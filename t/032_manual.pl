@@ -344,7 +344,8 @@ sub messages_of
 
 		next if $message =~ /^ |\.$|\\n|'%lldMB'/;	# a part, a sentence, a line
 		$message =~ s/\\"/"/g;
-		$message =~ s/%(?:lld|[dsm])|\$\d/.../g;
+		$message =~ s/\$d(?=\$)//g;		# "at most", or nothing
+		$message =~ s/%(?:lld|[dsm])|\$\w/.../g;
 		next if $message =~ /%\S/;
 		next unless $all || $returned || $message =~ /[a-z]{2}.* .*[a-z]{2}/;
 		$message{$message} = 1 if $message =~ /[a-z]{2}/;

@@ -84,6 +84,7 @@ replace(Input *in, WalsizerSample *s)
 			s->wal.bytes = (int64_t) take(in, 8);
 			s->wal.records = (int64_t) take(in, 8);
 			s->wal.images = (int64_t) take(in, 8);
+			s->wal.written = (int64_t) take(in, 8);
 			s->buffers = (int64_t) take(in, 4);
 			break;
 		case 21: s->padding = (int64_t) take(in, 8); break;

@@ -46,6 +46,7 @@
 		RANGE((w)->bytes, 0, INT64_MAX); \
 		RANGE((w)->records, 0, INT64_MAX); \
 		RANGE((w)->images, 0, INT64_MAX); \
+		RANGE((w)->written, 0, INT64_MAX); \
 	} while (0)
 
 #define CONFIG_RANGES(c, RANGE, REAL, FLAG) \
@@ -111,9 +112,13 @@
 		RANGE((s)->primary.time, 0, MOST_WAL / 1000); \
 		RANGE((s)->primary.demand, 0, MOST_WAL); \
 		RANGE((s)->primary.measured_at, 0, LATEST); \
+		RANGE((s)->primary.inflated_at, 0, INT64_MAX); \
+		RANGE((s)->primary.checkpoints, 0, 1000); \
 		WAL_RANGES(&(s)->wal_contents.at_redo, RANGE); \
 		WAL_RANGES(&(s)->wal_contents.latest, RANGE); \
 		WAL_RANGES(&(s)->wal_contents.interval, RANGE); \
+		WAL_RANGES(&(s)->wal_contents.few_pages, RANGE); \
+		RANGE((s)->wal_contents.bytes_before, INT64_MIN, INT64_MAX); \
 	} while (0)
 
 #define CHECKPOINTS_RANGES(c, RANGE) \

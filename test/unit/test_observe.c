@@ -33,12 +33,13 @@ CHANGES(timed, s->timed = value)
 CHANGES(wal_bytes, s->wal.bytes = value)
 CHANGES(wal_records, s->wal.records = value)
 CHANGES(wal_images, s->wal.images = value)
+CHANGES(written, s->wal.written = value)
 
 /* Any value that a server can have, and no other. */
 TEST(what_a_sample_may_be)
 {
 	void		(*const counts[]) (WalsizerSample *, int64_t) = {now, hour, requested, timed};
-	void		(*const wal[]) (WalsizerSample *, int64_t) = {wal_bytes, wal_records, wal_images};
+	void		(*const wal[]) (WalsizerSample *, int64_t) = {wal_bytes, wal_records, wal_images, written};
 
 	for (int64_t mb = 1; mb <= 1024; mb *= 2)
 		assert_true(valid(segment, mb * MB));
@@ -65,7 +66,7 @@ TEST(what_a_sample_may_be)
 		assert_false(valid(counts[i], INT64_C(1) << 61));
 		assert_false(valid(counts[i], INT64_MAX));
 	}
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 	{
 		assert_true(valid(wal[i], 0));
 		assert_true(valid(wal[i], INT64_MAX));

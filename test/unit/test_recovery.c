@@ -80,7 +80,7 @@ measured_server(void)
 static void
 interval_was(Driver *d, int64_t mb, int64_t records, int64_t images)
 {
-	d->state.wal_contents.interval = (WalsizerWal) {mb * MB, records, images};
+	d->state.wal_contents.interval = (WalsizerWal) {mb * MB, records, images, 0};
 }
 
 TEST(the_configured_rate_counts_alone)
@@ -383,10 +383,10 @@ counts(WalsizerCause cause, int64_t bytes, int64_t distance, int64_t records, in
 	Driver	   *d = driver_new();
 	bool		kept;
 
-	d->state.wal_contents.at_redo = (WalsizerWal) {1000, 100, 10};
+	d->state.wal_contents.at_redo = (WalsizerWal) {1000, 100, 10, 0};
 	d->state.last.redo_lsn = d->sample.redo_lsn;
 	d->sample.redo_lsn += (uint64_t) distance;
-	d->sample.wal = (WalsizerWal) {1000 + bytes, 100 + records, 10 + images};
+	d->sample.wal = (WalsizerWal) {1000 + bytes, 100 + records, 10 + images, 0};
 	walsizer_observe_wal_contents(&d->state, &d->sample, cause);
 	assert_memory_equal(&d->state.wal_contents.at_redo, &d->sample.wal, sizeof(d->sample.wal));
 	kept = d->state.wal_contents.latest.bytes > 0;
@@ -416,11 +416,94 @@ TEST(which_intervals_count)
 	assert_true(counts(WALSIZER_CAUSE_TIMED, 16 * MB, 16 * MB, 5, 6));
 }
 
+/*
+ * Two intervals of so much WAL, for which so many pages were written: is that WAL
+ * of a few pages?
+ */
+static bool
+changes_few(int64_t bytes, int64_t records, int64_t images, int64_t written)
+{
+	Driver	   *d = driver_new();
+
+	for (int i = 0; i < 2; i++)
+	{
+		d->sample.wal.written += written;
+		d->state.last = d->sample;
+		d->sample.redo_lsn += (uint64_t) bytes;
+		d->sample.wal.bytes += bytes;
+		d->sample.wal.records += records;
+		d->sample.wal.images += images;
+		walsizer_observe_wal_contents(&d->state, &d->sample, WALSIZER_CAUSE_FORCED);
+		/* the pages of the first one are not written yet */
+		assert_true(i > 0 || d->state.wal_contents.few_pages.bytes == 0);
+	}
+	return d->state.wal_contents.few_pages.bytes > 0;
+}
+
+TEST(a_runaway_writer_is_known_by_what_it_does_not_change)
+{
+	/* a loop that updates the same rows, by records of 100 bytes: 5 to 962 pages written */
+	assert_true(changes_few(530 * MB, 5500000, 5, 5));
+	assert_true(changes_few(530 * MB, 5500000, 962, 962));
+	assert_true(changes_few(530 * MB, 5500000, 0, 0));
+	/* exactly 64 pages of WAL for each */
+	assert_false(changes_few(512 * MB, 5500000, 1, 1024));
+	assert_true(changes_few(512 * MB, 5500000, 1, 1023));
+	assert_false(changes_few(512 * MB, 5500000, 1024, 1));
+	/* pgbench of the smallest scale, in 5.5 million records, and of a larger one */
+	assert_false(changes_few(530 * MB, 5500000, 2000, 9000));
+	assert_false(changes_few(530 * MB, 1000000, 50000, 52000));
+	/* a bulk load through ring buffers, which changes new pages only */
+	assert_false(changes_few(530 * MB, 60000, 0, 60000));
+	/* an index build writes pages without buffers, and logs them whole */
+	assert_false(changes_few(530 * MB, 60000, 60000, 0));
+	/* logical messages of a program are larger than a page */
+	assert_true(changes_few(512 * MB, 65537, 0, 0));
+	assert_false(changes_few(512 * MB, 65536, 0, 0));
+	/* too little to tell */
+	assert_false(changes_few(16 * MB - 1, 160000, 0, 0));
+	/* the statistics of writes were reset */
+	assert_false(changes_few(530 * MB, 5500000, 5, -5));
+}
+
+/* A checkpoint that writes within a second has written when its redo pointer is seen. */
+TEST(what_a_checkpoint_writes_at_once_counts)
+{
+	Driver	   *d = driver_new();
+
+	for (int i = 0; i < 3; i++)
+	{
+		d->state.last = d->sample;
+		d->sample.redo_lsn += 530 * MB;
+		d->sample.wal.bytes += 530 * MB;
+		d->sample.wal.records += 5500000;
+		d->sample.wal.written += i == 2 ? 0 : 9000;
+		walsizer_observe_wal_contents(&d->state, &d->sample, WALSIZER_CAUSE_FORCED);
+	}
+	assert_int_equal(d->state.wal_contents.few_pages.bytes, 0);
+}
+
+/* Padding, of which the server counts nothing, is no WAL of a few pages. */
+TEST(padding_changes_no_pages)
+{
+	Driver	   *d = driver_new();
+
+	for (int i = 0; i < 3; i++)
+	{
+		d->state.last = d->sample;
+		d->sample.redo_lsn += 530 * MB;
+		d->sample.wal.bytes += 100 * MB;
+		d->sample.wal.records += 1000000;
+		walsizer_observe_wal_contents(&d->state, &d->sample, WALSIZER_CAUSE_FORCED);
+	}
+	assert_int_equal(d->state.wal_contents.few_pages.bytes, 0);
+}
+
 static bool
 stands_for_a_full_one(Driver *d, int64_t bytes, int64_t records)
 {
-	d->state.wal_contents.interval = (WalsizerWal) {1, 1, 1};
-	d->state.wal_contents.latest = (WalsizerWal) {bytes, records, 0};
+	d->state.wal_contents.interval = (WalsizerWal) {1, 1, 1, 0};
+	d->state.wal_contents.latest = (WalsizerWal) {bytes, records, 0, 0};
 	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
 	assert_int_equal(d->state.wal_contents.latest.bytes, 0);
 	return d->state.wal_contents.interval.bytes == bytes;
@@ -450,7 +533,7 @@ TEST(a_small_interval_says_nothing_of_a_full_one)
 
 	/* the first one does, whatever it is */
 	d = measured_server();
-	d->state.wal_contents.latest = (WalsizerWal) {MB, 1, 0};
+	d->state.wal_contents.latest = (WalsizerWal) {MB, 1, 0, 0};
 	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
 	assert_int_equal(d->state.wal_contents.interval.bytes, MB);
 	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
@@ -489,7 +572,7 @@ TEST(small_loads_between_large_ones_change_nothing)
 	}
 	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
 	assert_int_equal(d->raises + d->lowers, changes);
-	d->state.wal_contents.latest = (WalsizerWal) {600 * MB, 6 * 1000 * 1000, 0};
+	d->state.wal_contents.latest = (WalsizerWal) {600 * MB, 6 * 1000 * 1000, 0, 0};
 	d->state.wal_contents.interval.bytes = 0;
 	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
 	assert_true(time_of(d, d->sample.settings.max_wal_size_mb) > 60 * SECOND);
@@ -567,6 +650,9 @@ main(void)
 		cmocka_unit_test(what_is_assumed_of_a_server),
 		cmocka_unit_test(records_follow_from_the_last_interval),
 		cmocka_unit_test(which_intervals_count),
+		cmocka_unit_test(a_runaway_writer_is_known_by_what_it_does_not_change),
+		cmocka_unit_test(what_a_checkpoint_writes_at_once_counts),
+		cmocka_unit_test(padding_changes_no_pages),
 		cmocka_unit_test(a_small_interval_says_nothing_of_a_full_one),
 		cmocka_unit_test(small_loads_between_large_ones_change_nothing),
 		cmocka_unit_test(the_least_recovery_counts),

@@ -14,6 +14,9 @@
 #define NOTHING		". There is nothing to do."
 #define ENOUGH		"\"max_wal_size\" of 1024 MB is large enough: 900 MB are needed" NOTHING
 #define SMALL		"\"max_wal_size\" of 1024 MB is too small: 1500 MB are needed"
+#define AT_MOST		"\"max_wal_size\" of 1024 MB is too small: at most 1500 MB are needed"
+#define FEW_PAGES	"the same few pages are changed over and over: 430 MB of WAL between two checkpoints, for which 700 pages were written. " \
+	"Look for the statement by \"wal_bytes\" in pg_stat_statements; a larger size helps little."
 #define BIG			.demand = 600, .wanted = 1500	/* too much for 1024 MB */
 #define READ_ONLY	WALSIZER_FORBIDDEN
 
@@ -39,7 +42,9 @@ typedef struct Server
 	bool		late;			/* a checkpoint */
 	bool		idle;			/* none runs */
 	bool		limited;
+	bool		inflated;
 	int			padding;
+	int			few_pages;		/* MB of WAL for 700 */
 	int			old_value;		/* checkpoints */
 	int			demand;
 	int			learned;
@@ -98,6 +103,13 @@ static const Server servers[] = {
 	{"padding", "97 % of the WAL is padding, because segments are switched before they are full. See \"archive_timeout\", and what calls pg_switch_wal(); a larger size does not help.", .padding = 97, BIG},
 	{"padding", "50 % of the WAL is padding, because segments are switched before they are full. See \"archive_timeout\", and what calls pg_switch_wal(); a larger size does not help.", .padding = 50, .original = 512, .own = 1024},
 	{"too_small", SMALL ". walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", .padding = 49, BIG},
+	{"few_pages", FEW_PAGES, .few_pages = 430, BIG},
+	{"few_pages", FEW_PAGES, "limited", .few_pages = 430, BIG, .limit = 1024, .max = 1024, .limited = true, .limited_by = WALSIZER_LIMIT_MAX},
+	{"few_pages", FEW_PAGES, .few_pages = 430, .demand = 430, .original = 512, .own = 1024},
+	{"too_small", SMALL ". Turn off \"walsizer.dry_run\" to have walsizer raise it.", "dry run", .dry_run = true, .few_pages = 430, BIG},
+	{"large_enough", ENOUGH, .few_pages = 430, .demand = 430, .wanted = 900},
+	/* such a load is over */
+	{"large_enough", ENOUGH, .few_pages = 430, .demand = 429, .original = 512, .own = 1024},
 	{"large_enough", ENOUGH, .padding = 97},
 
 	/* too small, and walsizer acts, as far as the limits allow */
@@ -110,6 +122,13 @@ static const Server servers[] = {
 	{"too_small", SMALL ", and \"walsizer.max_disk_percent\" allows 1024 MB. Raise \"walsizer.max_disk_percent\" so that it allows 1500 MB, or enlarge the file system of \"pg_wal\".", "limited", BIG, .limit = 1024, .disk = 1024, .free = 1100, .wal = 948, .kind = WALSIZER_LIMIT_DISK, .limited = true, .limited_by = WALSIZER_LIMIT_DISK},
 	{"too_small", SMALL ". Enlarge the file system of \"pg_wal\": it has room for 1400 MB of WAL.", "limited", BIG, .limit = 700, .disk = 700, .free = 500, .wal = 900, .kind = WALSIZER_LIMIT_DISK},
 	{"too_small", SMALL ". Enlarge the file system of \"pg_wal\": it has room for 1400 MB of WAL.", "limited", BIG, .limit = 700, .disk = 700, .free = 500, .wal = 900, .held = 1600, .held_by = WALSIZER_HELD_BY_SETTING, .kind = WALSIZER_LIMIT_DISK},
+	/* what forced checkpoints inflate is no more than a bound */
+	{"too_small", AT_MOST ". walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", .inflated = true, BIG},
+	{"too_small", AT_MOST ", and \"walsizer.max\" allows 1024 MB. Raise \"walsizer.max\" to at most 1500 MB, or accept forced checkpoints.", "limited", .inflated = true, BIG, .limit = 1024, .max = 1024, .limited = true, .limited_by = WALSIZER_LIMIT_MAX},
+	{"too_small", AT_MOST ". Raise \"walsizer.max_disk_percent\" so that it allows at most 1500 MB, or enlarge the file system of \"pg_wal\".", "limited", .inflated = true, BIG, .limit = 1024, .disk = 1024, .free = 1100, .wal = 948, .kind = WALSIZER_LIMIT_DISK},
+	{"too_small", AT_MOST ". Set it to at most 1500 MB.", .inflated = true, .client = true, BIG},
+	{"too_small", "\"max_wal_size\" of 1024 MB is too small: 8192 MB are needed. walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", .inflated = true, .boost = 8192},
+	{"large_enough", "\"max_wal_size\" of 1024 MB is large enough: at most 900 MB are needed" NOTHING, .inflated = true},
 	/* walsizer.max is the limit, but to raise it would not help */
 	{"too_small", SMALL ". Enlarge the file system of \"pg_wal\": it has room for 1400 MB of WAL.", "limited", BIG, .limit = 512, .max = 512, .disk = 700, .free = 500, .wal = 900, .own = 1024, .original = 256},
 	/* nor does a percentage, where WAL is held back */
@@ -166,6 +185,7 @@ judge(const Server *s)
 	d->state.disk = (WalsizerDisk) {
 		.known = s->disk > 0, .free = s->free * MB, .wal = s->wal * MB, .held = s->held * MB,
 	};
+	d->state.wal_contents.few_pages = (WalsizerWal) {s->few_pages * MB, 5000000, 40, 700};
 	d->last.limited = s->limited;
 	d->last.limited_by = s->limited_by;
 	d->last.reason = (WalsizerReason) or((int) s->reason, WALSIZER_BECAUSE_SUFFICIENT);
@@ -177,7 +197,7 @@ judge(const Server *s)
 		.disk_limit_mb = s->disk, .recovery_limit_mb = s->recovery,
 		.demand = or(s->demand, 400) * MB, .learned = s->learned * MB,
 		.forced_old_value = s->old_value, .checkpoints_fail = s->failing,
-		.padding_percent = s->padding,
+		.padding_percent = s->padding, .inflated = s->inflated,
 	};
 	return walsizer_judge(&situation);
 }
@@ -209,17 +229,18 @@ TEST(notices_are_numbered)
 	for (int i = 0; i < NUM_SERVERS; i++)
 	{
 		WalsizerFinding found = judge(&servers[i]).found;
-		bool		limit = servers[i].limited && servers[i].reason != WALSIZER_BECAUSE_BOOST;
+		bool		limit = servers[i].limited && servers[i].reason != WALSIZER_BECAUSE_BOOST &&
+			strcmp(found.code, "too_small") == 0;
 
 		assert_in_range(found.notice, 0, WALSIZER_NOTICES - 1);
-		assert_int_equal(found.notice > 8, limit);
+		assert_int_equal(found.notice > 9, limit);
 		if (limit)
-			assert_int_equal(found.notice, 8 + servers[i].limited_by);
+			assert_int_equal(found.notice, 9 + servers[i].limited_by);
 		if (found.notice > 0 && numbered[found.notice] != NULL)
 			assert_string_equal(numbered[found.notice], found.code);
 		numbered[found.notice] = found.notice > 0 ? found.code : NULL;
 	}
-	for (int i = 1; i <= 8; i++)
+	for (int i = 1; i <= 9; i++)
 		assert_non_null(numbered[i]);
 }
 
@@ -235,7 +256,7 @@ TEST(sentences_fit)
 	memset(shown, 'x', sizeof(shown));
 	shown[sizeof(shown) - 1] = '\0';
 	verdict.texts[0] = shown;
-	walsizer_verdict_text(&verdict, "<$6>", text);
+	walsizer_verdict_text(&verdict, "<$a>", text);
 	assert_int_equal(strlen(text), WALSIZER_SENTENCE_SIZE - 1);
 	assert_int_equal(text[0], '<');
 	assert_int_equal(text[WALSIZER_SENTENCE_SIZE - 2], 'x');
