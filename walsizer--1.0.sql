@@ -301,7 +301,7 @@ SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
     CASE WHEN sampled_at IS NOT NULL THEN pg_catalog.format(CASE WHEN standby
         THEN 'The primary writes %s of WAL between two checkpoints; after a promotion a checkpoint is forced after %s.'
         ELSE '%s of WAL were written within the last checkpoint_timeout; a checkpoint is forced after %s.' END
-        || ' The largest known demand is %s. With headroom, it needs a max_wal_size of %s.',
+        || ' The largest known demand is %s. With headroom, that much needs a max_wal_size of %s.',
         pg_size_pretty(demand), pg_size_pretty(trigger_point),
         pg_size_pretty(largest_demand), pg_size_pretty(wanted_size)) END,
     CASE WHEN sampled_at IS NOT NULL THEN pg_catalog.format(CASE WHEN standby

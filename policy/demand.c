@@ -11,6 +11,7 @@
 #include "policy/internal.h"
 
 #define RECENT_STEP			200 /* ms: closer samples give no useful rate */
+#define MOST_COUNTED		1000	/* checkpoints of a primary in a timeout */
 
 /*
  * Once the value is larger than where a peak was inflated, a clean demand that
@@ -97,20 +98,27 @@ walsizer_move_peaks(WalsizerState *state, int64_t before, int64_t now)
 	}
 }
 
-/* The largest demand (bytes) of lookback hours up to this one, or 0. */
-int64_t
-walsizer_learned_demand(const WalsizerState *state, int64_t hour, int64_t lookback)
+/* The peak with the largest demand of lookback hours up to this one. */
+static WalsizerPeak
+largest_peak(const WalsizerState *state, int64_t hour, int64_t lookback)
 {
-	int64_t		learned = 0;
+	WalsizerPeak largest = {0};
 
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 	{
 		const WalsizerPeak *peak = &state->learned.peaks[i];
 
-		if (walsizer_is_remembered(state, peak, hour, lookback))
-			learned = walsizer_max(learned, peak->demand);
+		if (peak->demand > largest.demand && walsizer_is_remembered(state, peak, hour, lookback))
+			largest = *peak;
 	}
-	return learned;
+	return largest;
+}
+
+/* Its demand (bytes), or 0. */
+int64_t
+walsizer_learned_demand(const WalsizerState *state, int64_t hour, int64_t lookback)
+{
+	return largest_peak(state, hour, lookback).demand;
 }
 
 /* The same, cached until the hour, the lookback, the timeout or a peak changes. */
@@ -119,7 +127,10 @@ walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample, int64_t
 {
 	if (state->learned.hour != sample->hour || state->learned.lookback_hours != lookback)
 	{
-		state->learned.demand = walsizer_learned_demand(state, sample->hour, lookback);
+		WalsizerPeak largest = largest_peak(state, sample->hour, lookback);
+
+		state->learned.demand = largest.demand;
+		state->learned.inflated = largest.inflated_at != 0;
 		state->learned.hour = sample->hour;
 		state->learned.lookback_hours = lookback;
 	}
@@ -226,35 +237,41 @@ note_demand(WalsizerState *state, int64_t demand, int64_t inflated_at)
  * Demand of the primary, from two of its checkpoints about one timeout apart.
  * Restartpoints may skip checkpoints, many while catching up, and the
  * primary's times are whole seconds: other distances are scaled to one
- * timeout.  An idle primary makes no checkpoints: a burst after that shows
- * only in the window, and what was measured before ends with the next timeout
- * but one.
+ * timeout.  Two more between them were forced, and inflate the demand.  An idle
+ * primary makes no checkpoints: a burst after that shows only in the window, and
+ * what was measured before ends with the next timeout but one.
  */
 void
 walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
 {
+	WalsizerPrimary *primary = &state->primary;
 	int64_t		timeout = sample->settings.timeout_ms;
-	int64_t		wal = walsizer_distance(state->primary.redo, sample->primary_redo);
+	int64_t		wal = walsizer_distance(primary->redo, sample->primary_redo);
 	int64_t		elapsed;
 
-	if (sample->now - state->primary.measured_at > 2 * timeout)
-		state->primary.demand = 0;
+	if (sample->now - primary->measured_at > 2 * timeout)
+		primary->demand = 0;
 	if (sample->primary_time <= 0 || sample->primary_time >= WALSIZER_MOST_BYTES / 1000)
 		return;
-	if (state->primary.time != 0 && sample->primary_time >= state->primary.time &&
-		sample->primary_redo >= state->primary.redo)
+	if (primary->time != 0 && sample->primary_time >= primary->time &&
+		sample->primary_redo >= primary->redo)
 	{
-		elapsed = (sample->primary_time - state->primary.time) * 1000;
+		elapsed = (sample->primary_time - primary->time) * 1000;
+		if (sample->primary_redo != state->last.primary_redo)
+			primary->checkpoints = (int) walsizer_min(primary->checkpoints + 1, MOST_COUNTED);
 		if (elapsed < timeout - timeout / 4)
 			return;
-		state->primary.demand = walsizer_to_int64((double) wal * ((double) timeout /
-																  (double) elapsed));
-		state->primary.measured_at = sample->now;
+		/* a trigger point is counted from the start of a segment */
+		primary->inflated_at = primary->checkpoints <= 2 ? 0 :
+			wal / primary->checkpoints + sample->settings.segment_bytes;
+		primary->demand = walsizer_to_int64((double) wal * ((double) timeout / (double) elapsed));
+		primary->measured_at = sample->now;
 		if (sample->now >= state->boost.planned_until)
-			note_demand(state, state->primary.demand, 0);
+			note_demand(state, primary->demand, primary->inflated_at);
 	}
-	state->primary.redo = sample->primary_redo;
-	state->primary.time = sample->primary_time;
+	primary->checkpoints = 0;
+	primary->redo = sample->primary_redo;
+	primary->time = sample->primary_time;
 }
 
 /*
@@ -280,8 +297,12 @@ walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
 	if (!planned)
 		note_demand(state, figures->demand,
 					figures->forced > 1 ? state->checkpoints.forced_at : 0);
-	if (sample->standby)		/* already in step_demand */
-		figures->demand = walsizer_max(figures->demand, state->primary.demand);
+	figures->inflated = figures->forced > 1;
+	if (sample->standby && state->primary.demand > figures->demand)	/* in step_demand */
+	{
+		figures->demand = state->primary.demand;
+		figures->inflated = state->primary.inflated_at != 0;
+	}
 
 	/* a burst across the end of a cycle is seen as a whole by the next one */
 	if (state->cycle.over)

@@ -129,7 +129,8 @@ walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
 
 	if (walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
 		return 0;
-	return walsizer_size_with_headroom(config, &sample->settings, demand);
+	return figures->inflated ? walsizer_size_for(demand, &sample->settings) :
+		walsizer_size_with_headroom(config, &sample->settings, demand);
 }
 
 /*
@@ -169,6 +170,8 @@ walsizer_fill_figures(const WalsizerConfig *config, WalsizerState *state,
 	figures->wanted_mb = walsizer_size_with_headroom(config, &sample->settings,
 													 walsizer_max(figures->demand,
 																  figures->learned));
+	if (figures->learned > figures->demand)
+		figures->inflated = state->learned.inflated;
 	walsizer_keep_full_interval(config, state, sample);
 	walsizer_find_limit(config, state, sample, figures);
 }

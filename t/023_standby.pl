@@ -185,7 +185,7 @@ wait_for($clone, "limited_by = 'disk' AND demand > 0");
 cmp_ok(status($clone)->{disk_limit}, '<', status($standby)->{disk_limit},
 	'clone: each server has its own limit');
 wait_for_log_line($clone,
-	qr/LOG:  "max_wal_size" of \d+ MB is too small: \d+ MB are needed, and "walsizer.max_disk_percent" allows \d+ MB/,
+	qr/LOG:  "max_wal_size" of \d+ MB is too small: (?:at most )?\d+ MB are needed, and "walsizer.max_disk_percent" allows \d+ MB/,
 	0);
 like(slurp_file($clone->logfile),
 	qr/DETAIL:  WAL that the primary writes between two checkpoints: \d+ MB\.\n.*HINT:  (?:Raise "walsizer.max_disk_percent"|Enlarge the file system)/,

@@ -72,6 +72,57 @@ TEST(a_standby_follows_its_primary)
 					 walsizer_size_for(1440 * MB, &d->sample.settings));
 }
 
+/* A primary's 300 s with so many checkpoints of 240MB, as its standby sees them. */
+static void
+primary_timeout(Driver *d, int checkpoints, int64_t bytes)
+{
+	for (int i = 0; i < checkpoints; i++)
+	{
+		d->sample.primary_time += 300 / checkpoints;
+		d->sample.primary_redo += (uint64_t) bytes;
+		driver_step(d, SECOND, 0);
+		driver_step(d, (300 / checkpoints - 1) * SECOND, 0);
+	}
+}
+
+/*
+ * Several checkpoints of the primary within one timeout inflate its demand: what is
+ * remembered of it gives way to what it writes when none is forced.
+ */
+TEST(what_a_primary_forces_is_inflated)
+{
+	Driver	   *d = driver_new();
+
+	d->apply = false;
+	d->sample.standby = true;
+	d->sample.primary_time = 1700000000;
+	d->sample.primary_redo = d->sample.write_lsn;
+	driver_step(d, SECOND, 0);
+	/* two at most may be a command's */
+	primary_timeout(d, 2, 240 * MB);
+	assert_int_equal(d->last.figures.demand, 480 * MB);
+	assert_false(d->last.figures.inflated);
+
+	primary_timeout(d, 10, 240 * MB);
+	assert_int_equal(d->last.figures.demand, 2400 * MB);
+	assert_true(d->last.figures.inflated);
+	assert_int_equal(d->state.primary.inflated_at, 240 * MB + SEGMENT);
+	/* which is headroom enough */
+	assert_int_equal(d->last.wanted_mb, walsizer_size_for(2400 * MB, &d->sample.settings));
+
+	/* remembered, until a larger value shows what is clean */
+	primary_timeout(d, 1, 200 * MB);
+	primary_timeout(d, 1, 200 * MB);
+	primary_timeout(d, 1, 200 * MB);
+	assert_int_equal(d->last.figures.learned, 2400 * MB);
+	assert_true(d->last.figures.inflated);
+	primary_timeout(d, 1, 500 * MB);
+	primary_timeout(d, 1, 200 * MB);
+	primary_timeout(d, 1, 200 * MB);
+	assert_int_equal(d->last.figures.learned, 500 * MB);
+	assert_false(d->last.figures.inflated);
+}
+
 TEST(an_idle_primary_teaches_its_standby_nothing_new)
 {
 	Driver	   *d = driver_new();
@@ -243,6 +294,7 @@ main(void)
 		cmocka_unit_test(a_standby_ignores_its_own_restartpoints),
 		cmocka_unit_test(a_promotion_does_not_end_a_wait),
 		cmocka_unit_test(a_standby_follows_its_primary),
+		cmocka_unit_test(what_a_primary_forces_is_inflated),
 		cmocka_unit_test(an_idle_primary_teaches_its_standby_nothing_new),
 		cmocka_unit_test(bursts_after_idleness_are_seen_whole),
 		cmocka_unit_test(a_window_that_fills_raises_once_in_a_cycle),
