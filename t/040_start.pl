@@ -195,7 +195,8 @@ $node->stop;
 
 # ---- on a hot standby, and after its promotion
 
-my $primary = make_node('primary', live => 1, streaming => 1, conf => "walsizer.enable = off\n");
+my $primary = make_node('primary', live => 1, streaming => 1,
+	conf => "walsizer.enable = off\nwal_keep_size = 1GB\n");
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $primary->backup('backup');
 $standby->init_from_backup($primary, 'backup', has_streaming => 1);
