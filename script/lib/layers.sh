@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 #
 # Whole Debian systems to throw away: what is installed, started and broken in
-# one is gone when the run ends.  Meant to be sourced, after packages.sh,
-# isolation.sh and environments.sh; needs root and namespaces.
+# one is gone when the run ends.  Meant to be sourced, by common.sh; needs root
+# and namespaces.
 #
 # A system is a stack of directories, mounted one over the other: a Debian tree
 # of the cache, a layer with the packages that a suite needs, kept in the cache
@@ -24,33 +24,43 @@ require_namespaces() {
     can_isolate || die "needs namespaces, and they are forbidden here"
 }
 
-# Sets SERVER_CHROOT.  Version 15 as a tree too, unlike script/test, which
-# works with the one of this machine.
-find_tree() { # version
-    case $1 in
-        15) find_debian_server 15 bookworm ;;
-        16) die "no Debian release ever had PostgreSQL 16" ;;
-        *) find_server "$1" ;;
-    esac
-}
-
 # Sets LAYER and builds it if it is not there yet.
 find_layer() { # name, tree, packages...
     LAYER=$WALSIZER_CACHE/$1-${2##*/}-$LAYER_RECIPE
-    in_cache "$LAYER" bash "$ROOT/script/lib/build-layer" "${@:2}"
+    in_cache "$LAYER" build_layer "${@:2}"
 }
 
-# The directories of a run, empty.
-make_layers_dir() {
+# Fills a directory with what apt-get adds to a Debian tree of the cache, as a
+# layer to mount over that tree, which stays as it is.  A package of another
+# architecture is named with it: libcmocka-dev:s390x.
+build_layer() { # tree, package..., directory
+    local dir=${!#} packages=("${@:2:$#-2}") package
+    root=$dir.root
+    trap 'umount -R "$root" 2>/dev/null; rm -rf --one-file-system "$root" "${root%.root}.work"' EXIT
+    mkdir -p "$root" "$dir.work"
+    mount -t overlay walsizer "$root" -o "lowerdir=$1,upperdir=$dir,workdir=$dir.work"
+    mount -t proc proc "$root/proc"
+    for package in "${packages[@]}"; do
+        case $package in
+            *:*) in_tree "$root" dpkg --add-architecture "${package#*:}" ;;
+        esac
+    done
+    # The tree's own policy keeps the packages' services from being started.
+    install_in_tree "$root" "${packages[@]}"
+    in_tree "$root" sh -c 'rm -rf /var/lib/apt/lists/*'
+}
+
+# Runs a suite in a Debian system with a version of the server and packages, as root
+# of it, with a loopback device and no other network.
+in_system() { # suite, version, packages...
+    find_tree "$2"
+    find_layer "$1" "$SERVER_CHROOT" "${@:3}"
     make_work_dir
     chmod 755 "$RUN_DIR/tmp/w"
     remove_tree "$RUN_DIR/upper"
     remove_tree "$RUN_DIR/work"
     mkdir -p "$RUN_DIR/upper" "$RUN_DIR/work"
-}
-
-# Runs a command in RUN_DIR/tmp/w of a system of its own, as root of it, with
-# a loopback device and no other network.
-run_in_layers() { # tree, layer, command...
-    in_background "${APART[@]}" "$ROOT/script/lib/enter-layers" "$RUN_DIR" "$@"
+    cp -a "$RUN_DIR/tree" "$RUN_DIR/tmp/w/src"
+    in_background "${APART[@]}" "$ROOT/script/lib/enter" --layers "$RUN_DIR" "$SERVER_CHROOT" "$LAYER" \
+        bash "src/script/lib/$1-suite" "$2"
 }

@@ -13,7 +13,7 @@ WALSIZER_PREREQUISITES=(
     clang libclang-rt-14-dev
     libcmocka-dev
     perl libipc-run-perl
-    python3 codespell
+    python3 codespell gcovr
     git iproute2 util-linux
     libevent-2.1-7 libc-ares2
 )
@@ -45,8 +45,7 @@ as_root() {
 # Continues a script of ours as root, with the variables that say how to reach
 # the package registries, and what to test.
 restart_as_root() { # script, its arguments...
-    local kept='CI|PG_TEST_TIMEOUT_DEFAULT|PROVE_TESTS|PIP_.*|https?_proxy'
-    kept+='|WALSIZER_(CACHE|COVERAGE|FILLS|HOURS|KILLS|SEED)'
+    local kept='CI|PG_CONFIG|PG_TEST_TIMEOUT_DEFAULT|PROVE_TESTS|PIP_.*|https?_proxy|WALSIZER_.*'
     exec sudo --preserve-env="$(compgen -e | grep -E "^($kept)$" | paste -sd,)" "$ROOT/$1" "${@:2}"
 }
 
@@ -60,26 +59,16 @@ become_root_if_possible() { # script, its arguments...
     fi
 }
 
-missing_packages() {
-    local package status
-    for package in "$@"; do
-        # shellcheck disable=SC2016  # the ${} is dpkg-query's, not ours
-        status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)
-        [ "$status" = installed ] || printf '%s\n' "$package"
-    done
-}
-
 # Installs those of the named packages that are missing.  Returns 1, having
 # said why, if that is not possible.
 need_packages() {
-    local missing
-    mapfile -t missing < <(missing_packages "$@")
+    local package missing=()
+    for package in "$@"; do
+        # shellcheck disable=SC2016  # the ${} is dpkg-query's, not ours
+        [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+    done
     [ ${#missing[@]} -gt 0 ] || return 0
-
-    if ! command -v apt-get >/dev/null; then
-        complain "not a Debian system; please install: ${missing[*]}"
-        return 1
-    fi
+    command -v apt-get >/dev/null || { complain "not a Debian system; please install: ${missing[*]}"; return 1; }
     say "installing: ${missing[*]}"
     patiently install_packages "${missing[@]}"
 }
@@ -95,9 +84,7 @@ install_packages() {
 patiently() { # command...
     local pause
     for pause in 10 30 60; do
-        if "$@"; then
-            return 0
-        fi
+        ! "$@" || return 0
         complain "again in $pause seconds: $*"
         sleep "$pause"
     done
@@ -107,18 +94,10 @@ patiently() { # command...
 # apt-get that asks nothing, waits its turn for the lock of another run, tries
 # a slow mirror again, and speaks only when it fails.
 apt_get() {
-    local log
-    log=$(mktemp)
-    if ! as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l \
-        apt-get -q -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 \
-        "$@" </dev/null >"$log" 2>&1
-    then
-        tail -n 40 "$log" >&2
-        rm -f "$log"
-        complain "apt-get $1 failed"
-        return 1
-    fi
-    rm -f "$log"
+    local said
+    said=$(as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l \
+        apt-get -q -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 "$@" </dev/null 2>&1) ||
+        { tail -n 40 <<<"$said" >&2; complain "apt-get $1 failed"; return 1; }
 }
 
 # Debian's postgresql-15 creates and starts a server on port 5432 when it is

@@ -30,7 +30,7 @@ skip_is_allowed() { # reason, tested version
 # A test marked TODO is reported too: it was not passed either.
 skip_reasons() { # log
     sed -nE \
-        -e 's/^t\/.*\.\.+ skipped: *(.*)$/\1/p' \
+        -e 's/^(\[[0-9:]+\] )?t\/.*\.\.+ skipped: *(.*)$/\2/p' \
         -e 's/^ *ok [0-9]+ .*# *skip(ped)? *(.*)$/\2/Ip' \
         -e 's/^ *(not )?ok [0-9]+ .*# *todo *(.*)$/TODO \2/Ip' \
         "$1"
@@ -40,46 +40,37 @@ skipped_tests() { # log
     grep -ciE '^ *(not )?ok [0-9]+ .*# *(skip|todo)' "$1" || true
 }
 
-sum() {
-    awk '{ n += $1 } END { print n + 0 }'
+# The sum of the numbers that a sed script prints.
+sum() { # sed script, log
+    sed -nE "$@" | awk '{ n += $1 } END { print n + 0 }'
 }
 
 # pg_regress: "All 12 tests passed", "3 of 12 tests failed", since 9.x.
 regress_total() { # log
-    sed -nE -e 's/.*All ([0-9]+) tests? passed.*/\1/p' \
-        -e 's/.* of ([0-9]+) tests? failed.*/\1/p' "$1" | sum
+    sum 's/.*(All| of) ([0-9]+) tests? (passed|failed).*/\2/p' "$1"
 }
 
 regress_failed() { # log
-    sed -nE 's/^[^0-9]*([0-9]+) of [0-9]+ tests? failed.*/\1/p' "$1" | sum
+    sum 's/^[^0-9]*([0-9]+) of [0-9]+ tests? failed.*/\1/p' "$1"
 }
 
 # prove: "Files=4, Tests=87, ...", and for each failed file of its summary
 # "t/001_x.pl (Wstat: 256 Tests: 9 Failed: 1)".  A file that died after its
 # last good test has failed too, though it says "Failed: 0".
 prove_total() { # log
-    sed -nE 's/^Files=[0-9]+, Tests=([0-9]+),.*/\1/p' "$1" | sum
+    sum 's/^Files=[0-9]+, Tests=([0-9]+),.*/\1/p' "$1"
 }
 
 prove_failed() { # log
-    sed -nE 's/^t\/.* \(Wstat: .* Failed: ([0-9]+)\).*/\1/p' "$1" |
-        sed 's/^0$/1/' | sum
+    sum 's/^[a-z]+\/.* \(Wstat: .* Failed: ([0-9]+)\).*/\1/; T; s/^0$/1/; p' "$1"
 }
 
 failed_tap_files() { # log
     sed -nE 's/^t\/(.*)\.pl +\(Wstat: .*/\1/p' "$1" | sort -u
 }
 
-cmocka_passed() { # log
-    sed -nE 's/^\[  PASSED  \] ([0-9]+) test.*/\1/p' "$1" | sum
-}
-
-cmocka_failed() { # log
-    sed -nE 's/^\[  FAILED  \] ([0-9]+) test.*/\1/p' "$1" | sum
-}
-
-cmocka_skipped() { # log
-    sed -nE 's/^\[  SKIPPED \] ([0-9]+) test.*/\1/p' "$1" | sum
+cmocka() { # PASSED, FAILED or SKIPPED; log
+    sum "s/^\[  $1 *\] ([0-9]+) test.*/\1/p" "$2"
 }
 
 # The lines with which pg_regress and prove end.
