@@ -1,152 +1,21 @@
 
 # What lies between a decision and its effect: few synchronous writes, and none
 # after which a crash, an administrator's ALTER SYSTEM or a clock that is set
-# leaves it unclear whose value it is.
-#
-# The server runs with a library that counts and interrupts these steps
-# (t/steps.c).
+# leaves it unclear whose value it is.  The way back is 043_steps_back.pl's.
 
 use strict;
 use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
-use Cwd qw(abs_path);
 use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use WalsizerSteps;
 use WalsizerTest;
 
-# The server has another working directory, and may be given a relative one.
-my $dir = abs_path(PostgreSQL::Test::Utils::tempdir());
-my $shim = build_preloaded($dir, 'steps');
-$ENV{WALSIZER_STEPS} = $dir;
-
-# Cycles of an hour: nothing happens but what is asked for.
-my $node = make_node('steps',
-	live  => 1,
-	conf  => "walsizer.predict = off\ncheckpoint_timeout = 1h\nrestart_after_crash = on\nfsync = on\n",
-	start => 0);
-{
-	local $ENV{LD_PRELOAD} = $shim;
-	$node->start;
-}
-
-# What was left alone before is no longer then.
-sub restart
-{
-	{
-		local $ENV{LD_PRELOAD} = $shim;
-		$node->restart;
-	}
-	wait_for_worker($node);
-	return;
-}
-
-$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
-wait_for_worker($node);
-
-# What psql answers with to one row.
-my $adjust = "SELECT action || ' ' || outcome FROM walsizer_adjust()";
-
-my %signals = (count => 0, kill => 9, stop => 19);
-
-# From here on the steps of that process count; at this one (0: none) it gets
-# the signal.
-sub arm
-{
-	my ($pid, $step, $signal) = @_;
-
-	unlink "$dir/log";
-	write_file("$dir/arm.new", "$pid $step $signals{$signal}\n");
-	rename "$dir/arm.new", "$dir/arm" or die $!;
-	return;
-}
-
-sub steps
-{
-	unlink "$dir/arm";
-	return -e "$dir/log" ? split(/\n/, slurp_file("$dir/log")) : ();
-}
-
-# The number of the first step that matches.
-sub first_step
-{
-	my ($regexp, @steps) = @_;
-	my ($index) = grep { $steps[$_] =~ $regexp } 0 .. $#steps;
-
-	return $index + 1;
-}
-
-sub fsyncs { return scalar grep { /^fsync/ } @_ }
-
-sub set_clock
-{
-	my ($seconds) = @_;
-
-	write_file("$dir/clock.new", "$seconds\n");
-	rename "$dir/clock.new", "$dir/clock" or die $!;
-	return;
-}
-
-# What is said to stderr is kept.
-sub ask
-{
-	my ($sql, $out) = @_;
-	my $asked = start_asking($node, $sql, $out, "$dir/stderr");
-
-	$node->poll_query_until('postgres', <<"END") or die "nobody asks: $sql" if $_[2];
-SELECT count(*) > 0 FROM pg_stat_activity
-WHERE query = '$sql' AND wait_event_type IN ('Extension', 'LWLock')
-END
-	return $asked;
-}
-
-# Has a program ended?
-sub is_done
-{
-	my ($run) = @_;
-	$run->pump_nb if $run->pumpable;
-	return !$run->pumpable;
-}
-
-sub raise
-{
-	need_a_raise($node);
-	like(adjust($node), qr/^raise .*: applied$/, "$_[0]: raised");
-	return setting_mb($node);
-}
-
-# The server is up again after a process was killed, with another worker.
-sub wait_for_restart
-{
-	my ($pid) = @_;
-
-	wait_until('the server comes back', sub { return defined try_to_ask($node, 'SELECT 1') });
-	wait_for_worker($node, $pid);
-	return;
-}
-
-# No administrator is suspected of what none did.
-sub no_one_is_suspected
-{
-	my ($what) = @_;
-	is(scalar(grep { $_->{action} eq 'external' && $_->{outcome} eq 'none' } history($node)),
-		0, "$what: no administrator is suspected");
-	is(status($node)->{outcome}, undef, "$what: no trouble");
-	return;
-}
-
-sub back_to_original
-{
-	my ($what) = @_;
-	is(act_row($node, 'walsizer_revert()')->{new_mb}, 4, "$what: can be reverted");
-	note_is_removed($node, $what);
-	unlike(auto_conf($node), qr/max_wal_size|walsizer/, "$what: nothing is left behind");
-	restart();
-	return;
-}
+start_server();
 
 # ---- few of them
 
@@ -275,130 +144,7 @@ cmp_ok($killed, '>=', 6, "there were several steps ($killed)");
 act($node, 'walsizer_boost_end()');
 back_to_original('planned load');
 
-# ---- killed at each step of a revert
-
-my ($written_original, $write_edit);
-$killed = 0;
-for (my $step = 1;; $step++)
-{
-	my $what = "revert, killed at step $step";
-	my $raised = raise($what);
-	my $pid = pid($node);
-
-	arm($pid, $step, 'kill');
-	ask('SELECT walsizer_revert()', \my $answer)->finish;
-	my @steps = steps();
-	# from then on the file says it
-	$written_original ||= first_step(qr/^rename .*auto\.conf/, @steps) + 1 if grep { /^sighup/ } @steps;
-	last if @steps < $step;
-	$killed++;
-	wait_for_restart($pid);
-	adjust($node);
-	my $status = status($node);
-	# the file tells what was to come, or nothing had happened
-	if ($status->{set_by_walsizer})
-	{
-		is($status->{max_wal_size}, $raised * MB, "$what ($steps[-1]): nothing has happened");
-		cmp_ok($step, '<=', 3, "$what: before the file was replaced");
-	}
-	else
-	{
-		is($status->{max_wal_size}, 4 * MB, "$what ($steps[-1]): finished");
-	}
-	no_one_is_suspected($what);
-	if (!$status->{set_by_walsizer})
-	{
-		# known to the state file, too: a crash does not bring it back
-		$node->stop('immediate');
-		{
-			local $ENV{LD_PRELOAD} = $shim;
-			start_after_kill($node);
-		}
-		wait_for_worker($node);
-		need_a_raise($node);
-		like(adjust($node), qr/^raise .*: applied$/, "$what: over after a crash");
-	}
-	back_to_original($what);
-}
-cmp_ok($killed, '>=', 10, "there were several steps ($killed)");
-is(setting_mb($node), 4, 'revert: done');
-restart();
-
-# ---- killed at each step of making way for an edit
-
 my $conf = slurp_file($node->data_dir . '/postgresql.conf');
-$killed = 0;
-for (my $step = 1;; $step++)
-{
-	my $what = "edit, killed at step $step";
-	my ($pid, $before);
-
-	raise($what);
-	$pid = pid($node);
-	$before = last_event($node)->{id};
-	arm($pid, $step, 'kill');
-	$node->append_conf('postgresql.conf', 'max_wal_size = 7MB');
-	$node->reload;
-	wait_until('the edit takes effect, or the worker is killed',
-		sub {
-			return !kill(0, $pid)
-			  || (try_to_ask($node, "SELECT count(*) FROM walsizer_history WHERE id > $before") // 0);
-		});
-	try_to_ask($node, 'SELECT walsizer_adjust()');	# answered when all is done
-	my @steps = steps();
-	$write_edit = first_step(qr/auto\.conf/, @steps);
-	wait_for_restart($pid) if @steps >= $step;
-	adjust($node);
-	is(setting_mb($node), 7, "$what: the edit is in effect");
-	note_is_removed($node, $what);
-	unlike(auto_conf($node), qr/max_wal_size|walsizer/, "$what: nothing is left behind");
-	no_one_is_suspected($what);
-	write_file($node->data_dir . '/postgresql.conf', $conf);
-	$node->reload;
-	wait_for($node, 'max_wal_size = 4 * 1048576');
-	$node->safe_psql('postgres', 'SELECT walsizer_forget()');
-	# what an administrator has changed is left alone until a restart
-	restart();
-	last if @steps < $step;
-	$killed++;
-}
-cmp_ok($killed, '>=', 10, "there were several steps ($killed)");
-
-# ---- turned off meanwhile: what was asked for is finished, and nothing else
-
-my $raised = raise('turned off');
-$pid = pid($node);
-arm($pid, $write_edit, 'stop');
-$node->append_conf('postgresql.conf', 'max_wal_size = 7MB');
-$node->reload;
-wait_until('the worker stops', sub { return slurp_file("/proc/$pid/stat") =~ /\) T/ });
-steps();
-set_conf($node, 'walsizer.enable = off');
-kill 'KILL', $pid or die $!;
-wait_for_restart($pid);
-is(adjust($node), q(none: walsizer.enable is off, and walsizer's value hides an edit of max_wal_size in the configuration file),
-	'turned off: it does not make way for an edit any more');
-is(setting_mb($node), $raised, 'turned off: its value stays');
-like(auto_conf($node), qr/^walsizer\.last_written/m, 'turned off: so does its line');
-is(revert($node), 'revert to 7 MB: applied', 'turned off: walsizer_revert() makes way');
-write_file($node->data_dir . '/postgresql.conf', $conf);
-$node->reload;
-wait_for($node, 'max_wal_size = 4 * 1048576');
-restart();
-
-raise('turned off, revert');
-set_conf($node, 'walsizer.enable = off');
-$pid = pid($node);
-arm($pid, $written_original, 'kill');
-ask('SELECT walsizer_revert()', \my $nothing)->finish;
-steps();
-wait_for_restart($pid);
-adjust($node);
-is(setting_mb($node), 4, 'turned off, revert: finished');
-note_is_removed($node, 'turned off, revert');
-unlike(auto_conf($node), qr/max_wal_size|walsizer/, 'turned off, revert: nothing is left behind');
-write_file($node->data_dir . '/postgresql.conf', $conf);
-restart();
 
 # ---- an administrator's ALTER SYSTEM at each step of a raise
 
@@ -489,7 +235,7 @@ restart();
 # ---- an edit that was not reloaded: after the crash of a process walsizer sees it,
 # and makes way, as it would after any reload
 
-$raised = raise('not reloaded');
+my $raised = raise('not reloaded');
 $pid = pid($node);
 my $id = last_event($node)->{id};
 $node->append_conf('postgresql.conf', "max_wal_size = 1GB");
