@@ -30,7 +30,7 @@ $status = status($node);
 is($status->{checkpoints_forced}, 1, 'one checkpoint was forced');
 my $answer = adjust($node);
 like($answer, qr/^raise to (\d+) MB: applied$/,
-	'and that is one too many');
+	'one forced checkpoint is reason enough to raise');
 
 $event = last_event($node);
 is($event->{id}, 1, 'history: id');
@@ -69,13 +69,13 @@ cmp_ok(abs(2 * $status->{disk_limit} - $free), '<', 0.05 * $free + 200 * MB,
 	'stats: limit of the disk');
 is(setting_mb($node), $event->{new_mb}, 'the server knows it');
 like(auto_conf($node), qr/^max_wal_size = '$event->{new_mb}MB'$/m,
-	'and it will after a restart');
+	'the file that ALTER SYSTEM writes has the new value');
 like(auto_conf($node), qr/^walsizer.last_written = '$event->{new_mb}MB instead of 4MB'$/m,
-	'with a note that says whose value that is');
+	'a note beside it says whose value that is');
 is($node->safe_psql('postgres',
 		"SELECT sourcefile ~ 'postgresql.auto.conf' FROM pg_settings WHERE name = 'max_wal_size'"),
-	't', 'as if ALTER SYSTEM had been used');
-is(adjust($node), 'none: the value in effect suffices', 'which is enough');
+	't', 'the server takes the value from postgresql.auto.conf');
+is(adjust($node), 'none: the value in effect suffices', 'the new value is enough');
 $node->stop;
 
 # ---- walsizer.threshold

@@ -59,27 +59,27 @@ while (time - $begin < 33 || $round < 15)
 my $requested = $node->safe_psql('postgres', $counted) - $before;
 cmp_ok($requested, '>=', 15, 'many checkpoints were requested');
 my $written = $node->safe_psql('postgres', "SELECT pg_current_wal_lsn() - '0/0'") - $lsn;
-cmp_ok($written, '<', 20 * MB, 'and little WAL was written');
+cmp_ok($written, '<', 20 * MB, 'little WAL was written');
 is(adjust($node), 'none: the value in effect suffices', 'nothing is to be done');
 
 my $status = status($node);
 is($status->{checkpoints_forced}, 0, 'none was forced by WAL volume');
-is($status->{checkpoints_forced_old_value}, 0, 'nor by the volume of before');
+is($status->{checkpoints_forced_old_value}, 0, 'none was forced by the volume of before');
 cmp_ok($status->{checkpoints_other}, '>=', 15, 'they are known for what they are');
 wait_for($node, "num_requested = ($counted) AND num_timed = ($timed)");
-pass('and the counters of the server are shown beside it');
-is(count_forced_in_log($node), 0, 'which the server says as well');
+pass("the counters of the server are shown beside walsizer's");
+is(count_forced_in_log($node), 0, "the server's log has no forced checkpoint either");
 
 # After a reset the counters begin at zero, or below what they were.
 $node->safe_psql('postgres', $reset);
-is(adjust($node), 'none: the value in effect suffices', 'nor after a statistics reset');
+is(adjust($node), 'none: the value in effect suffices', 'a statistics reset changes nothing');
 $node->safe_psql('postgres', 'SELECT walsizer_forget()');
-is(adjust($node), 'none: the value in effect suffices', 'nor after walsizer_forget()');
+is(adjust($node), 'none: the value in effect suffices', 'walsizer_forget() changes nothing');
 $node->safe_psql('postgres', 'CHECKPOINT');
-is(adjust($node), 'none: the value in effect suffices', 'nor after both');
+is(adjust($node), 'none: the value in effect suffices', 'both together change nothing');
 
 is(setting_mb($node), 64, 'max_wal_size is what it was');
-is(scalar(history($node)), 0, 'and nothing has happened');
+is(scalar(history($node)), 0, 'the history is empty');
 unlike(auto_conf($node), qr/max_wal_size/, 'nothing was written');
 $node->stop;
 

@@ -48,16 +48,16 @@ like(adjust($node), qr/^raise .*: applied$/,
 cmp_ok(setting_mb($node), '>', 4, 'the new value is in effect');
 is(log_count($node, qr/could not write walsizer's state file/, $offset),
 	1, 'trouble with the state file is logged once, however often it is written');
-is(last_event($node)->{outcome}, 'applied', 'and the raise is in the history');
+is(last_event($node)->{outcome}, 'applied', 'the raise is in the history');
 is(log_count($node, qr/LOG:  walsizer changed "max_wal_size" from 4 MB to \d+ MB/, $offset),
 	1, 'a raise is logged');
-is(pid($node), $pid, 'by a worker that lives on');
+is(pid($node), $pid, 'the worker that logged it lives on');
 rmdir $node->data_dir . '/pg_stat/walsizer.state.tmp' or die $!;
 $node->restart;
 wait_for_worker($node);
 is(log_count($node, qr/LOG:  walsizer stopped$/), 1, 'the log says that it has stopped');
 is(last_event($node)->{outcome},
-	'applied', 'which is saved as soon as the file can be written');
+	'applied', 'the raise is saved as soon as the file can be written');
 $node->stop;
 
 # ---- dry run

@@ -317,12 +317,12 @@ my @events = history($node);
 my ($last) = grep { $events[$_]{action} eq 'external' } reverse 0 .. $#events;
 my $next   = $events[ $last + 1 ];
 is($events[$last]{new_mb}, 5, 'at last: adopted');
-is($next->{action}, 'raise', 'at last: and raised again under load');
-is($next->{old_mb}, 5, 'at last: from the new value');
-cmp_ok($next->{epoch} - $changed, '>=', 30, 'at last: a checkpoint_timeout later');
+is($next->{action}, 'raise', 'at last: walsizer raises again under load');
+is($next->{old_mb}, 5, 'at last: the raise begins with the new value');
+cmp_ok($next->{epoch} - $changed, '>=', 30, 'at last: the raise comes a checkpoint_timeout later');
 my $due = $events[$last]{epoch} + 30;
 $due = $loaded if $loaded > $due;
-cmp_ok($next->{epoch}, '<', $due + 30, 'at last: but not two');
+cmp_ok($next->{epoch}, '<', $due + 30, 'at last: the raise comes before two checkpoint_timeout are over');
 
 # ---- each of several changes to the same size has its own forced_after
 
@@ -339,7 +339,7 @@ wait_until('all are followed up',
 	sub { @events = (history($node))[-3 .. -1]; return !grep { !defined $_->{forced_after} } @events });
 is(join(' ', map { $_->{new_mb} } @events), '40 50 40', 'the same size twice');
 cmp_ok($events[0]{forced_after}, '>', 0, 'a checkpoint was forced after the first time');
-is($events[2]{forced_after}, 0, 'and none after the second');
+is($events[2]{forced_after}, 0, 'no checkpoint was forced after the second time');
 $node->stop;
 
 # ---- walsizer_revert() by the session that has just turned walsizer off

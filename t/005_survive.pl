@@ -45,8 +45,8 @@ $pid    = pid($node);
 $offset = log_offset($node);
 is($node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)"), 't', 'the worker is canceled');
 wait_for_sample($node);
-is(pid($node), $pid, 'which it ignores');
-is(log_count($node, qr/(FATAL|ERROR):/, $offset), 0, 'nor to the log');
+is(pid($node), $pid, 'the worker ignores that it is canceled');
+is(log_count($node, qr/(FATAL|ERROR):/, $offset), 0, 'a canceled worker logs no error');
 
 # The next one has its memory, with what was learned up to that moment.
 # (Demand becomes memory within a fraction of checkpoint_timeout.)
@@ -60,11 +60,11 @@ is($node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)"),
 wait_for_worker($node, $pid);
 is(memory($node), $before, 'the worker comes back with its memory');
 cmp_ok(status($node)->{checkpoints_forced}, '>=', $status->{checkpoints_forced},
-	'with its counts');
+	'the worker comes back with its counts');
 cmp_ok($node->safe_psql('postgres', 'SELECT max(demand) FROM walsizer_demand'),
-	'>=', 8 * MB, 'and with the demand that it saw');
-is(log_count($node, qr/(FATAL|ERROR):/, $offset), 0, 'that is no error');
-like(adjust($node), qr/^none: /, 'and it answers');
+	'>=', 8 * MB, 'the worker comes back with the demand that it saw');
+is(log_count($node, qr/(FATAL|ERROR):/, $offset), 0, 'the end of a worker is no error');
+like(adjust($node), qr/^none: /, 'the new worker answers');
 
 # Nobody waits for ever for a worker that ends.
 $pid = pid($node);
@@ -82,7 +82,7 @@ is(memory($node), $before, 'DROP and CREATE EXTENSION keep the memory');
 $node->safe_psql('postgres', 'CREATE DATABASE other');
 $node->safe_psql('other',    'CREATE EXTENSION walsizer');
 is($node->safe_psql('other', 'SELECT count(*) FROM walsizer_history'),
-	1, 'which is the same in every database');
+	1, 'the history is the same in every database');
 $node->safe_psql('postgres', 'DROP DATABASE other WITH (FORCE)');
 
 # ---- the server
@@ -91,7 +91,7 @@ $node->restart;
 wait_for_worker($node);
 is(memory($node), $before, 'a restart keeps the memory');
 cmp_ok($node->safe_psql('postgres', 'SELECT max(demand) FROM walsizer_demand'),
-	'>=', 8 * MB, 'with the demand');
+	'>=', 8 * MB, 'a restart keeps the demand');
 
 $node->stop('immediate');
 $node->start;
@@ -181,8 +181,8 @@ write_file($file, state_file($good . $event));
 $node->start;
 wait_for_worker($node);
 is(scalar(history($node)), 1, 'a good file is read');
-is(last_event($node)->{message}, 'with a message', 'to its end');
-is(join(' ', @{ last_event($node) }{qw(checkpoints_forced num_requested num_timed)}), '3 4 5', 'with its counts');
+is(last_event($node)->{message}, 'with a message', 'a good file is read to its end');
+is(join(' ', @{ last_event($node) }{qw(checkpoints_forced num_requested num_timed)}), '3 4 5', 'the record that is cut off keeps its counts');
 $node->stop;
 
 # Nor does a newer version set the memory aside, or the history with it.
@@ -195,8 +195,8 @@ $offset = log_offset($node);
 $node->start;
 wait_for_worker($node);
 is(join(' ', @{ last_event($node) }{qw(action message)}), 'unknown with a message', 'a file that has more is read');
-is(status($node)->{original_size}, 4 * MB, 'with what is known of it');
-is(log_count($node, qr/empty memory/, $offset), 0, 'and is not set aside');
+is(status($node)->{original_size}, 4 * MB, 'a file that has more is read with what is known of it');
+is(log_count($node, qr/empty memory/, $offset), 0, 'a file that has more is not set aside');
 $node->stop;
 
 my ($newer, $foreign) = ($good, $good);
@@ -256,7 +256,7 @@ foreach my $name ("$file.bad", "$file.bad.1", "$file.bad.2")
 	$node->stop;
 	is(slurp_file($name), "nonsense, later $name\n", 'set aside as ' . ($name =~ s/.*state//r));
 }
-is(slurp_file("$file.bad"), "nonsense, later $file.bad\n", 'and not over an earlier one');
+is(slurp_file("$file.bad"), "nonsense, later $file.bad\n", 'a file that is set aside overwrites no earlier one');
 
 # A file that may not be read now is not damaged: it is neither moved nor written over.
 write_file($file, $good_with_event);

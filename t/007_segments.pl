@@ -32,7 +32,7 @@ foreach my $segsize (1, 64)
 	my $event = last_event($node);
 	is($event->{new_mb}, classic_size_mb($event, $segsize),
 		"to $event->{new_mb} MB, the size for the demand");
-	is($event->{new_mb} % $segsize, 0, 'in whole segments');
+	is($event->{new_mb} % $segsize, 0, 'the size is in whole segments');
 	is(setting_mb($node), $event->{new_mb}, 'it is in effect');
 	wait_for($node, 'set_by_walsizer IS NOT NULL');
 	is(status($node)->{trigger_point}, MB * trigger_point_mb($event->{new_mb}, $segsize, 0.9),
@@ -40,7 +40,7 @@ foreach my $segsize (1, 64)
 
 	$node->restart;
 	wait_for_worker($node);
-	is(setting_mb($node), $event->{new_mb}, 'and after a restart');
+	is(setting_mb($node), $event->{new_mb}, 'the raise survives a restart');
 	$node->stop;
 }
 
@@ -55,14 +55,14 @@ is(adjust($node), 'raise to 256 MB, limited by max: applied',
 revert($node);
 $node->safe_psql('postgres', 'SELECT walsizer_forget()');
 is(act($node, "walsizer_boost('300MB', '1 hour')"), 'raise to 256 MB: applied',
-	'that there are only whole segments is no limit');
+	'whole segments alone are no limit');
 is(act($node, "walsizer_boost('320MB', '1 hour')"), 'none, limited by max: the limit is 256 MB',
-	'but walsizer.max is one');
+	'walsizer.max is a limit');
 $node->safe_psql('postgres', 'SELECT walsizer_boost_end()');
 set_conf($node, 'walsizer.max = 2MB');
 wait_for($node, 'size_limit < 256 * 1048576');
 is(status($node)->{size_limit}, 128 * MB,
-	'and never below two of them, or the server would not start again');
+	'no limit is below two segments, or the server would not start again');
 $node->stop;
 
 # A value that a reload accepts, and with which no server starts, is not restored.
@@ -72,7 +72,7 @@ wait_for($node, 'original_size = 16 * 1048576');
 is(act($node, "walsizer_boost('64MB', '1 hour')"), 'raise to 64 MB: applied', 'raised from one segment');
 like(revert($node), qr/^revert to 32 MB: applied/, 'reverted to two');
 $node->restart;
-is(setting_mb($node), 32, 'with which the server starts');
+is(setting_mb($node), 32, 'the server starts with two segments');
 $node->stop;
 
 # The largest segments: two of them exceed what an int holds in bytes.
@@ -92,11 +92,11 @@ my $pid = pid($node);
 write_wal($node, 20);
 like(adjust($node), qr/^none: the value in effect suffices$/, 'the largest max_wal_size');
 is(status($node)->{trigger_point}, MB * trigger_point_mb(2147483647, 1, 0.9), 'has its trigger point');
-is(status($node)->{max_wal_size}, MB * 2147483647, 'in bytes');
+is(status($node)->{max_wal_size}, MB * 2147483647, 'the largest max_wal_size is known in bytes');
 set_conf($node, 'checkpoint_timeout = 1d');
-like(adjust($node), qr/^none: /, 'with the largest checkpoint_timeout');
+like(adjust($node), qr/^none: /, 'the largest checkpoint_timeout is no trouble');
 is(pid($node), $pid, 'the worker lives on');
-is(log_count($node, qr/(ERROR|FATAL|PANIC):/), 0, 'and no error was met');
+is(log_count($node, qr/(ERROR|FATAL|PANIC):/), 0, 'no error was met');
 $node->stop;
 
 done_testing();

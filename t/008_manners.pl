@@ -33,7 +33,7 @@ is($node->safe_psql('postgres',
 		"SELECT backend_type, datid IS NULL, backend_xmin IS NULL FROM pg_stat_activity WHERE pid = $pid"),
 	'walsizer|t|t', 'one worker, in no database, holding nothing back');
 is($node->safe_psql('postgres', "SELECT state IS NULL, query FROM pg_stat_activity WHERE pid = $pid"),
-	't|', 'and no session, idle or active, to others');
+	't|', 'the worker looks like no session, idle or active');
 is($node->safe_psql('postgres',
 		"SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsizer'"),
 	1, 'there is no second one');
@@ -107,8 +107,8 @@ for (1 .. 3)
 	is(adjust($node), 'none, limited by max: WAL volume forced checkpoints', 'walsizer.max below: load');
 }
 is(setting_mb($node), 20, 'walsizer.max below the value in effect lowers nothing');
-is(scalar(history($node)), $events, 'and nothing has happened');
-is(log_count($node, $limited, $offset), 1, 'but one message is logged');
+is(scalar(history($node)), $events, 'a lower walsizer.max changes nothing');
+is(log_count($node, $limited, $offset), 1, 'a lower walsizer.max is logged once');
 $node->stop;
 
 # ---- statistics are reset all the time
@@ -128,7 +128,7 @@ wait_for($node, 'checkpoints_forced >= 3');
 like(adjust($node), qr/^raise .*: applied$/, 'statistics resets do not keep it from raising');
 stop_load($resets);
 stop_load($load);
-cmp_ok(last_event($node)->{checkpoints_forced}, '>=', 3, 'and all forced checkpoints are counted');
+cmp_ok(last_event($node)->{checkpoints_forced}, '>=', 3, 'all forced checkpoints are counted');
 is(last_event($node)->{new_mb}, classic_size_mb(last_event($node), 1),
 	'the size is as without');
 $node->stop;
@@ -149,7 +149,7 @@ $node->start;
 wait_for_worker($node);
 $pid = pid($node);
 is(status($node)->{role},  'standby',  'a worker runs on the standby');
-is(status($node)->{state}, 'active', 'and is active');
+is(status($node)->{state}, 'active', 'the worker on the standby is active');
 
 $node->stop;
 for (1 .. 3)
@@ -192,10 +192,10 @@ pass('it follows the demand of the primary');
 my $event = last_event($node);
 is($event->{role}, 'standby', 'history: on a standby');
 cmp_ok($event->{new_mb}, '<=', 1.6 * size_for_mb(90 * MB, 1, 0.9),
-	'and does not exceed it');
+	'the size on the standby does not exceed what it needs');
 wait_for($node, "set_by_walsizer = pg_size_bytes(current_setting('max_wal_size'))");
 pass('the value is in effect');
-is(setting_mb($primary), 1024, 'and the primary knows nothing of it');
+is(setting_mb($primary), 1024, "the primary knows nothing of the standby's size");
 
 # After promotion it is there, and so is the worker.
 set_conf($node, 'checkpoint_timeout = 5min');
@@ -203,13 +203,13 @@ $node->promote;
 wait_for($node, "role = 'primary'");
 is(pid($node), $pid, 'the same worker continues after promotion');
 my $set_by_walsizer = status($node)->{set_by_walsizer};
-cmp_ok($set_by_walsizer, '>=', $enough, 'with the value that it set');
+cmp_ok($set_by_walsizer, '>=', $enough, 'the value that it set survives the promotion');
 $load = start_load($node, 20);
 wait_for($node, "set_by_walsizer > $set_by_walsizer");
 stop_load($load);
-is(last_event($node)->{role}, 'primary', 'and now raises for its own load');
-is(last_event($node)->{outcome}, 'applied', 'which is applied');
-cmp_ok(setting_mb($node) * MB, '>', $set_by_walsizer, 'and in effect');
+is(last_event($node)->{role}, 'primary', 'the new primary raises for its own load');
+is(last_event($node)->{outcome}, 'applied', 'the raise of the new primary is applied');
+cmp_ok(setting_mb($node) * MB, '>', $set_by_walsizer, 'the raise of the new primary is in effect');
 $node->stop;
 $primary->stop;
 
@@ -260,7 +260,7 @@ foreach my $function (qw(adjust() revert() boost_end() forget() stop()), "boost(
 is($node->safe_psql('postgres', "LOAD 'walsizer'; SELECT 'alive'"),
 	'alive', 'not preloaded: LOAD does not kill the session');
 is($node->safe_psql('postgres', "LOAD 'walsizer'; SHOW max_wal_size"),
-	'4MB', 'not preloaded: and changes nothing');
+	'4MB', 'not preloaded: LOAD changes nothing');
 is($node->psql('postgres', 'DROP EXTENSION walsizer'), 0, 'not preloaded: it can be dropped');
 
 # In a session's own list of libraries it is as harmless.
@@ -269,7 +269,7 @@ $node->reload;
 $node->poll_query_until('postgres',
 	"SELECT current_setting('session_preload_libraries') = 'walsizer'")
   or die 'session_preload_libraries is not set';
-is($node->safe_psql('postgres', "SELECT 'alive'"), 'alive', 'nor does session_preload_libraries');
+is($node->safe_psql('postgres', "SELECT 'alive'"), 'alive', 'not preloaded: session_preload_libraries does no harm');
 is(log_count($node, qr/(FATAL|PANIC):/, $offset), 0, 'not preloaded: nobody died');
 $node->stop;
 

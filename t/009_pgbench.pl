@@ -86,7 +86,7 @@ while ($quiet < 2 && $intervals < 12 && time < $give_up)
 stop_load($load);
 is($quiet, 2, 'in the end all checkpoints are timed');
 cmp_ok(log_count($node, qr/checkpoint starting: time/, $offset), '>=', 2,
-	'by the log of the server, too');
+	'the log of the server has timed checkpoints, too');
 
 my @events = history($node);
 my @raises = grep { $_->{action} eq 'raise' } @events;
@@ -98,12 +98,12 @@ note(sprintf('demand %.1f to %.1f MB, size for it %d to %d MB, max_wal_size 64 M
 	  . join('', map { " -> $_->{new_mb} MB" } @raises));
 cmp_ok($needed, '>', 64, 'the load needs more than was there');
 cmp_ok(scalar(@raises), '>=', 1, 'walsizer raised');
-cmp_ok(scalar(@raises), '<=', 4, 'in a few steps');
-is(scalar(@events), scalar(@raises), 'and did nothing else');
+cmp_ok(scalar(@raises), '<=', 4, 'walsizer raises in a few steps');
+is(scalar(@events), scalar(@raises), 'walsizer did nothing but raise');
 # The size for a demand has a trigger point of a segment more than the demand: for a
 # redo pointer at the end of its segment, which need not have been met.
-cmp_ok(trigger_point_mb($final, 16, 0.9) * MB, '>=', $least, 'to what the load needs');
-cmp_ok($final, '<=', 1.6 * $needed, 'and not much more');
+cmp_ok(trigger_point_mb($final, 16, 0.9) * MB, '>=', $least, 'walsizer raises to what the load needs');
+cmp_ok($final, '<=', 1.6 * $needed, 'walsizer raises to not much more than the load needs');
 is(scalar(grep { $_->{outcome} ne 'applied' } @events), 0, 'all was applied');
 $node->stop;
 

@@ -65,7 +65,7 @@ wait_for_worker($node);
 # The volume holds pg_wal and nothing else: half of it may be claimed.
 is(status($node)->{disk_limit}, half_mb(487) * MB,
 	'the limit is half of the volume that really holds pg_wal');
-is(status($node)->{limited_by}, undef, 'and does not apply yet');
+is(status($node)->{limited_by}, undef, 'the limit does not apply yet');
 
 # Transactions whose effect can be checked afterwards.
 $node->safe_psql('postgres', <<'END');
@@ -127,15 +127,15 @@ my ($samples, @too_large) = too_large(slurp_file($watched));
 cmp_ok($samples, '>=', 3, 'there were samples meanwhile');
 is(join(' ', @too_large), '', "the limit is respected in each of them ($samples)");
 cmp_ok($node->safe_psql('postgres', "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') / 1048576"),
-	'>', 1900 * $fills, 'that was several times the size of the volume');
+	'>', 1900 * $fills, 'the load wrote several times the size of the volume');
 is(log_count($node, qr/PANIC|No space left/, $offset), 0, 'the volume was never full');
 
 wait_for($node, "limited_by = 'disk' AND set_by_walsizer IS NOT NULL");
 $status = status($node);
 cmp_ok($status->{set_by_walsizer}, '>', 64 * MB, 'walsizer has raised');
-cmp_ok($status->{set_by_walsizer}, '<=', $most, 'as far as the limit allows');
-cmp_ok($status->{wanted_size}, '>', $status->{size_limit}, 'and wants more');
-is($status->{size_limit}, $status->{disk_limit}, 'which the disk forbids');
+cmp_ok($status->{set_by_walsizer}, '<=', $most, 'walsizer raises no further than the limit allows');
+cmp_ok($status->{wanted_size}, '>', $status->{size_limit}, 'walsizer wants more than the limit');
+is($status->{size_limit}, $status->{disk_limit}, 'the disk is the limit');
 is(scalar(grep { $_->{limited_by} eq 'disk' } grep { $_->{limited_by} } history($node)),
 	scalar(grep { $_->{limited_by} } history($node)), 'the history names the same limit');
 
@@ -203,8 +203,8 @@ wait_for($node, 'max_wal_size <= 1.25 * disk_limit AND disk_limit <= ' . half_mb
 set_conf($node, 'walsizer.max_disk_percent = 10');
 wait_for($node, "disk_limit < 64 * 1048576 AND max_wal_size = 64 * 1048576");
 adjust($node);
-is(setting_mb($node), 64, 'never below the original value');
-is(log_count($node, qr/PANIC|No space left/, $offset), 0, 'and all the time the server lives');
+is(setting_mb($node), 64, 'max_wal_size is never below the original value');
+is(log_count($node, qr/PANIC|No space left/, $offset), 0, 'the server lives all the time');
 unlink "$volume/ballast";
 set_conf($node, 'walsizer.max_disk_percent = 50');
 wait_for($node, 'disk_limit > 500 * 1048576');
@@ -219,8 +219,8 @@ wait_for($node, 'disk_limit IS NULL');
 pass('a pg_wal that cannot be read is not an empty one: the limit is not known');
 my $size = setting_mb($node);
 like(act($node, "walsizer_boost('480MB', '1 hour')"),
-	qr/^raise to 480 MB: failed: the free space for "pg_wal" could not be determined$/, 'and nothing is raised');
-is(setting_mb($node), $size, 'so that the value stays');
+	qr/^raise to 480 MB: failed: the free space for "pg_wal" could not be determined$/, 'nothing is raised without a known limit');
+is(setting_mb($node), $size, 'the value stays without a known limit');
 $node->safe_psql('postgres', 'SELECT walsizer_boost_end()');
 chmod 0700, $wal or die "could not change the permissions of $wal: $!";
 wait_for($node, "disk_limit < $limit - 100 * 1048576");
@@ -246,7 +246,7 @@ $node->poll_query_until('postgres',
   or die 'the disk limits nothing';
 stop_load($load);
 ($event) = grep { ($_->{limited_by} // '') eq 'disk' && $_->{wanted_mb} > 20 } history($node);
-is($event->{reason}, 'predicted', 'before a raise: by a sample');
+is($event->{reason}, 'predicted', 'before a raise: a sample raises');
 is(scalar(grep { $_->{new_mb} > 20 } history($node)), 0, 'before a raise: the volume is looked at, and limits it');
 $node->stop;
 

@@ -84,10 +84,10 @@ sub crash_of_one_process
 
 $status = status($node);
 is($status->{replay_rate_source}, 'assumed', 'before the first recovery the rate is assumed');
-cmp_ok(abs($status->{replay_rate} / MB - 40), '<', 5, 'to be about 40 MB/s, if WAL has small records');
+cmp_ok(abs($status->{replay_rate} / MB - 40), '<', 5, 'the assumed rate is about 40 MB/s, if WAL has small records');
 cmp_ok(abs($status->{replay_rate} / MB * $node->safe_psql('postgres',
 			'SELECT extract(epoch FROM recovery_time_max) FROM walsizer_stats') - 2048),
-	'<', 20 + $status->{replay_rate} / MB, 'at worst max_wal_size is to be replayed, to the second');
+	'<', 20 + $status->{replay_rate} / MB, 'the longest recovery replays max_wal_size, to the second');
 
 my ($estimate, $took);
 foreach my $updates (2, 2, 4, 6)
@@ -97,7 +97,7 @@ foreach my $updates (2, 2, 4, 6)
 	last if status($node)->{replay_rate_source} eq 'measured';
 }
 is(status($node)->{replay_rate_source}, 'measured', 'after a recovery the rate is measured');
-isnt(status($node)->{replay_rate}, $status->{replay_rate}, 'and is not what was assumed');
+isnt(status($node)->{replay_rate}, $status->{replay_rate}, 'the measured rate is not the assumed one');
 
 # What one recovery takes is told from the one before, if the machine did not stall
 # in one of the two.  Twice that is allowed for, as files may not be in the cache.
@@ -129,7 +129,7 @@ wait_for_worker($node);
 $status = status($node);
 is($status->{replay_rate_source}, 'measured', 'a restart is no recovery');
 is($status->{replay_rate}, $rate, 'the rate is remembered');
-ok(-s $node->data_dir . '/pg_stat/walsizer.state', 'in the state file');
+ok(-s $node->data_dir . '/pg_stat/walsizer.state', 'the rate is in the state file');
 $node->stop;
 
 # A restart after a crash that left next to nothing to replay tells nothing.
@@ -137,7 +137,7 @@ $node->start;
 kill 'KILL', $node->{_pid};
 start_after_kill($node);
 wait_for_worker($node);
-is(status($node)->{replay_rate}, $rate, 'nor is a crash with nothing to replay');
+is(status($node)->{replay_rate}, $rate, 'a crash with nothing to replay is no measurement');
 
 # ---- with a limit, a crash at the worst moment takes about that
 
@@ -224,7 +224,7 @@ force_checkpoints($node, 24);
 is(adjust($node), 'raise to 16 MB, limited by recovery: applied', 'is as far as walsizer goes');
 $event = last_event($node);
 is($event->{limited_by}, 'recovery', 'the history names the limit');
-cmp_ok($event->{wanted_mb}, '>', 16, 'and the size that was wanted');
+cmp_ok($event->{wanted_mb}, '>', 16, 'the history has the size that was wanted');
 wait_for($node, "set_by_walsizer = 16 * 1048576");
 is($node->safe_psql('postgres', 'SELECT recovery_time_max FROM walsizer_stats'),
 	'00:00:08', 'recovery takes as long as was allowed, at worst');
@@ -237,7 +237,7 @@ is(log_count($node,
 		qr/LOG:  "max_wal_size" of 16 MB is too small: (?:at most )?\d+ MB are needed, and "walsizer.max_recovery_time" allows 16 MB/,
 		$offset), 1, 'a message names the setting, and the size it would take, once');
 is(log_count($node, qr/HINT:  Raise "walsizer.max_recovery_time" so that it allows \d+ MB, or accept forced checkpoints\./, $offset),
-	1, 'and what helps');
+	1, 'a hint tells what helps');
 
 # The limit moves, the value follows.
 set_conf($node, 'walsizer.max_recovery_time = 16s');
@@ -251,7 +251,7 @@ set_conf($node, 'walsizer.max_recovery_time = 6s');
 wait_for($node, "set_by_walsizer = 12 * 1048576");
 $event = last_event($node);
 is($event->{action}, 'lower', 'a limit that falls takes back what walsizer raised');
-is($event->{reason}, 'limit_fell', 'and says so');
+is($event->{reason}, 'limit_fell', 'the history says that the limit fell');
 is($event->{limited_by}, 'recovery', 'naming the limit');
 
 set_conf($node, 'walsizer.max_recovery_time = 1s');
@@ -267,9 +267,9 @@ wait_for($node, "original_size = 40 * 1048576");
 $node->restart;
 wait_for_worker($node);
 adjust($node) for 1 .. 2;
-is(setting_mb($node), 40, 'nor the value of an administrator');
+is(setting_mb($node), 40, 'a limit does not take back the value of an administrator');
 is(scalar(grep { $_->{action} eq 'lower' && $_->{old_mb} == 40 } history($node)),
-	0, 'which is never tried');
+	0, 'taking back the value of an administrator is never tried');
 $node->stop;
 
 done_testing();

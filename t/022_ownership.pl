@@ -247,15 +247,15 @@ wait_for_sample($node);		# nor does what a late reload would take with it
 $node->append_conf('postgresql.conf', 'max_wal_size = 41MB');
 force_checkpoints($node, 2 * trigger_point_mb($raised, 1, 0.9));
 like(adjust($node), qr/^raise .*: dry run\b/, 'not reloaded: a dry run');
-like(adjust($node), qr/^raise .*: dry run$/, 'not reloaded: and another');
-is(setting_mb($node), $raised, 'not reloaded: changes nothing');
+like(adjust($node), qr/^raise .*: dry run$/, 'not reloaded: another dry run says the same');
+is(setting_mb($node), $raised, 'not reloaded: a dry run changes nothing');
 $id = last_event($node)->{id};
 my $pid = pid($node);
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 wait_for($node, "pid <> $pid AND (SELECT max(id) FROM walsizer_history) > $id");
 adjust($node) for 1 .. 2;
-is(setting_mb($node), $raised, 'not reloaded: nor does a new worker');
-is(last_event($node)->{outcome}, 'dry run', 'not reloaded: which says that it would make way');
+is(setting_mb($node), $raised, 'not reloaded: a new worker changes nothing');
+is(last_event($node)->{outcome}, 'dry run', 'not reloaded: a new worker says that it would make way');
 $node->reload;
 wait_for_sample($node);
 $id++;
@@ -379,7 +379,7 @@ is(setting_mb($node), 4, 'library back: which stays');
 is(join(' ', grep { !/^(?:applied|none|dry run)$/ } map { $_->{outcome} } history($node)),
 	join(' ', ('forbidden') x (1 + 4)), 'all that was tried was applied, but for what was forbidden, and asked for four times, here');
 is(log_count($node, qr/(ERROR|FATAL|PANIC):  (?!walsizer must be|terminating)/, 0), 0,
-	'without an error');
+	'no error was logged');
 $node->stop;
 
 done_testing();

@@ -91,7 +91,7 @@ my $rare_load = start_load($rare, $rate);
 wait_for_worker($standby);
 $status = status($standby);
 is($status->{role}, 'standby', 'walsizer runs on a hot standby');
-is($status->{state}, 'active', 'as anywhere');
+is($status->{state}, 'active', 'walsizer is active on a standby');
 
 # ---- the primary raises for itself, and the standby for what the primary writes
 
@@ -100,15 +100,15 @@ wait_for($standby, "set_by_walsizer >= $needed * 1048576");
 ($event) = history($standby);
 is($event->{action}, 'raise', 'the standby raises');
 is($event->{old_mb}, 4, 'beginning with what is there');
-is($event->{role}, 'standby', 'as a standby');
+is($event->{role}, 'standby', 'the history says that it was a standby');
 is_deeply([ uniq(map { $_->{reason} } history($standby)) ],
 	['primary'],
-	'for what the primary writes, never for the speed of replay');
-is($event->{outcome}, 'applied', 'without waiting for a promotion');
+	'the standby raises for what the primary writes, never for the speed of replay');
+is($event->{outcome}, 'applied', 'the raise on a standby is applied before a promotion');
 $status = status($standby);
 cmp_ok($status->{demand}, '>=', 0.7 * $rate * 30 * MB, 'its demand is that of the primary');
-cmp_ok($status->{demand}, '<=', 1.4 * $rate * 30 * MB, 'and not its own');
-cmp_ok($status->{max_wal_size}, '<=', 1.7 * $needed * MB, 'nor is its size');
+cmp_ok($status->{demand}, '<=', 1.4 * $rate * 30 * MB, 'its demand is not what replay reads at full speed');
+cmp_ok($status->{max_wal_size}, '<=', 1.7 * $needed * MB, 'its size is not for what replay reads at full speed');
 like(auto_conf($standby), qr/^max_wal_size = '\d+MB'$/m, 'its own file says so');
 wait_for_log_line($standby, qr/LOG:  walsizer changed "max_wal_size" from 4 MB/, 0);
 like(slurp_file($standby->logfile),
@@ -117,14 +117,14 @@ like(slurp_file($standby->logfile),
 my $report = $standby->safe_psql('postgres', 'SELECT walsizer_report()');
 like($report, qr/^The primary writes \d+ MB of WAL between two checkpoints; after a promotion/m,
 	'the report speaks of the primary');
-like($report, qr/^Restartpoints since /m, 'and of restartpoints, not of checkpoints');
-unlike($report, qr/checkpoint is forced in|^Checkpoints since/m, 'which are harmless when forced');
+like($report, qr/^Restartpoints since /m, 'the report speaks of restartpoints');
+unlike($report, qr/checkpoint is forced in|^Checkpoints since/m, 'the report counts no restartpoint as a checkpoint');
 is( $standby->safe_psql('postgres',
 		"SELECT count(*) FROM walsizer_related_settings WHERE setting = 'wal_compression'"),
 	0, 'a server that writes no WAL has no share of page images');
 wait_for($cascade, "set_by_walsizer >= $needed * 1048576");
 is(status($cascade)->{role}, 'standby', 'a standby of a standby raises as well');
-is(last_event($cascade)->{reason}, 'primary', 'for the same reason');
+is(last_event($cascade)->{reason}, 'primary', 'a standby of a standby raises for the same reason');
 
 # ---- so it does where no checkpoint of the primary says so
 
@@ -135,7 +135,7 @@ is(last_event($follower)->{reason}, 'primary', 'no checkpoint: but it writes');
 cmp_ok(status($follower)->{demand}, '<=', 1.4 * $rate * 30 * MB, 'no checkpoint: and not more');
 stop_load($rare_load);
 like(revert($follower), qr/^revert to 4 MB: applied/, 'a standby restores its original value');
-unlike(auto_conf($follower), qr/max_wal_size/, 'and nothing is left in its file');
+unlike(auto_conf($follower), qr/max_wal_size/, 'nothing is left in the file of the standby');
 $_->stop foreach $follower, $rare;
 
 # ---- catching up forces restartpoints, which is no reason to raise

@@ -62,7 +62,7 @@ for (1 .. 10)
 	last if checkpoint_under_way();
 	kill 'CONT', $checkpointer or die $!;
 }
-ok(checkpoint_under_way(), 'and is not complete');
+ok(checkpoint_under_way(), 'the checkpoint is not complete');
 
 # ---- a planned load that is not ended early
 
@@ -125,18 +125,18 @@ my $before = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');
 $node->command_ok([ 'pgbench', '-i', '-q', '-s', '4', $node->connstr('postgres') ], 'pgbench -i');
 cmp_ok($node->safe_psql('postgres', "SELECT pg_current_wal_insert_lsn() - '$before'"),
 	'>', 5 * trigger_point_mb(8, 1, 0.9) * MB, 'writes much more WAL than the old size allows');
-is(count_forced_in_log($node, $offset), 0, 'and forces no checkpoint');
+is(count_forced_in_log($node, $offset), 0, 'a planned load forces no checkpoint');
 
 # Over a crash and a restart; a second call replaces the first.
 $node->stop('immediate');
 $node->start;
 wait_for_worker($node);
 is(status($node)->{boost_size}, 200 * MB, 'a crash does not end it');
-is(setting_mb($node), 200, 'and takes nothing away');
+is(setting_mb($node), 200, 'a crash leaves the planned size in effect');
 is(act($node, "walsizer_boost('240MB', '2 hours')"), 'raise to 240 MB: applied', 'enlarged');
 is($node->safe_psql('postgres',
 		"SELECT boost_until > now() + interval '90 min' FROM walsizer_status"),
-	't', 'and prolonged');
+	't', 'a plan can be prolonged');
 
 # A limit is smaller: as far as it goes, and a message.
 set_conf($node, "walsizer.max = 300MB");
@@ -162,16 +162,16 @@ is(status($node)->{boost_size}, undef, 'ended');
 wait_for($node, 'max_wal_size = original_size');
 is(setting_mb($node), 8, 'what was in effect before comes back');
 is(last_event($node)->{reason}, 'boost_over', 'history: why');
-is(last_event($node)->{old_mb}, 320, 'in one step');
+is(last_event($node)->{old_mb}, 320, 'the size falls in one step');
 
 # An administrator's change is left alone for a while, but not if more is asked for then.
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '12MB'");
 $node->reload;
 is(act($node, "walsizer_boost('100MB', '1 hour')"), 'raise to 100 MB: applied', 'a plan made right after a change by hand');
-is(status($node)->{original_size}, 12 * MB, 'which is noticed all the same');
+is(status($node)->{original_size}, 12 * MB, 'the change by hand is noticed all the same');
 revert($node);
 is(setting_mb($node), 12, 'walsizer_revert() ends the plan');
-is(status($node)->{boost_size}, undef, 'and the status says so');
+is(status($node)->{boost_size}, undef, 'the status has no planned load after walsizer_revert()');
 
 # Also where nothing had come of it yet: a crash does not bring it back.
 set_conf($node, 'walsizer.dry_run = on');
@@ -181,7 +181,7 @@ $node->stop('immediate');
 $node->append_conf('postgresql.conf', 'walsizer.dry_run = off');
 $node->start;
 wait_for_worker($node);
-is(status($node)->{boost_size}, undef, 'and its end survive a crash');
+is(status($node)->{boost_size}, undef, 'the end of a plan survives a crash');
 
 # Days over the end of daylight saving time, which a zone of our own has in a week.
 my $today = (gmtime)[7];
@@ -206,11 +206,11 @@ like(adjust($node), qr/^raise to 300 MB: forbidden: /, 'not writable: the rules'
 like(revert($node), qr/^revert to 12 MB: forbidden: /, 'not writable: the original value');
 is(scalar(my @now = history($node)), $events + 4, 'not writable: each is in the history');
 is(log_count($node, qr/LOG:  walsizer could not change "max_wal_size" .* is not writable/, $offset),
-	4, 'not writable: and in the log');
+	4, 'not writable: each is in the log');
 is(status($node)->{boost_size}, 300 * MB, 'not writable: the planned load is not over');
 chmod 0600, $auto_conf or die $!;
 like(revert($node), qr/^revert to 12 MB: applied/, 'not writable any more');
-is(status($node)->{boost_size}, undef, 'and the planned load is over');
+is(status($node)->{boost_size}, undef, 'the planned load is over, though its size is still there');
 
 # Bad input.
 my %errors = (
@@ -231,7 +231,7 @@ set_conf($node, 'walsizer.enable = off');
 (undef, undef, $stderr) =
   $node->psql('postgres', "SELECT walsizer_boost('1GB', '1 hour')");
 like($stderr, qr/"walsizer.enable" is off.*HINT/s, 'error: switched off');
-is(setting_mb($node), 12, 'and nothing has changed');
+is(setting_mb($node), 12, 'nothing has changed while walsizer is switched off');
 
 # A session that changes a setting, reloads and asks: its request may be faster
 # than the server's signal to the worker.
@@ -251,7 +251,7 @@ foreach my $mb (14, 16, 18)
 	$status = status($node);
 	is($status->{original_size}, $mb * MB, "in one session: $mb MB: the change came first");
 	is($status->{boost_size}, 100 * MB, "in one session: $mb MB: and does not end the plan");
-	like(revert($node), qr/^revert to $mb MB: applied/, "in one session: $mb MB: which comes back");
+	like(revert($node), qr/^revert to $mb MB: applied/, "in one session: $mb MB: walsizer_revert() brings the value back");
 }
 
 # The same with an edit of postgresql.conf.
@@ -292,7 +292,7 @@ my $asked = $node;
 
 wait_for($expires, 'boost_size IS NULL AND max_wal_size = original_size');
 is(setting_mb($expires), 8, 'it comes back by itself');
-is(last_event($expires)->{reason}, 'boost_over', 'with the reason');
+is(last_event($expires)->{reason}, 'boost_over', 'the history says that the planned load is over');
 
 # Meanwhile checkpoint_timeout has passed.
 $asked->poll_query_until('postgres',
@@ -330,10 +330,10 @@ $status = status($node);
 is($status->{verdict}, 'a statement that began before "max_wal_size" was raised forces checkpoints. '
 	  . 'Wait for its end; call walsizer_boost() before the next one.', 'a statement with the old value: the verdict says so');
 wait_for_log_line($node, qr/HINT:  Wait for its end;/, 0);
-is(log_count($node, qr/LOG:  a statement that began before /), 1, 'and the log, once');
-is($status->{limited_by}, undef, 'and blames no limit');
+is(log_count($node, qr/LOG:  a statement that began before /), 1, 'a statement with the old value: the log says so once');
+is($status->{limited_by}, undef, 'a statement with the old value: no limit is blamed');
 my $report = $node->safe_psql('postgres', 'SELECT walsizer_report()');
-like($report, qr/^walsizer on this primary: active\na\s+statement\s+that\s+began\s+before/, 'as does the report, on its second line');
+like($report, qr/^walsizer on this primary: active\na\s+statement\s+that\s+began\s+before/, 'a statement with the old value: the report says so on its second line');
 is(scalar(grep { length > 80 } split /\n/, $report), 0, 'whose lines fit into 80 columns');
 $node->safe_psql('postgres',
 	"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'long'");
@@ -358,11 +358,11 @@ wait_for($slow, "verdict_code = 'slow_checkpoint'");
 like(status($slow)->{verdict}, qr/^a checkpoint takes longer than "checkpoint_timeout"\. Raise that, or use faster storage;/,
 	'a checkpoint takes longer than checkpoint_timeout: the verdict says so');
 is($slow->safe_psql('postgres', 'SELECT recovery_time_max >= recovery_time_now FROM walsizer_stats'), 't',
-	'and the longest recovery is not shorter than one now');
+	'the longest recovery is not shorter than one now');
 kill 'CONT', $checkpointer or die $!;
 $slow->safe_psql('postgres', 'CHECKPOINT');
 wait_for($slow, "verdict_code <> 'slow_checkpoint'");
-pass('and does not when it is over');
+pass('a checkpoint that is over takes no more time');
 $slow->stop;
 
 # ---- a slot holds WAL back
@@ -378,14 +378,14 @@ like(status($node)->{verdict},
 	qr/^\d+ MB of WAL are held back, .*\. Replication slot "forgotten" holds back \d+ MB: have its consumer catch up, or drop it\.$/,
 	'a slot holds WAL back: it is named');
 wait_for_log_line($node, qr/HINT:  Replication slot "forgotten" holds back/, 0);
-is(log_count($node, qr/LOG:  \d+ MB of WAL are held back/), 1, 'and the log says so, once');
-pass('and the statistics say how much');
+is(log_count($node, qr/LOG:  \d+ MB of WAL are held back/), 1, 'a slot that holds WAL back is logged once');
+pass('the statistics say how much a slot holds back');
 $node->safe_psql('postgres', "SELECT pg_drop_replication_slot('forgotten')");
 write_wal($node, 1);
 $node->safe_psql('postgres', 'CHECKPOINT');
 wait_for($node, "verdict_code <> 'held_back'");
 pass('WAL that a slot holds back: the status says so while it does');
-cmp_ok(status($node)->{wal_held_back}, '<', 8 * MB, 'as do the statistics');
+cmp_ok(status($node)->{wal_held_back}, '<', 8 * MB, 'the statistics no longer count what a slot held back');
 $node->stop;
 
 done_testing();

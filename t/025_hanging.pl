@@ -74,13 +74,13 @@ kill 'CONT', $pid or die $!;
 wait_for_worker($node);
 wait_for($node, "sampled_at > now() - interval '5 s'");
 is(pid($node), $pid, 'the worker continues when it is answered');
-is(scalar(grep { $_->{reason} eq 'boost' } history($node)), 0, 'and does not do what nobody waits for');
-is(status($node)->{boost_size}, undef, 'nor plan it');
+is(scalar(grep { $_->{reason} eq 'boost' } history($node)), 0, 'the worker does not do what nobody waits for');
+is(status($node)->{boost_size}, undef, 'the worker does not plan what nobody waits for');
 force_checkpoints($node, 12);
 adjust($node);	# unless the end of an interval came first
 my $event = last_event($node);
-is("$event->{action}, $event->{outcome}", 'raise, applied', 'and does its work');
-is(status($node)->{original_size}, $status->{original_size}, 'with what it knew');
+is("$event->{action}, $event->{outcome}", 'raise, applied', 'the worker raises after it has hung');
+is(status($node)->{original_size}, $status->{original_size}, 'the worker still knows the original value');
 
 # The postmaster does not reload, so the worker waits in the middle of a request.
 my $postmaster = slurp_file($node->data_dir . '/postmaster.pid') =~ s/\n.*//sr;

@@ -142,7 +142,7 @@ unlink library($dir) or die "could not remove the library: $!";
 $other = directory_with_copy($node, 'other');
 set_conf($node, "dynamic_library_path = '$other'\n");
 ok(comes_back($node, $pid), 'removed, another one is found: the worker comes back in the copy in memory');
-is(log_count($node, $crash, $offset), 0, 'and nobody complains all the time');
+is(log_count($node, $crash, $offset), 0, 'nobody complains all the time');
 $node->stop;
 
 # ---- a path that does not fit
@@ -157,8 +157,8 @@ SKIP:
 	wait_for_log_line($node, qr/unregistering background worker "walsizer"/, 0);
 	is(log_count($node, qr/LOG:  the walsizer worker ends, because it has loaded another library than the server has preloaded/),
 		1, 'a long path, another copy: said once');
-	is(log_count($node, qr/DETAIL:  The worker looked for its library as "walsizer"/), 1, 'with a detail');
-	is(log_count($node, qr/HINT:  Set "shared_preload_libraries" to a name/), 1, 'and a hint');
+	is(log_count($node, qr/DETAIL:  The worker looked for its library as "walsizer"/), 1, 'a long path, another copy: a detail tells the name');
+	is(log_count($node, qr/HINT:  Set "shared_preload_libraries" to a name/), 1, 'a long path, another copy: a hint tells what to set');
 	is(log_count($node, $crash), 0, 'a long path, another copy: nothing crashes');
 	is($node->safe_psql('postgres',
 			"SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsizer'"),

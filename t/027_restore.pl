@@ -56,9 +56,9 @@ $source->start;
 $source->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 wait_for_worker($source);
 $raised = raise($source);
-cmp_ok($raised, '>', 2 * $small, 'to more than the small volumes have');
+cmp_ok($raised, '>', 2 * $small, 'the raise goes beyond the small volumes');
 $before = auto_conf($source);
-like($before, qr/^walsizer\.last_written = '${raised}MB instead of ${original}MB'$/m, 'with a note');
+like($before, qr/^walsizer\.last_written = '${raised}MB instead of ${original}MB'$/m, 'a note says whose value the backup has');
 
 # The backup is over when the session is told so.
 my $over   = $source->basedir . '/over';
@@ -157,7 +157,7 @@ SKIP:
 	is(log_count($pitr, $no_space), 0, 'archive recovery: the volume was never full');
 }
 is(log_count($pitr, $restored), 1, 'archive recovery: said once');
-like(slurp_file($pitr->logfile), qr/DETAIL:  The file system has \d+ MB of WAL and \d+ MB of free space\./, 'with the figures');
+like(slurp_file($pitr->logfile), qr/DETAIL:  The file system has \d+ MB of WAL and \d+ MB of free space\./, 'archive recovery: the detail has the figures');
 wait_for_worker($pitr);
 note_is_removed($pitr, 'archive recovery');
 unlike(auto_conf($pitr), qr/^(max_wal_size|walsizer)/m, 'archive recovery: the lines of walsizer are gone');

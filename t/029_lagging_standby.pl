@@ -75,7 +75,7 @@ $standby->poll_query_until('postgres', "SELECT $smaller FROM walsizer_stats");
 cmp_ok(disk_limit_mb($standby), '<=', ($volume_mb - $lag_mb) / 2,
 	'what waits for replay is not counted as part of max_wal_size');
 cmp_ok(disk_limit_mb($standby), '>=', ($volume_mb - $lag_mb) / 2 - $slack_mb,
-	'and all the rest is');
+	'all the rest of the volume is counted');
 
 # Started again, the standby has it on its volume, and no receiver: first it
 # replays that.
@@ -87,7 +87,7 @@ adjust($standby);
 cmp_ok(disk_limit_mb($standby), '<=', ($volume_mb - $lag_mb) / 2,
 	'after a restart: what waits for replay is still not counted');
 cmp_ok(disk_limit_mb($standby), '>=', ($volume_mb - $lag_mb) / 2 - $slack_mb,
-	'after a restart: and all the rest is');
+	'after a restart: all the rest is counted');
 
 # ---- replayed, and recycled
 

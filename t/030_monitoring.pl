@@ -58,7 +58,7 @@ foreach my $name (sort keys %$file)
 }
 
 is($rows{walsizer}[0]{worker_running}, 1, 'the worker runs');
-is($rows{walsizer}[0]{standby}, 0, 'on a primary');
+is($rows{walsizer}[0]{standby}, 0, 'the metrics tell that it is a primary');
 is($rows{walsizer}[0]{max_wal_size_bytes}, 64 * MB, 'size in bytes');
 cmp_ok($rows{walsizer}[0]{time_to_timed_seconds}, '<=', 30, 'time in seconds');
 is($rows{walsizer}[0]{$_}, 'NaN', "no limit is no number: $_") foreach qw(recovery_limit_bytes max_recovery_time_seconds);
@@ -67,11 +67,11 @@ is(join(' ', map { $_->{state} } grep { $_->{active} } @{ $rows{walsizer_state} 
 is(scalar(grep { $_->{active} } @{ $rows{walsizer_reason} }), 1, 'one reason');
 is(join(' ', map { $_->{reason} } @{ $rows{walsizer_reason} }),
 	join(' ', slurp_file("$FindBin::RealBin/../policy/names.c") =~ /\[WALSIZER_BECAUSE_\w+\] = \{"(\w+)"/g),
-	'of all that walsizer gives');
+	'the metrics have all reasons that walsizer gives');
 is(scalar(grep { $_->{active} } @{ $rows{walsizer_verdict} }), 1, 'one verdict');
 is(join(' ', sort map { $_->{verdict} } @{ $rows{walsizer_verdict} }),
 	join(' ', sort { $a cmp $b } slurp_file("$FindBin::RealBin/../policy/verdict.c") =~ /\{\s*"([a-z_]+)",/g),
-	'of all that walsizer gives');
+	'the metrics have all verdicts that walsizer gives');
 is(scalar(grep { $_->{active} } @{ $rows{walsizer_limit} }, @{ $rows{walsizer_outcome} }),
 	0, 'no limit, no failed attempt');
 is(join(' ', map { $_->{cause} } @{ $rows{walsizer_checkpoints} }),
@@ -102,9 +102,9 @@ foreach my $name (sort keys %{ $pgwatch->{metrics} })
 	my $rows   = rows($metric->{sqls}{15});
 
 	ok(@$rows > 0, "pgwatch's $name has rows");
-	like($rows->[0]{epoch_ns}, qr/^\d{19}$/, 'with a time in nanoseconds');
-	ok((!grep { $_ ne '*' && !exists $rows->[0]{$_} } @{ $metric->{gauges} }), 'and its gauges');
-	ok(exists $pgwatch->{presets}{walsizer}{metrics}{$name}, 'and a place in the preset');
+	like($rows->[0]{epoch_ns}, qr/^\d{19}$/, 'pgwatch has a time in nanoseconds');
+	ok((!grep { $_ ne '*' && !exists $rows->[0]{$_} } @{ $metric->{gauges} }), 'pgwatch has its gauges');
+	ok(exists $pgwatch->{presets}{walsizer}{metrics}{$name}, 'the preset of pgwatch has the metric');
 }
 
 $node->stop;

@@ -104,9 +104,9 @@ is(complaint_of_sql($node, sql_block('SELECT 1;')), '', 'what is right has no co
 like(complaint_of_sql($node, sql_block('SELECT state FROM walsizer_state;')),
 	qr/walsizer_state" does not exist/, 'a wrong example would be noticed');
 like(complaint_of_sql($node, sql_block("SELECT 1;\nSELECT walsizer_bost();\nSELECT 1;")),
-	qr/walsizer_bost/, 'in the middle of a block, too');
+	qr/walsizer_bost/, 'a wrong statement in the middle of a block would be noticed');
 like(complaint_of_sql($node, sql_block('SELECT 1;', 'error no such thing')),
-	qr/no such error/, 'and an error that does not come');
+	qr/no such error/, 'an error that does not come would be noticed');
 
 # An example whose output is right for the server, on a page of its own; then
 # the same page with something changed in the output.
@@ -135,7 +135,7 @@ sub is_stale_if
 }
 
 ok(!is_stale_if($right =~ s/(\d+) MB/9$1 MB/r), 'an output may have other numbers');
-ok(!is_stale_if($right =~ s/^-+\+-+/---+---/mr), 'and widths');
+ok(!is_stale_if($right =~ s/^-+\+-+/---+---/mr), 'an output may have other widths');
 ok(is_stale_if($right =~ s/\boutcome\b(?=\s*\|)/result /r), 'a column with another name would be noticed');
 ok(is_stale_if($right =~ s/^(\s*)action\s*\|/$1/mr), 'a column that is gone, too');
 ok(is_stale_if($right =~ s/value in effect suffices/value suffices/r), 'another message');
@@ -143,7 +143,7 @@ ok(is_stale_if($right =~ s/\|\n\(/| 1 MB\n(/r), 'a value where there is none');
 ok(is_stale_if($right =~ s/^ raise.*\n//gmr), 'an output without its rows');
 ok(is_stale_if($example . "```\n"), 'an output that is empty');
 my ($silent) = blocks($example =~ s/^```text\n//mr);
-ok(lacks_output($silent), 'and an output that is missing');
+ok(lacks_output($silent), 'an output that is missing would be noticed');
 my $stale = $right =~ s/suffices/is fine/r;
 my ($old) = blocks($stale);
 is(with_outputs($stale, $old->{output}{line} => $shown->{printed}), $right,
@@ -243,9 +243,9 @@ sub conf_of_yaml
 }
 
 isnt(complaint_of_conf("walsizer.mx = 4GB\n"), '', 'a setting that does not exist would be noticed');
-isnt(complaint_of_conf("walsizer.max = 4XB\n"), '', 'and a value that is none');
+isnt(complaint_of_conf("walsizer.max = 4XB\n"), '', 'a value that is none would be noticed');
 isnt(complaint_of_conf(conf_of_yaml("spec:\n  parameters:\n    walsizer.mox: 4GB\n")), '',
-	'and one in a manifest');
+	'a setting of a manifest that does not exist would be noticed');
 
 foreach my $page (@pages)
 {
@@ -321,7 +321,7 @@ $node->stop;
 is(complaint_of_conf(join '', map { "$_ = '$default{$_}'\n" } sort keys %default), '', 'they are valid');
 is($node->safe_psql('postgres',
 		"SELECT string_agg(name, ' ') FROM pg_settings WHERE name LIKE 'walsizer.%' AND setting <> boot_val"),
-	'', 'and true');
+	'', 'the default values are true');
 $node->stop;
 
 # ---- messages
@@ -389,7 +389,7 @@ sub unknown_messages
 	return grep { !$known{$_} } map { /`(.*?)`/g } @said;
 }
 
-is(join("\n", unknown_messages($troubleshooting, @messages)), '', 'and nothing else has one');
+is(join("\n", unknown_messages($troubleshooting, @messages)), '', 'the page has no message that the sources do not have');
 is(join("\n", unknown_messages($troubleshooting, grep { !/^(?:not a valid line|sufficient)$/ } @messages)),
 	"sufficient\nnot a valid line", 'a message that is gone would be noticed');
 
@@ -433,7 +433,7 @@ is(join("\n", missing_in_man(@watch_messages)), '', 'each has its place in walsi
 is(join("\n", missing_in_man(watch_messages_of('watch_die("no %s \"%s\"" /* of */ " at all", a, b)'))),
 	'no ... "..." at all', 'one without would be noticed');
 my %known_to_watch = map { $_ => 1 } @watch_messages, 'the server does not answer', '"..." is damaged in line ...: ...';
-is(join("\n", grep { !$known_to_watch{$_} } @said), '', 'and nothing else has one');
+is(join("\n", grep { !$known_to_watch{$_} } @said), '', 'the manual page has no message that the client does not have');
 
 # A page is what it prints; a line "..." of the example stands for lines that are left out.
 sub is_excerpt
@@ -446,7 +446,7 @@ sub is_excerpt
 
 ok(is_excerpt("a\n...\nd\n", "a\nb\nc\nd\n"), 'lines may be left out');
 ok(!is_excerpt("a\n...\nd\n", "a\nb\nc\n"), 'a line that is not printed would be noticed');
-ok(!is_excerpt("a\nd\n", "a\nb\nd\n"), 'and one that is left out silently');
+ok(!is_excerpt("a\nd\n", "a\nb\nd\n"), 'a line that is left out silently would be noticed');
 
 # The examples are what it prints for a trace and a log of the tests.
 foreach my $example ([ 'watch', '--replay', "$top/test/sim/traces/pgbench.trace" ],
@@ -472,7 +472,7 @@ is($complaint, '', 'the example of a trace is one');
 my ($help) = PostgreSQL::Test::Utils::run_command([ 'walsizer-watch', '--help' ]);
 my %option = map { $_ => 1 } $help =~ /(--[a-z-]+)/g;
 is(join(' ', grep { $man !~ /\Q$_\E\b/ } sort keys %option), '', 'all options are in the manual page');
-is(join(' ', grep { !$option{$_} } $man =~ /^\.(?:BR?|BR \S+ ", ") (--[a-z-]+)/mg), '', 'and no others');
+is(join(' ', grep { !$option{$_} } $man =~ /^\.(?:BR?|BR \S+ ", ") (--[a-z-]+)/mg), '', 'the manual page has no option that there is not');
 
 # ---- links
 
@@ -498,7 +498,7 @@ is(broken_links($pages),
 	  . '16 links in 3 pages, 8 broken',
 	'a broken link would be noticed');
 mkdir "$pages/none";
-is(broken_links("$pages/none"), '0 links in 0 pages, 0 broken', 'and that there is none');
+is(broken_links("$pages/none"), '0 links in 0 pages, 0 broken', 'a directory without a link would be noticed');
 
 # All Markdown of the project, and what packages carry of it.
 is(broken_links($top), '', 'links of all Markdown');

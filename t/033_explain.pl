@@ -108,10 +108,10 @@ set_conf($node, "walsizer.max = 80MB\n");
 wait_for($node, 'size_limit = 80 * 1048576 AND wanted_size > size_limit');
 is(status($node)->{limited_by}, 'max', 'a limit below the value of the administrator keeps walsizer from any change');
 is(status($node)->{verdict}, '"max_wal_size" of 800 MB exceeds "walsizer.max", so walsizer does not change it. '
-	  . 'Lower it, or raise "walsizer.max", unless that is intended.', 'which is said');
+	  . 'Lower it, or raise "walsizer.max", unless that is intended.', "the verdict says that the administrator's value is above the limit");
 wait_for_log_line($node, qr/LOG:  "max_wal_size" of 800 MB exceeds "walsizer\.max"/, 0);
 is($node->safe_psql('postgres', "SELECT proposal FROM walsizer_related_settings WHERE setting = 'max_wal_size'"),
-	'80MB', 'and proposed');
+	'80MB', 'the limit is proposed for max_wal_size');
 chmod 0600, $node->data_dir . '/postgresql.auto.conf';
 $node->stop;
 
@@ -127,7 +127,7 @@ wal_writer_delay = 10ms
 wal_buffers = 64kB
 END
 is(related_settings(), '', 'with good settings no other is named');
-unlike(report(), qr/Consider/, 'nor in the report');
+unlike(report(), qr/Consider/, 'the report proposes nothing with good settings');
 write_wal($node, 20);
 names_and_is_content('checkpoint_timeout',           '4min');
 
@@ -167,9 +167,9 @@ $node->start;
 wait_for($node, 'largest_demand = 1100 * 1048576');
 is(related_settings(), 'min_wal_size', 'a bulk load does');
 is($node->safe_psql('postgres', 'SELECT proposal FROM walsizer_related_settings'), '1100MB', 'namely one that holds it');
-like(good_page('bulk load'), qr/Consider min_wal_size = 1100MB instead of 256MB: .*bulk load/, 'which the report explains');
+like(good_page('bulk load'), qr/Consider min_wal_size = 1100MB instead of 256MB: .*bulk load/, 'the report explains the proposal');
 set_conf($node, "min_wal_size = 1100MB\n");
-is(related_settings(), '', 'and then no more');
+is(related_settings(), '', 'a setting that was changed is proposed no more');
 
 # A row of each page: little else than the pages is logged.  A session leaves its
 # statistics when it gets to it.
@@ -221,7 +221,7 @@ my @too_small = split /\n/, $node->safe_psql('postgres', sprintf($peak, '> 0', "
 my $demand = status($node)->{demand} / MB;
 
 cmp_ok($enough, '>=', size_for_mb($demand * MB, 1, 0.9), 'enough is enough');
-cmp_ok($too_small[-1], '<', $enough, 'and too small is less');
+cmp_ok($too_small[-1], '<', $enough, 'a size that is too small is less than enough');
 foreach my $size ($enough, $too_small[-1])
 {
 	set_conf($node, "max_wal_size = ${size}MB\n");
@@ -250,7 +250,7 @@ $node->reload;
 $node->poll_query_until('postgres', "SELECT count(*) > 0 FROM walsizer_advice WHERE limited_by = 'max'")
   or die 'nothing is forbidden';
 is($node->safe_psql('postgres', "SELECT count(*) FROM walsizer_advice WHERE limited_by = 'max' AND size <= 20 * 1048576"),
-	0, 'and what is forbidden is beyond it');
+	0, 'no forbidden size is within the limit');
 wait_for($node, 'size_limit = 20 * 1048576');
 is(judged_wrongly(), 0, 'what is not forbidden is within it');
 $node->stop;

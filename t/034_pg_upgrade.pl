@@ -21,7 +21,7 @@ my $old = make_node('old', conf => $conf);
 
 force_checkpoints($old, 8);
 like(adjust($old), qr/^raise .*: applied$/, 'the old server has raised');
-cmp_ok(log_count($old, $registered), '>', 0, 'that there is a worker can be seen in its log');
+cmp_ok(log_count($old, $registered), '>', 0, 'the log shows that the old server has a worker');
 $old->safe_psql('postgres', 'CREATE VIEW mine AS SELECT max_wal_size FROM walsizer_status');
 $old->stop;
 
@@ -48,13 +48,13 @@ ok(IPC::Run::run(
 
 my ($log) = glob $new->data_dir . '/pg_upgrade_output.d/*/log/pg_upgrade_server.log';
 like(slurp_file($log), qr/DEBUG:  loaded library "walsizer"/, 'the servers of pg_upgrade load it');
-unlike(slurp_file($log), $registered, 'and none of them has a worker of walsizer');
+unlike(slurp_file($log), $registered, 'no server of pg_upgrade has a worker of walsizer');
 
 $new->start;
 wait_for_worker($new);
 is($new->safe_psql('postgres', 'SELECT max_wal_size / 1048576 FROM mine'),
 	4, 'the extension and what depends on it came along, the value did not');
-is($new->safe_psql('postgres', 'SELECT count(*) FROM walsizer_history'), 0, 'nor did the history');
+is($new->safe_psql('postgres', 'SELECT count(*) FROM walsizer_history'), 0, 'the history did not come along');
 is(status($new)->{original_size}, 4 * MB, 'the value in effect is the administrator\'s');
 $new->stop;
 

@@ -338,7 +338,7 @@ is($first, "4|applied\n", 'revert, then a planned load: reverted');
 is($second, "150|applied\n", 'revert, then a planned load: raised');
 is(setting_mb($node), 150, 'revert, then a planned load: as it was said');
 revert($node);
-is(setting_mb($node), 4, 'at the end');
+is(setting_mb($node), 4, 'the original value is in effect at the end');
 $node->stop;
 
 done_testing();

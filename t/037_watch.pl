@@ -259,16 +259,16 @@ wait_for_watch($node);
 my $said = same_decisions('steady load', 5, $watch);
 my $worker = status($node);
 is($said->{checkpoints_forced}, $worker->{checkpoints_forced}, 'the same forced checkpoints were seen');
-ok($said->{seconds_forced} > 0, 'and their time');
+ok($said->{seconds_forced} > 0, 'the time of the forced checkpoints was seen');
 is($said->{max_wal_size}, 64 * MB, 'the value in effect');
 is($said->{proposed_size}, $said->{wanted_size}, 'no limit');
-is($said->{source}, 'configuration file', 'where it is set');
+is($said->{source}, 'configuration file', 'the client tells where the size is set');
 
 # It never wrote, and took one statement for each sample.
 my @statements = slurp_file($node->logfile) =~ /(?:statement|execute [^:]*): (.*)/g;
 my @foreign = grep { !/^(SELECT|SET|CREATE EXTENSION|CHECKPOINT|WITH|BEGIN|COMMIT)/i } @statements;
-is(join("\n", @foreign), '', 'only SELECT and SET');
-ok($said->{samples} > 50, 'and enough of them');
+is(join("\n", @foreign), '', 'the client sends only SELECT and SET');
+ok($said->{samples} > 50, 'there are enough samples');
 # One that a signal ends may have sent the next one.
 my $offset = log_offset($node);
 (undef, $out) = watch('-d', $node->connstr('postgres'), '--interval', '100ms', '--duration', '2s', '--json');
@@ -289,7 +289,7 @@ is($status, 1, 'replay: status');
 is_deeply(decoded($out), $said, 'a replay says what the recording watch said');
 my ($replayed, undef) = (decoded($out));
 ($status, $out) = watch('--replay', "$dir/steady.trace", '--json', '--max', '80MB', '--max-recovery-time', '1h');
-is(decoded($out)->{limited_by}, 'max', 'with another limit');
+is(decoded($out)->{limited_by}, 'max', 'another limit is the reason');
 is(decoded($out)->{proposed_size}, 80 * MB, 'it proposes as much');
 ($status, $out) = watch('--replay', "$dir/steady.trace", '--json', '--disk-limit', '100MB', '--max-disk-percent', '90');
 is(decoded($out)->{limited_by}, 'disk', 'the disk limit');
@@ -298,7 +298,7 @@ is(decoded($out)->{proposed_size}, 90 * MB, 'it proposes as much');
 is(decoded($out)->{limited_by}, 'recovery', 'the limit of recovery');
 is(decoded($out)->{proposed_size}, 72 * MB, 'it proposes as much');
 ($status, $out) = watch('--replay', "$dir/steady.trace", '--json', '--headroom', '2');
-cmp_ok(decoded($out)->{wanted_size}, '>', 1.5 * $said->{wanted_size}, 'with more headroom');
+cmp_ok(decoded($out)->{wanted_size}, '>', 1.5 * $said->{wanted_size}, 'more headroom takes a larger size');
 
 # The page, for people.
 ($status, $out) = watch('--replay', "$dir/steady.trace");
@@ -314,7 +314,7 @@ foreach my $line ("max_wal_size = '${mb}MB'", "ALTER SYSTEM SET max_wal_size = '
 }
 like($out, qr/walsizer would change max_wal_size from 64 MB to \d+ MB:/, 'a line for the change');
 ($status, $out) = watch('--replay', "$dir/steady.trace", '--quiet');
-is("$status$out", '1', 'or nothing at all');
+is("$status$out", '1', '--quiet prints nothing and keeps the status');
 
 # Other loads.
 forget();
@@ -387,7 +387,7 @@ foreach my $case (
 }
 ($status, $out, $err) = replay_text(substr($trace, 0, int(0.9 * length $trace)));
 like($err, qr/ends too early; its complete lines are used/, 'a trace that was cut');
-is($status, 1, 'still tells');
+is($status, 1, 'a trace that was cut still tells what to do');
 
 # What is set on the command line has one place only; a cut trace needs no checksum.
 write_file("$dir/damaged.trace", substr($trace =~ s/configuration file/command line/r, 0, int(0.9 * length $trace)));
@@ -422,7 +422,7 @@ like($err, qr{could not write "/dev/full": No space left on device}, 'it says so
 ($status, $out, $err) = watch(@here, '--duration', '2s', '--record', "$dir/steady.trace");
 is($status, 2, 'a trace that is there');
 like($err, qr/"[^"]*" exists already, and is not replaced/, 'it says so');
-is(slurp_file("$dir/steady.trace"), $trace, 'and is not replaced');
+is(slurp_file("$dir/steady.trace"), $trace, 'the trace that is there is not replaced');
 ($status, $out, $err) = watch(@here, '--duration', '2s', '--record', "$dir/no/such");
 is($status, 2, 'no such directory');
 like($err, qr/could not create .*No such file/, 'it says so');
@@ -487,7 +487,7 @@ wait_for_sample($node);
 wait_for_watch($node);
 ($status, $out, $err) = finish_watch($watch, 'TERM');
 like($err, qr/^walsizer-watch: lost the connection: .*\n(?:walsizer-watch: could not connect: .*; trying again\n)?walsizer-watch: connected again after \d+ s\n$/, 'a restart is survived, and said');
-is(decoded($out)->{restarts}, 1, 'and counted');
+is(decoded($out)->{restarts}, 1, 'a restart is counted');
 cmp_ok(decoded($out)->{wal} / MB, '>=', 39, 'WAL of both');
 is_deeply(decoded((watch('--replay', "$dir/restart.trace", '--json'))[1]), decoded($out), 'a replay across the restart');
 
@@ -497,7 +497,7 @@ $node->stop('fast');
 wait_until('it cannot connect', sub { $watch->{run}->pump_nb; return $watch->{err} =~ /could not connect/; });
 ($status, $out, $err) = finish_watch($watch, 'TERM');
 cmp_ok(decoded($out)->{unseen_seconds}, '>=', 1, 'the time without a server at the end is unseen');
-is_deeply(decoded((watch('--replay', "$dir/gone.trace", '--json'))[1]), decoded($out), 'in a replay, too');
+is_deeply(decoded((watch('--replay', "$dir/gone.trace", '--json'))[1]), decoded($out), 'a replay tells the same of the time without a server');
 $node->start;
 wait_for_worker($node);
 
@@ -559,8 +559,8 @@ foreach (1 .. 5)
 is($quiet_status, 0, 'a size that suffices');
 is(decoded($quiet_out)->{verdict}, 'sufficient', 'it says so');
 cmp_ok(abs(decoded($quiet_out)->{demand} / MB - 20), '<=', 2, 'the demand');
-is("$status $err", '0 ', 'so it does on the standby');
-is(decoded($out)->{role}, 'standby', 'which is known to be one');
+is("$status $err", '0 ', 'a size that suffices on the standby is told');
+is(decoded($out)->{role}, 'standby', 'the standby is known to be one');
 cmp_ok(abs(decoded($out)->{wanted_size} - status($standby)->{wanted_size}) / MB, '<=', 4,
 	'its worker wants the same');
 

@@ -200,7 +200,7 @@ my $demand = status($node)->{demand} / MB;
 $row = (rows_of($output))[-1];
 $psql->kill_kill;
 cmp_ok($row->{wal}, '>=', 0.9 * $demand, 'under load: as much WAL as walsizer measures');
-cmp_ok($row->{wal}, '<=', 1.25 * $demand, 'under load: and a step more at most');
+cmp_ok($row->{wal}, '<=', 1.25 * $demand, 'under load: there is a step more WAL at most');
 cmp_ok($row->{largest}, '>=', $row->{wal}, 'under load: the largest');
 
 set_conf($node, "max_wal_size = $row->{roomy}MB\n");

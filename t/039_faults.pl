@@ -452,7 +452,7 @@ SKIP:
 }
 
 is(log_count($node, qr/(FATAL|PANIC):/), 0, 'all the time the server lives');
-like(revert($node), qr/: applied\b/, 'and what walsizer changed can be reverted');
+like(revert($node), qr/: applied\b/, 'what walsizer changed can be reverted');
 $node->stop;
 
 done_testing();

@@ -78,7 +78,7 @@ foreach my $case (
 
 my ($status, $out, $err) = watch_log('--json', glob "$logs/02*");
 is(decoded($out)->{demand_at_most}, undef, 'a storm shorter than checkpoint_timeout has no upper bound');
-is_deeply(decoded($out)->{assumed}, [ 'checkpoint_timeout', 'checkpoint_completion_target' ], 'and says what is assumed');
+is_deeply(decoded($out)->{assumed}, [ 'checkpoint_timeout', 'checkpoint_completion_target' ], 'the client says what is assumed');
 ($status, $out) = watch_log(glob "$logs/02*");
 like($out, qr/^Demand        at least 1779 MB of WAL within checkpoint_timeout, which needs a\n\s+max_wal_size of at least \d+ MB\./m, 'the page: a lower bound only');
 like($out, qr/^Assumed       --checkpoint-timeout/m, 'the page: what is assumed');
@@ -255,7 +255,7 @@ is(figures(judge(join '', grep { !/starting/ } @later)), figures($plain), 'flags
 
 my @pairs = grep { /checkpoint/ } @lines;
 is(judge(join '', @pairs[ 0 .. 1, 6 .. 9 ])->{missing}, 1, 'missing checkpoints are noticed');
-is(judge(join '', @pairs[ 0 .. 3 ], @pairs[ 5 .. 11 ])->{missing}, 0, 'but not a missing start');
+is(judge(join '', @pairs[ 0 .. 3 ], @pairs[ 5 .. 11 ])->{missing}, 0, 'a missing start is not counted as a missing checkpoint');
 
 # Of a steady load, estimates do not tell.
 my $steady = $events[5][2] =~ s/(distance|estimate)=\d+/$1=540672/gr;
@@ -338,7 +338,7 @@ like($err, qr/needs --log/, 'what is given without a log');
 is("$status$out$err", '1', 'a log makes a trace');
 IPC::Run::run([ 'walsizer-watch', '--replay', "$dir/log.trace", '--no-predict', '--json' ], '>', \$out, '2>', \$err);
 cmp_ok(abs(decoded($out)->{demand} / MB - 698), '<', 10, 'a replay finds the same demand');
-cmp_ok(decoded($out)->{checkpoints_forced}, '>=', 7, 'and the forced checkpoints, by their distances');
+cmp_ok(decoded($out)->{checkpoints_forced}, '>=', 7, 'a replay finds the forced checkpoints, by their distances');
 is($err, '', 'the trace is whole');
 
 ($status) = watch_log('--quiet', '--record', "$dir/idle.trace", glob "$logs/03*");

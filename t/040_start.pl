@@ -91,21 +91,21 @@ wait_for($node, 'set_by_walsizer > original_size');
 $event = last_event($node);
 is($event->{outcome}, 'applied', 'the first raise is applied');
 $mb = setting_mb($node);
-cmp_ok($mb, '>', 4, 'and in effect');
-cmp_ok($mb, '<=', 64, 'within the limit that was set');
-is($node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()'), $begun, 'without a restart of the server');
+cmp_ok($mb, '>', 4, 'the first raise is in effect');
+cmp_ok($mb, '<=', 64, 'the first raise keeps within the limit that was set');
+is($node->safe_psql('postgres', 'SELECT pg_postmaster_start_time()'), $begun, 'the server was not restarted');
 
 # ---- one worker for all databases, whatever becomes of an extension
 
 $node->safe_psql('postgres', 'CREATE DATABASE other');
 $node->safe_psql('other', 'CREATE EXTENSION walsizer');
 is($node->safe_psql('other', 'SELECT pid FROM walsizer_status'), $pid, 'another database sees the same worker');
-like($node->safe_psql('other', 'SELECT walsizer_start()'), qr/already running/, 'and starts no other');
+like($node->safe_psql('other', 'SELECT walsizer_start()'), qr/already running/, 'another database starts no other');
 $node->safe_psql('postgres', 'DROP EXTENSION walsizer');
 is($node->safe_psql('other', 'SELECT pid FROM walsizer_status'), $pid, 'DROP EXTENSION does not end it');
 $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 wait_for_sample($node);
-is(pid($node), $pid, 'nor does CREATE EXTENSION');
+is(pid($node), $pid, 'CREATE EXTENSION does not end it');
 
 # ---- a process crashes: all shared memory is made anew
 
@@ -145,7 +145,7 @@ like(revert($node), qr/^revert to 4 MB: applied/, 'a restart: walsizer_revert() 
 
 # The whole server has one.
 is($node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsizer'"), 1, 'there is one worker');
-unlike(slurp_file($node->logfile), qr/PANIC|FATAL:  (?!terminating|the database system)/, 'and nothing went wrong');
+unlike(slurp_file($node->logfile), qr/PANIC|FATAL:  (?!terminating|the database system)/, 'nothing went wrong');
 $node->stop;
 
 # ---- no room for a worker
