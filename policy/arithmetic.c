@@ -68,9 +68,15 @@ walsizer_size_with_headroom(const WalsizerConfig *config, const WalsizerSettings
 							 settings);
 }
 
-/* Does this size (MB) differ by more than a quarter from the one before? */
+/*
+ * Is a size (MB) that is not set worth saying: does it differ by more than a quarter
+ * from what was said last?  Then it is said now.
+ */
 bool
-walsizer_differs_much(int64_t mb, int64_t before_mb)
+walsizer_is_news(int64_t mb, int64_t *said_mb)
 {
-	return (walsizer_max(mb, before_mb) - walsizer_min(mb, before_mb)) * 4 > before_mb;
+	if ((walsizer_max(mb, *said_mb) - walsizer_min(mb, *said_mb)) * 4 <= *said_mb)
+		return false;
+	*said_mb = mb;
+	return true;
 }

@@ -2,7 +2,8 @@
  *
  * policy/names.c
  *	  Names of actions, reasons, limits and outcomes, for people and
- *	  programs.  The manual lists them; monitoring matches them.
+ *	  programs.  The manual lists them; monitoring matches them.  What the pages
+ *	  of the extension and of the client have in common.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -78,4 +79,38 @@ walsizer_outcome_name(WalsizerOutcome outcome)
 	};
 
 	return NAME_OF(names, outcome);
+}
+
+/* Where max_wal_size is set, and how; for walsizer_verdict_text(), $1 is the size. */
+const WalsizerInstruction walsizer_instructions[] = {
+	{"configuration files", "Correct the error that the server log names, then: SELECT pg_reload_conf();"},
+	{"command line", "Where the server is started, replace the option by -c max_wal_size=$1MB, and restart the server."},
+	{"postgresql.conf", "max_wal_size = '$1MB'"},
+	{"postgresql.auto.conf", "max_wal_size = '$1MB'"},
+	{"SQL", "ALTER SYSTEM SET max_wal_size = '$1MB'; SELECT pg_reload_conf();"},
+	{"Amazon RDS", "max_wal_size = $1 in the DB parameter group (unit: MB)"},
+	{"Cloud SQL", "flag max_wal_size=$1 (MB; not verified, check with SHOW)"},
+	{"Azure", "server parameter max_wal_size = $1 (unit: MB)"},
+	{"Patroni", "patronictl edit-config -p max_wal_size=$1MB"},
+	{"CloudNativePG", "spec: {postgresql: {parameters: {max_wal_size: \"$1MB\"}}}"},
+	{NULL, NULL},
+};
+
+/*
+ * Draw a bar for a size, into WALSIZER_BAR_SIZE bytes.  A | is where the size in effect
+ * is, and a ] where the limit is, unless that is 0.  All are at most "widest", which is
+ * positive.
+ */
+void
+walsizer_bar(int64_t size, int64_t in_effect, int64_t limit, int64_t widest, char *bar)
+{
+	int64_t		mark = WALSIZER_BAR_WIDTH * in_effect / widest;
+	int64_t		limit_mark = WALSIZER_BAR_WIDTH * limit / widest;
+
+	for (int i = 0; i < WALSIZER_BAR_SIZE; i++)
+		bar[i] = i < WALSIZER_BAR_WIDTH * size / widest ? '#' : ' ';
+	if (limit > 0)
+		bar[limit_mark + (limit_mark == mark)] = ']';
+	bar[mark] = '|';
+	bar[WALSIZER_BAR_SIZE - 1] = '\0';
 }

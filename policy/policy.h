@@ -100,6 +100,9 @@ typedef enum WalsizerCause
 } WalsizerCause;
 #define WALSIZER_CAUSES				(WALSIZER_CAUSE_OTHER + 1)
 
+#define WALSIZER_IMAGE_BYTES		6000	/* assumed for one full-page image, without
+										 * its hole, where bytes are not counted */
+
 #define WALSIZER_NO_TRIGGER_POINT	INT64_MAX	/* no WAL reaches it */
 #define WALSIZER_TIMER_SLACK		2000	/* ms: both ends count whole seconds */
 #define WALSIZER_NOTHING_WRITTEN	65536	/* bytes: an idle server logs less */
@@ -527,7 +530,7 @@ extern int64_t walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *sett
 extern int64_t walsizer_size_with_headroom(const WalsizerConfig *config,
 										   const WalsizerSettings *settings,
 										   int64_t wal_bytes);
-extern bool walsizer_differs_much(int64_t mb, int64_t before_mb);
+extern bool walsizer_is_news(int64_t mb, int64_t *said_mb);
 
 /* policy/step.c */
 extern WalsizerDecision walsizer_step(const WalsizerConfig *config, WalsizerState *state,
@@ -581,5 +584,18 @@ extern const char *walsizer_reason_code(WalsizerReason reason);
 extern const char *walsizer_reason_text(WalsizerReason reason);
 extern const char *walsizer_limit_name(WalsizerLimit limit);
 extern const char *walsizer_outcome_name(WalsizerOutcome outcome);
+
+#define WALSIZER_BAR_WIDTH	40
+#define WALSIZER_BAR_SIZE	(WALSIZER_BAR_WIDTH + 3)	/* two marks, and the end */
+
+typedef struct WalsizerInstruction
+{
+	const char *place;
+	const char *text;
+} WalsizerInstruction;
+
+extern const WalsizerInstruction walsizer_instructions[];	/* up to a NULL */
+extern void walsizer_bar(int64_t size, int64_t in_effect, int64_t limit, int64_t widest,
+						 char *bar);
 
 #endif							/* WALSIZER_POLICY_H */

@@ -140,13 +140,11 @@ walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
 {
 	const WalsizerApplied *trouble = &walsizer_shared->trouble;
 	const WalsizerApplied none = {0};
-	int64	   *dry_run_mb = &walsizer_shared->unlocked.dry_run_mb;
 
 	if (applied->outcome == WALSIZER_DRY_RUN)
 	{
-		if (!walsizer_differs_much(event->new_mb, *dry_run_mb))
+		if (!walsizer_is_news(event->new_mb, &walsizer_shared->unlocked.dry_run_mb))
 			return;
-		*dry_run_mb = event->new_mb;
 	}
 	else if (applied->outcome == WALSIZER_APPLIED)
 		set_trouble(&none);

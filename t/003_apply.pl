@@ -121,8 +121,8 @@ $forgetful->safe_psql('postgres', 'SELECT walsizer_forget()');
 # What to do by hand: the size that walsizer wants, in words that can be pasted, and
 # only where it has an effect.  It may want more a moment later.
 my %way = (
-	'CloudNativePG'       => qq(spec:\n  postgresql:\n    parameters:\n      max_wal_size: "NMB"),
-	'Patroni'             => qq(postgresql:\n  parameters:\n    max_wal_size: NMB),
+	'CloudNativePG'       => 'spec: {postgresql: {parameters: {max_wal_size: "NMB"}}}',
+	'Patroni'             => 'patronictl edit-config -p max_wal_size=NMB',
 	'SQL'                 => "ALTER SYSTEM SET max_wal_size = 'NMB'; SELECT pg_reload_conf();",
 	'postgresql.conf'     => "max_wal_size = 'NMB'",
 	'command line'        => 'Where the server is started, replace the option by -c max_wal_size=NMB, and restart the server.',

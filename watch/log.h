@@ -17,7 +17,7 @@
 
 #include "watch/watch.h"
 
-#define LOG_MOST_BYTES		(INT64_C(1) << 50)	/* of one distance */
+#define LOG_MOST_BYTES		(INT64_C(1) << 45)	/* of one distance, so that sums are possible */
 #define LOG_MOST_MS			(INT64_C(1) << 48)	/* of a time */
 #define LOG_LEAST_TIMEOUT	(INT64_C(30) * 1000)	/* of checkpoint_timeout, ms */
 #define LOG_MOST_TIMEOUT	(INT64_C(86400) * 1000)

@@ -12,10 +12,8 @@
 
 #include "watch/watch.h"
 
-#define BAR_WIDTH		40
 #define MOST_ROWS		24
 #define MOST_CHANGES	5
-#define IMAGE_SIZE		6000	/* bytes; see walsizer_related_settings */
 
 static void say(int indent, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -269,7 +267,7 @@ say_images(const Watcher *watcher)
 		return;
 	}
 	if (bytes == WATCH_UNKNOWN)
-		bytes = watcher->images < WATCH_MOST_SUM / IMAGE_SIZE ? watcher->images * IMAGE_SIZE : WATCH_MOST_SUM;
+		bytes = watcher->images < WATCH_MOST_SUM / WALSIZER_IMAGE_BYTES ? watcher->images * WALSIZER_IMAGE_BYTES : WATCH_MOST_SUM;
 	share = watcher->wal > 0 ? 100.0 * (double) bytes / (double) watcher->wal : 0;
 	watch_size_text(bytes, size, sizeof(size));
 	say(14, "Page images   %lld up to the last checkpoint, %s%s, %.0f %% of the WAL: each checkpoint makes the first change of each page log the whole page%s",
@@ -354,13 +352,10 @@ say_hours(const Watcher *watcher)
 		by_day ? " of the day at most" : "", (long long) in_effect);
 	for (int i = 0; i < number; i++)
 	{
-		char		bar[BAR_WIDTH + 2];
+		char		bar[WALSIZER_BAR_SIZE];
 		char		at[WATCH_TEXT_SIZE];
 
-		memset(bar, ' ', sizeof(bar));
-		memset(bar, '#', (size_t) (BAR_WIDTH * rows[i].mb / widest));
-		bar[BAR_WIDTH * in_effect / widest] = '|';
-		bar[BAR_WIDTH + 1] = '\0';
+		walsizer_bar(rows[i].mb, in_effect, 0, widest, bar);
 		watch_time_text(rows[i].hour * 3600, by_day ? "%H:00" : "%Y-%m-%d %H:00", at, sizeof(at));
 		printf("  %s  %s %lld MB\n", at, bar, (long long) rows[i].mb);
 	}
@@ -392,25 +387,22 @@ say_changes(const Watcher *watcher)
 static void
 say_instructions(const Watcher *watcher, const WatchVerdict *verdict)
 {
-	long long	mb = verdict->set_mb;
+	WalsizerVerdict size = {.numbers = {0, verdict->set_mb}};
+	bool		fixed = watcher->seen.source == WATCH_SOURCE_COMMAND_LINE;
 
-	if (verdict->status != WATCH_TOO_SMALL || mb == watcher->sample.settings.max_wal_size_mb)
+	if (verdict->status != WATCH_TOO_SMALL || verdict->set_mb == watcher->sample.settings.max_wal_size_mb)
 		return;
-	if (watcher->seen.source == WATCH_SOURCE_COMMAND_LINE)
+	printf("\nTo set it; %s:\n", fixed ? "nothing else has an effect" : "no restart is needed");
+	for (const WalsizerInstruction *way = walsizer_instructions; way->place != NULL; way++)
 	{
-		printf("\nTo set it, where the server is started; nothing else has an effect:\n");
-		printf("  command line     -c max_wal_size=%lldMB, and restart the server\n", mb);
-		return;
+		char		text[WALSIZER_SENTENCE_SIZE];
+
+		if (fixed != (strcmp(way->place, "command line") == 0) ||
+			strcmp(way->place, "configuration files") == 0 || strcmp(way->place, "postgresql.auto.conf") == 0)
+			continue;
+		walsizer_verdict_text(&size, way->text, text);
+		say(19, "  %-15s  %s", way->place, text);
 	}
-	printf("\nTo set it; no restart is needed:\n");
-	printf("  postgresql.conf  max_wal_size = '%lldMB'\n", mb);
-	printf("  SQL              ALTER SYSTEM SET max_wal_size = '%lldMB';\n", mb);
-	printf("                   SELECT pg_reload_conf();\n");
-	printf("  Amazon RDS       max_wal_size = %lld in the DB parameter group (unit: MB)\n", mb);
-	printf("  Cloud SQL        flag max_wal_size=%lld (MB; not verified, check with SHOW)\n", mb);
-	printf("  Azure            server parameter max_wal_size = %lld (unit: MB)\n", mb);
-	printf("  Patroni          patronictl edit-config -p max_wal_size=%lldMB\n", mb);
-	printf("  CloudNativePG    spec: {postgresql: {parameters: {max_wal_size: \"%lldMB\"}}}\n", mb);
 }
 
 /* The page at the end. */

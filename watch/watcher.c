@@ -116,16 +116,6 @@ count_wal(Watcher *watcher, const Observation *seen)
 		add(&watcher->image_bytes, before->image_bytes, seen->image_bytes);
 }
 
-/* The worker's test for a dry run, see is_news() in server/record.c. */
-static bool
-size_is_news(Watcher *watcher, int64_t mb)
-{
-	if (!walsizer_differs_much(mb, watcher->said_mb))
-		return false;
-	watcher->said_mb = mb;
-	return true;
-}
-
 /* Measured demand needs more than a limit allows: said once for each limit. */
 static bool
 limit_is_news(Watcher *watcher)
@@ -152,7 +142,7 @@ note_change(Watcher *watcher, int64_t old_mb)
 	bool		news = decision->action == WALSIZER_EXTERNAL;
 
 	if (decision->action == WALSIZER_RAISE || decision->action == WALSIZER_LOWER)
-		news = size_is_news(watcher, decision->target_mb);
+		news = walsizer_is_news(decision->target_mb, &watcher->said_mb);
 	else if (!news)
 		news = limit_is_news(watcher);
 	if (!news)

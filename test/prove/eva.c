@@ -152,7 +152,7 @@ eva_readers(void)
 	walsizer_learned_demand(&state, sample.hour, config.lookback_hours);
 	walsizer_peak_of(&state, sample.boost_mb);
 	walsizer_candidates(&sample.settings, wanted, sizes);
-	walsizer_differs_much(mb, figures.in_effect_mb);
+	walsizer_is_news(mb, &wanted);
 }
 
 /* Names of any value, though no enumeration has it. */

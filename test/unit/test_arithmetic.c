@@ -110,16 +110,43 @@ TEST(the_largest_sizes_do_not_overflow)
 	}
 }
 
-/* A quarter of the size before, and more than that, is much. */
-TEST(a_size_differs_much_by_a_quarter)
+/* More than a quarter of the size said last is news, and then it is said. */
+TEST(a_size_is_news_beyond_a_quarter)
 {
-	assert_false(walsizer_differs_much(1000, 1000));
-	assert_false(walsizer_differs_much(1250, 1000));
-	assert_true(walsizer_differs_much(1251, 1000));
-	assert_false(walsizer_differs_much(750, 1000));
-	assert_true(walsizer_differs_much(749, 1000));
-	assert_true(walsizer_differs_much(1, 0));
-	assert_false(walsizer_differs_much(0, 0));
+	static const struct
+	{
+		int64_t		mb;
+		int64_t		said_mb;
+		bool		is_news;
+	}			cases[] = {
+		{1000, 1000, false}, {1250, 1000, false}, {1251, 1000, true}, {750, 1000, false},
+		{749, 1000, true}, {1, 0, true}, {0, 0, false},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		int64_t		said_mb = cases[i].said_mb;
+
+		assert_int_equal(walsizer_is_news(cases[i].mb, &said_mb), cases[i].is_news);
+		assert_int_equal(said_mb, cases[i].is_news ? cases[i].mb : cases[i].said_mb);
+	}
+}
+
+static void
+assert_bar(int64_t size, int64_t in_effect, int64_t limit, const char *expected)
+{
+	char		bar[WALSIZER_BAR_SIZE];
+
+	walsizer_bar(size, in_effect, limit, 40, bar);
+	assert_string_equal(bar, expected);
+}
+
+/* A column for each fortieth, and marks that never hide each other. */
+TEST(bars_have_marks)
+{
+	assert_bar(10, 20, 0, "##########          |                     ");
+	assert_bar(40, 20, 30, "####################|#########]#########  ");
+	assert_bar(0, 40, 40, "                                        |]");
 }
 
 /* A size for demand with headroom, to the byte. */
@@ -162,7 +189,8 @@ main(void)
 		cmocka_unit_test(size_suffices_and_is_small),
 		cmocka_unit_test(examples_of_the_manual),
 		cmocka_unit_test(the_largest_sizes_do_not_overflow),
-		cmocka_unit_test(a_size_differs_much_by_a_quarter),
+		cmocka_unit_test(a_size_is_news_beyond_a_quarter),
+		cmocka_unit_test(bars_have_marks),
 		cmocka_unit_test(headroom_is_a_factor_on_demand),
 		cmocka_unit_test(sums_cannot_overflow),
 	};
