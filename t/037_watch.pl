@@ -412,6 +412,8 @@ is($status, 2, 'one after which nothing was seen for longer');
 write_file("$dir/none.text", $head);
 ($status, $out) = watch('--replay', "$dir/none.text", '--json');
 is(decoded($out)->{started_at}, 864000, 'without a sample, the time is that of the start');
+watch('--replay', "$dir/none.text", '--quiet', '--prometheus', "$dir/none.prom");
+like(slurp_file("$dir/none.prom"), qr/^walsizer_watch_last_sample_timestamp_seconds 864000$/m, 'for Prometheus, too');
 
 # ---- files that cannot be written
 

@@ -19,11 +19,11 @@
 
 /* libpq's messages end with a newline, and may have several lines. */
 static const char *
-first_line(const char *message, char *text, size_t size)
+first_line(const char *message)
 {
-	size_t		length = strcspn(message, "\n");
+	static char text[256];
 
-	snprintf(text, size, "%.*s", (int) length, message);
+	snprintf(text, sizeof(text), "%.*s", (int) strcspn(message, "\n"), message);
 	return text;
 }
 
@@ -35,74 +35,23 @@ first_line(const char *message, char *text, size_t size)
 static void
 keep_notice(void *server, const char *message)
 {
-	(void) first_line(message, ((Server *) server)->notice, sizeof(((Server *) server)->notice));
-}
-
-static const char *
-error_of(const Server *server, char *text, size_t size)
-{
-	return first_line(PQerrorMessage(server->connection), text, size);
-}
-
-/* Is a database named, by an option, the environment or a service? */
-static bool
-names_database(const Options *options)
-{
-	bool		named = getenv("PGDATABASE") != NULL || getenv("PGSERVICE") != NULL;
-	PQconninfoOption *parsed;
-
-	if (options->dbname == NULL)
-		return named;
-	if (strchr(options->dbname, '=') == NULL && strstr(options->dbname, "://") == NULL)
-		return true;
-	parsed = PQconninfoParse(options->dbname, NULL);
-	for (PQconninfoOption *o = parsed; o != NULL && o->keyword != NULL; o++)
-		named |= o->val != NULL &&
-			(strcmp(o->keyword, "dbname") == 0 || strcmp(o->keyword, "service") == 0);
-	PQconninfoFree(parsed);
-	return named;
+	snprintf(((Server *) server)->notice, sizeof(((Server *) server)->notice), "%s", first_line(message));
 }
 
 /*
- * Like psql, except that the database is postgres and not the role's.  A
- * connection string comes after the options, because the last of equal
- * keywords counts, and before our database, because only the first "dbname" may
- * be a connection string.
+ * Like psql, except that the default database is postgres and not the role's.  A
+ * connection string may be given as its name, and its parts count more than options.
  */
 static PGconn *
 open_connection(const Options *options)
 {
-	const char *keywords[8] = {"fallback_application_name", "connect_timeout"};
-	const char *values[8] = {WATCH_NAME, getenv("PGCONNECT_TIMEOUT")};
-	int			number = 2;
+	static const char *const keywords[] = {"fallback_application_name", "connect_timeout", "host",
+	"port", "user", "dbname", NULL};
+	const char *timeout = getenv("PGCONNECT_TIMEOUT");
+	const char *const values[] = {WATCH_NAME, timeout != NULL ? timeout : "10", options->host,
+	options->port, options->user, options->dbname, NULL};
 
-	if (values[1] == NULL)
-		values[1] = "10";
-	if (options->host != NULL)
-	{
-		keywords[number] = "host";
-		values[number++] = options->host;
-	}
-	if (options->port != NULL)
-	{
-		keywords[number] = "port";
-		values[number++] = options->port;
-	}
-	if (options->user != NULL)
-	{
-		keywords[number] = "user";
-		values[number++] = options->user;
-	}
-	if (options->dbname != NULL)
-	{
-		keywords[number] = "dbname";
-		values[number++] = options->dbname;
-	}
-	if (!names_database(options))
-	{
-		keywords[number] = "dbname";
-		values[number++] = "postgres";
-	}
+	setenv("PGDATABASE", "postgres", 0);
 	return PQconnectdbParams(keywords, values, 1);
 }
 
@@ -118,13 +67,12 @@ close_connection(Server *server)
 static void
 say_lost(const Server *server, const PGresult *last)
 {
-	char		text[256];
 	const char *why = "the server does not answer";
 
 	if (last != NULL && PQresultStatus(last) == PGRES_FATAL_ERROR)
-		why = first_line(PQresultErrorMessage(last), text, sizeof(text));
+		why = first_line(PQresultErrorMessage(last));
 	else if (PQerrorMessage(server->connection)[0] != '\0')
-		why = error_of(server, text, sizeof(text));
+		why = first_line(PQerrorMessage(server->connection));
 	watch_complain("lost the connection: %s", server->notice[0] != '\0' ? server->notice : why);
 }
 
@@ -203,14 +151,10 @@ watch_prepare_statement(Server *server, const char *sql)
 	PGresult   *result = receive(server, PQsendPrepare(server->connection, STATEMENT, sql, 2,
 													   parameter_types) == 1);
 	bool		good = PQresultStatus(result) == PGRES_COMMAND_OK;
-	char		text[256];
 
-	if (result == NULL)
-		return false;
-	if (!good)
+	if (result != NULL && !good)
 	{
-		watch_complain("could not prepare the statement: %s",
-					   first_line(PQresultErrorMessage(result), text, sizeof(text)));
+		watch_complain("could not prepare the statement: %s", first_line(PQresultErrorMessage(result)));
 		close_connection(server);
 	}
 	PQclear(result);
@@ -239,16 +183,15 @@ identify(Server *server)
 		" (SELECT source FROM pg_settings WHERE name = 'max_wal_size')";
 	PGresult   *result = watch_query(server, sql, 0, NULL);
 	const char *identity;
-	char		text[256];
 
-	if (result == NULL)
-		return false;
-	if (PQresultStatus(result) != PGRES_TUPLES_OK || PQntuples(result) != 1)
+	if (PQresultStatus(result) != PGRES_TUPLES_OK)
 	{
-		watch_complain("could not identify the server: %s",
-					   first_line(PQresultErrorMessage(result), text, sizeof(text)));
+		if (result != NULL)
+		{
+			watch_complain("could not identify the server: %s", first_line(PQresultErrorMessage(result)));
+			close_connection(server);
+		}
 		PQclear(result);
-		close_connection(server);
 		return false;
 	}
 	identity = PQgetvalue(result, 0, 0);
@@ -258,7 +201,7 @@ identify(Server *server)
 	if (server->server_time == 0)
 		server->server_time = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
 	snprintf(server->checkpointer, sizeof(server->checkpointer), "%s", PQgetvalue(result, 0, 2));
-	server->source = watch_source_of(PQgetvalue(result, 0, 3));
+	snprintf(server->source, sizeof(server->source), "%.23s", PQgetvalue(result, 0, 3));
 	PQclear(result);
 	return true;
 }
@@ -307,35 +250,22 @@ watch_open(Server *server, char *why, size_t size, bool *final)
 	why[0] = '\0';
 	*final = false;
 	server->connection = open_connection(server->options);
-	if (PQstatus(server->connection) != CONNECTION_OK)
-	{
-		if (PQconnectionNeedsPassword(server->connection))
-			snprintf(why, size, "the server asks for a password: put it into ~/.pgpass or PGPASSWORD");
-		else
-			snprintf(why, size, "could not connect: %.*s",
-					 (int) strcspn(PQerrorMessage(server->connection), "\n"),
-					 PQerrorMessage(server->connection));
-		close_connection(server);
-		return false;
-	}
-	(void) PQsetNoticeProcessor(server->connection, keep_notice, server);
 	server->version = PQserverVersion(server->connection);
-	if (server->version < WATCH_OLDEST_SERVER)
-	{
-		*final = true;
+	(void) PQsetNoticeProcessor(server->connection, keep_notice, server);
+	if (PQstatus(server->connection) != CONNECTION_OK && PQconnectionNeedsPassword(server->connection))
+		snprintf(why, size, "the server asks for a password: put it into ~/.pgpass or PGPASSWORD");
+	else if (PQstatus(server->connection) != CONNECTION_OK)
+		snprintf(why, size, "could not connect: %s", first_line(PQerrorMessage(server->connection)));
+	else if (server->version < WATCH_OLDEST_SERVER)
 		snprintf(why, size, "the server is PostgreSQL %s; version %d or later is needed",
 				 watch_server_version(server), WATCH_OLDEST_SERVER / 10000);
-		close_connection(server);
-		return false;
-	}
-	if (is_pooled(server))
-	{
-		*final = true;
+	else if (is_pooled(server))
 		snprintf(why, size, "this is a connection pooler: connect to the server itself");
-		close_connection(server);
-		return false;
-	}
-	return server->connection != NULL && set_up(server);
+	else
+		return server->connection != NULL && set_up(server);
+	*final = PQstatus(server->connection) == CONNECTION_OK;
+	close_connection(server);
+	return false;
 }
 
 bool

@@ -3,7 +3,7 @@
  * watch/log.h
  *	  What the files that read a server's log share.
  *
- * logmessage.c knows messages, logfile.c and logjson.c formats of files,
+ * logmessage.c knows messages, logfile.c formats of files,
  * logpoints.c what checkpoints follow from them, logsettings.c what settings, and
  * logrange.c what demand.
  * Times are ms since 1970 of the clock that the log shows, whatever its zone.
@@ -40,82 +40,45 @@ typedef enum LogKind
 #define LOG_ASKED			8	/* any other */
 #define LOG_CAUSE_KNOWN		16	/* also if there was no word */
 
-typedef struct LogMessage
+/* A message; then a checkpoint, or what happened between two of them. */
+typedef struct LogRecord
 {
-	LogKind		kind;
+	LogKind		kind;			/* LOG_STARTING: never seen complete, in the end */
+	int64_t		ms;				/* of the message, then of the checkpoint's start */
+	int64_t		pid;			/* of the process; 0: not known, like the next */
+	int64_t		number;			/* of the message among those of the process */
 	unsigned int flags;			/* also of LOG_COMPLETE, from 19 on */
 	int64_t		files;			/* removed and recycled */
-	int64_t		write_ms;
+	int64_t		write_ms;		/* LOG_FREQUENT: between the last two */
 	int64_t		total_ms;
 	int64_t		distance;		/* bytes, like the next */
 	int64_t		estimate;
 	uint64_t	lsn;			/* of the checkpoint; 0: not in the log */
 	uint64_t	redo;
-	int64_t		apart_ms;		/* LOG_FREQUENT: between the last two */
-	WalsizerSettings changed;	/* LOG_PARAMETER: what is not 0, or for the
-								 * target not negative */
-} LogMessage;
+	WalsizerSettings settings;	/* LOG_PARAMETER: what is not 0, or for the
+								 * target not negative; then what was in effect */
 
-/*
- * A message with its time, the process that wrote it, and its number among the
- * messages of that process (0: not known).
- */
-typedef struct LogEntry
-{
-	int64_t		ms;
-	int64_t		pid;
-	int64_t		number;
-	LogMessage	message;
-} LogEntry;
+	/* what logpoints.c finds out */
+	int64_t		end_ms;			/* 0: not known */
+	int64_t		from_ms;		/* when the WAL up to it began; 0: not known */
+	bool		started;		/* its start is in the log, too */
+	bool		begins;			/* what was before does not continue */
+	bool		waited;			/* for the one before to end */
+	unsigned int assumed;		/* settings: WATCH_ASSUMED_SIZE, ... */
+} LogRecord;
 
 /* watch/logmessage.c */
 extern bool watch_log_is_severity(const char *text, size_t length);
 extern const char *watch_log_level(const char *line);
-extern bool watch_log_message(const char *text, LogMessage *message);
-
-/* watch/logjson.c: what an object says; texts are "" and times -1 if missing */
-typedef struct LogJson
-{
-	const char *message;
-	const char *severity;
-	const char *backend;
-	char	   *line;			/* of text, or an object, in a wrapper */
-	int64_t		ms;
-	int64_t		pid;
-	int64_t		number;			/* as in LogEntry */
-} LogJson;
-
-extern bool watch_log_json(char *text, LogJson *json);
+extern bool watch_log_message(const char *text, LogRecord *message);
 
 /* watch/logfile.c */
-typedef void (*LogTaker) (void *state, const LogEntry *entry);
+typedef void (*LogTaker) (void *state, const LogRecord *message);
 
 extern void watch_log_read(FILE *file, int year, LogTaker take, void *state);
 extern void watch_log_read_all(const Options *options, LogTaker take, void *state);
 
-/* watch/logpoints.c: a checkpoint, or what happened between two of them */
-typedef struct LogRecord
-{
-	int64_t		ms;				/* start */
-	int64_t		end_ms;			/* 0: not known */
-	int64_t		from_ms;		/* when the WAL up to it began; 0: not known */
-	LogKind		kind;			/* LOG_STARTING: never seen complete, in the end */
-	unsigned int flags;
-	int64_t		pid;
-	int64_t		number;			/* as in LogEntry */
-	int64_t		files;
-	int64_t		write_ms;
-	int64_t		distance;
-	int64_t		estimate;
-	uint64_t	lsn;
-	uint64_t	redo;
-	WalsizerSettings settings;	/* in effect */
-	bool		started;		/* its start is in the log, too */
-	bool		begins;			/* what was before does not continue */
-	bool		waited;			/* for the one before to end */
-	unsigned int assumed;		/* which of these: WATCH_ASSUMED_SIZE, ... */
-} LogRecord;
-
+/* watch/logpoints.c */
 typedef struct Log
 {
 	const Options *options;
@@ -129,7 +92,7 @@ typedef struct Log
 } Log;
 
 extern Log *watch_log_begin(const Options *options);
-extern void watch_log_take(void *log, const LogEntry *entry);
+extern void watch_log_take(void *log, const LogRecord *message);
 extern void watch_log_end(Log *log);
 extern void watch_log_free(Log *log);
 

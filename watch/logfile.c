@@ -37,8 +37,6 @@ typedef struct Reader
 	bool		quoted;			/* csvlog: the next line continues a field */
 	int			year;			/* syslog: of the last line, like the next */
 	int			month;
-	bool		only_time;		/* stop at the first line with a time */
-	int64_t		time;			/* of that line, or -1 */
 } Reader;
 
 /* "Jun  7 04:00:03", which has no year: after December comes the next. */
@@ -120,10 +118,14 @@ continues(const char *line, const char *end)
 static void
 take(Reader *reader, const char *text, int64_t ms, int64_t pid, int64_t number)
 {
-	LogEntry	entry = {ms, pid, number, {0}};
+	LogRecord	message;
 
-	if (ms >= 0 && ms < LOG_MOST_MS && watch_log_message(text, &entry.message))
-		reader->take(reader->state, &entry);
+	if (ms < 0 || ms >= LOG_MOST_MS || !watch_log_message(text, &message))
+		return;
+	message.ms = ms;
+	message.pid = pid;
+	message.number = number;
+	reader->take(reader->state, &message);
 }
 
 /*
@@ -135,13 +137,11 @@ take_text(Reader *reader, const char *line, const char *level, int64_t wrapper)
 {
 	const char *client = strstr(line, "client backend");	/* %b */
 	const char *text = level + 1 + strspn(level + 1, " ");
-	LogMessage	message;
+	LogRecord	message;
 
 	if (level - line > MOST_PREFIX || continues(line, level))
 		return;
-	if (reader->only_time)
-		reader->time = find_time(reader, line, level, wrapper);
-	else if (watch_log_is_severity(line, (size_t) (level - line)) &&
+	if (watch_log_is_severity(line, (size_t) (level - line)) &&
 			 (client == NULL || client > level))
 	{
 		text += strncmp(text, "00000: ", 7) == 0 ? 7 : 0;
@@ -205,13 +205,188 @@ take_csv(Reader *reader, char *line, bool odd_quotes)
 	if (number <= CSV_SEVERITY || strspn(fields[CSV_PID], "0123456789") == 0)
 		return false;
 	reader->quoted = odd_quotes;
-	if (reader->only_time)
-		reader->time = ms;
-	else if (number > CSV_MESSAGE && !odd_quotes &&
+	if (number > CSV_MESSAGE && !odd_quotes &&
 			 watch_log_is_severity(fields[CSV_SEVERITY], strlen(fields[CSV_SEVERITY])) &&
 			 may_write(number > CSV_BACKEND ? fields[CSV_BACKEND] : ""))
 		take(reader, fields[CSV_MESSAGE], ms, strtol(fields[CSV_PID], NULL, 10),
 			 strtol(fields[CSV_NUMBER], NULL, 10));
+	return true;
+}
+
+/* What an object says; texts are "" and times -1 if missing. */
+typedef struct LogJson
+{
+	const char *message;
+	const char *severity;
+	const char *backend;
+	char	   *line;			/* of text, or an object, in a wrapper */
+	int64_t		ms;
+	int64_t		pid;
+	int64_t		number;			/* as in LogRecord */
+} LogJson;
+
+typedef enum Member
+{
+	MEMBER_NONE = 0, MEMBER_MESSAGE, MEMBER_LINE, MEMBER_SEVERITY, MEMBER_LEVEL, MEMBER_BACKEND,
+	MEMBER_PID, MEMBER_NUMBER, MEMBER_TIME,
+} Member;
+
+/* Members that we want: the server's own names, and what others call them. */
+static const struct
+{
+	const char *key;
+	Member		member;
+}			members[] = {
+	{"message", MEMBER_MESSAGE}, {"event_message", MEMBER_MESSAGE},
+	{"log", MEMBER_LINE}, {"textPayload", MEMBER_LINE}, {"MESSAGE", MEMBER_LINE},
+	{"msg", MEMBER_LINE}, {"line", MEMBER_LINE},
+	{"error_severity", MEMBER_SEVERITY}, {"errorLevel", MEMBER_SEVERITY},
+	{"level", MEMBER_LEVEL}, {"severity", MEMBER_LEVEL},
+	{"backend_type", MEMBER_BACKEND},
+	{"pid", MEMBER_PID}, {"process_id", MEMBER_PID}, {"processId", MEMBER_PID},
+	{"tid", MEMBER_PID}, {"_PID", MEMBER_PID},
+	{"line_num", MEMBER_NUMBER}, {"session_line_num", MEMBER_NUMBER},
+	{"timestamp", MEMBER_TIME}, {"log_time", MEMBER_TIME}, {"time", MEMBER_TIME},
+	{"ts", MEMBER_TIME}, {"date", MEMBER_TIME}, {"@timestamp", MEMBER_TIME},
+	{"receiveTimestamp", MEMBER_TIME}, {"__REALTIME_TIMESTAMP", MEMBER_TIME},
+};
+
+static Member
+member_of(const char *key)
+{
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+	{
+		if (strcmp(key, members[i].key) == 0)
+			return members[i].member;
+	}
+	return MEMBER_NONE;
+}
+
+/* A time in ms since 1970, also one in whole s, ms, us or ns since then; or -1. */
+static int64_t
+time_of(const char *value)
+{
+	size_t		digits = strspn(value, "0123456789");
+	char		ms[24];
+
+	if (value[digits] != '\0' || digits < 10 || digits > 19 || digits % 3 != 1)
+		return watch_parse_timestamp(value);
+	snprintf(ms, sizeof(ms), "%.13s000", value);
+	ms[13] = '\0';
+	return strtoll(ms, NULL, 10);
+}
+
+/*
+ * The server's time has a space, a wrapper's does not: the first counts more.  What
+ * others call a level is the server's only if it is LOG.
+ */
+static void
+take_member(LogJson *json, const char *key, char *value, bool *own_time)
+{
+	Member		member = member_of(key);
+
+	if (member == MEMBER_MESSAGE)
+		json->message = value;
+	if ((member == MEMBER_MESSAGE || member == MEMBER_LINE) &&
+		(watch_log_level(value) != NULL || value[0] == '{'))
+		json->line = value;
+	if (member == MEMBER_SEVERITY ||
+		(member == MEMBER_LEVEL && watch_log_is_severity(value, strlen(value))))
+		json->severity = value;
+	else if (member == MEMBER_BACKEND)
+		json->backend = value;
+	else if (member == MEMBER_PID)
+		json->pid = strtol(value, NULL, 10);
+	else if (member == MEMBER_NUMBER)
+		json->number = strtol(value, NULL, 10);
+	else if (member == MEMBER_TIME && !*own_time && time_of(value) >= 0)
+	{
+		json->ms = time_of(value);
+		*own_time = strlen(value) > 10 && value[10] == ' ';
+	}
+}
+
+/* A character as UTF-8; one of more than three bytes becomes two. */
+static char *
+put_character(char *to, unsigned int c)
+{
+	if (c >= 0x800)
+		*to++ = (char) (0xe0 | c >> 12);
+	if (c >= 0x80)
+		*to++ = (char) (c >= 0x800 ? 0x80 | (c >> 6 & 0x3f) : 0xc0 | c >> 6);
+	*to++ = (char) (c >= 0x80 ? 0x80 | (c & 0x3f) : c > 0 ? c : ' ');
+	return to;
+}
+
+/*
+ * Read a string in place, from after its first quote.  Returns what follows it,
+ * or NULL if it does not end.
+ */
+static char *
+read_string(char *from)
+{
+	static const char *const escapes = "b\bf\fn\nr\rt\t";
+	char	   *to = from;
+
+	for (; *from != '"' && *from != '\0'; from++)
+	{
+		unsigned int c;
+		const char *escape;
+
+		if (*from != '\\')
+			*to++ = *from;
+		else if (from[1] == 'u' && strspn(from + 2, "0123456789abcdefABCDEF") >= 4 &&
+				 sscanf(from + 2, "%4x", &c) == 1)
+		{
+			to = put_character(to, c);
+			from += 5;
+		}
+		else if (*++from == '\0')
+			return NULL;
+		else
+		{
+			escape = strchr(escapes, *from);
+			*to++ = escape != NULL && (escape - escapes) % 2 == 0 ? escape[1] : *from;
+		}
+	}
+	if (*from == '\0')
+		return NULL;
+	*to = '\0';
+	return from + 1;
+}
+
+/*
+ * Read an object in place: its members, and those of the objects in it.  False
+ * if it is no JSON as far as we look.
+ */
+static bool
+read_json(char *text, LogJson *json)
+{
+	static const char *const between = "{}[]:, \t\r\n";
+	char	   *key = NULL;
+	bool		own_time = false;
+
+	*json = (LogJson) {"", "", "", NULL, -1, 0, 0};
+	for (text += strspn(text, between); *text != '\0'; text += strspn(text, between))
+	{
+		char	   *value = text;
+		bool		string = *text == '"';
+
+		text = string ? read_string(++value) : text + strcspn(text, "{}[]:, \t\r\n\"");
+		if (text == NULL)
+			return false;
+		if (string && *text == ':')
+			key = value;
+		else if (key != NULL)
+		{
+			char		after = *text;
+
+			*text = '\0';
+			take_member(json, key, value, &own_time);
+			*text = after;
+			key = NULL;
+		}
+	}
 	return true;
 }
 
@@ -224,13 +399,11 @@ take_json(Reader *reader, char *line, int64_t wrapper, int depth)
 {
 	LogJson		json;
 
-	if (!watch_log_json(line, &json))
+	if (!read_json(line, &json))
 		return;
 	if (json.ms < 0)
 		json.ms = wrapper;
-	if (reader->only_time && json.ms >= 0)
-		reader->time = json.ms;
-	else if (json.severity[0] != '\0' && (json.line == NULL || watch_parse_timestamp(json.line) < 0))
+	if (json.severity[0] != '\0' && (json.line == NULL || watch_parse_timestamp(json.line) < 0))
 	{
 		if (watch_log_is_severity(json.severity, strlen(json.severity)) && may_write(json.backend))
 			take(reader, json.message, json.ms, json.pid, json.number);
@@ -281,21 +454,23 @@ take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 		take_text(reader, line, level, -1);
 }
 
-/* Read to the end, or to the first line with a time if that is all we want. */
-static void
-read_lines(FILE *file, Reader *reader)
+/*
+ * Read any file as a log and hand on each message of ours; syslog's times begin in
+ * this year.
+ */
+void
+watch_log_read(FILE *file, int year, LogTaker taker, void *state)
 {
+	Reader		reader = {.take = taker, .state = state, .year = year};
 	static char line[LINE_SIZE + 1];
 	static char block[LINE_SIZE];
 	size_t		length = 0;
 	size_t		got;
 	bool		odd_quotes = false;
 
-	while ((got = fread(block, 1, sizeof(block), file)) > 0 && reader->time < 0 &&
-		   !watch_interrupted())
+	while ((got = fread(block, 1, sizeof(block), file)) > 0 && !watch_interrupted())
 	{
-		for (const char *from = block, *end = block; end != NULL && from < block + got && reader->time < 0;
-			 from = end + 1)
+		for (const char *from = block, *end = block; end != NULL && from < block + got; from = end + 1)
 		{
 			size_t		left = (size_t) (block + got - from);
 			size_t		part;
@@ -310,75 +485,32 @@ read_lines(FILE *file, Reader *reader)
 			length += part;
 			if (end == NULL)
 				break;
-			take_line(reader, line, length, odd_quotes);
+			take_line(&reader, line, length, odd_quotes);
 			length = 0;
 			odd_quotes = false;
 		}
 	}
-	if (length > 0 && reader->time < 0)
-		take_line(reader, line, length, odd_quotes);
+	if (length > 0)
+		take_line(&reader, line, length, odd_quotes);
 }
 
-/*
- * Read any file as a log and hand on each message of ours; syslog's times begin in
- * this year.
- */
-void
-watch_log_read(FILE *file, int year, LogTaker taker, void *state)
-{
-	Reader		reader = {.take = taker, .state = state, .year = year, .time = -1};
-
-	read_lines(file, &reader);
-}
-
-typedef struct LogFile
-{
-	const char *path;
-	int64_t		time;			/* of its first line that has one, or -1 */
-} LogFile;
-
-static int
-by_time(const void *a, const void *b)
-{
-	int64_t		first = ((const LogFile *) a)->time;
-	int64_t		second = ((const LogFile *) b)->time;
-
-	return (first > second) - (first < second);
-}
-
-/* Read all files, oldest first.  Ends the program if one cannot be read. */
+/* Read all files, in any order.  Ends the program if one cannot be read. */
 void
 watch_log_read_all(const Options *options, LogTaker taker, void *state)
 {
-	LogFile    *files = watch_allocate((size_t) options->num_files * sizeof(LogFile));
-	char		this_year[WATCH_TEXT_SIZE];
-	int			year = options->year;
+	int			year = options->year != 0 ? options->year : atoi(watch_time_text(time(NULL), "%Y"));
 
-	if (year == 0)
-		year = atoi(watch_time_text(time(NULL), "%Y", this_year, sizeof(this_year)));
-	for (int pass = 0; pass < 2; pass++)
+	for (int i = 0; i < options->num_files && !watch_interrupted(); i++)
 	{
-		for (int i = 0; i < options->num_files && !watch_interrupted(); i++)
-		{
-			Reader		first = {.only_time = true, .year = year, .time = -1};
-			const char *path = pass == 0 ? options->files[i] : files[i].path;
-			bool		is_stdin = strcmp(path, "-") == 0;
-			FILE	   *file = is_stdin ? stdin : fopen(path, "r");
+		const char *path = options->files[i];
+		FILE	   *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
 
-			if (file == NULL)
-				watch_die("could not open \"%s\": %s", path, strerror(errno));
-			if (pass == 1)
-				watch_log_read(file, year, taker, state);
-			else if (!is_stdin)
-				read_lines(file, &first);
-			if (ferror(file))
-				watch_die("could not read \"%s\": %s", path, strerror(errno));
-			if (!is_stdin)
-				fclose(file);
-			if (pass == 0)
-				files[i] = (LogFile) {path, first.time};
-		}
-		qsort(files, (size_t) options->num_files, sizeof(LogFile), by_time);
+		if (file == NULL)
+			watch_die("could not open \"%s\": %s", path, strerror(errno));
+		watch_log_read(file, year, taker, state);
+		if (ferror(file))
+			watch_die("could not read \"%s\": %s", path, strerror(errno));
+		if (file != stdin)
+			fclose(file);
 	}
-	free(files);
 }

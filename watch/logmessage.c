@@ -118,7 +118,7 @@ read_flags(const char *text, char end, unsigned int *flags)
 
 /* "checkpoint starting: FLAGS" */
 static bool
-is_starting(const char *text, size_t before, LogMessage *message)
+is_starting(const char *text, size_t before, LogRecord *message)
 {
 	message->kind = LOG_STARTING;
 	return text[before] == ':' && contains(text, before, checkpoint_words) &&
@@ -128,7 +128,7 @@ is_starting(const char *text, size_t before, LogMessage *message)
 
 /* "; lsn=C/9E64A98, redo lsn=B/EB002FD8", and nothing after it */
 static bool
-read_positions(const char *text, LogMessage *message)
+read_positions(const char *text, LogRecord *message)
 {
 	unsigned int part[4];
 	char		rest;
@@ -169,7 +169,7 @@ read_numbers(const char *text, const char *end, int64_t *numbers)
  * on also SLRU buffers, from 19 on the flags before "wrote".
  */
 static bool
-is_complete(const char *text, size_t before, LogMessage *message)
+is_complete(const char *text, size_t before, LogRecord *message)
 {
 	bool		restartpoint = contains(text, before, restartpoint_words);
 	const char *lsn = strstr(text, "; lsn=");
@@ -199,14 +199,14 @@ is_complete(const char *text, size_t before, LogMessage *message)
 
 /* "checkpoints are occurring too frequently (28 seconds apart)" */
 static bool
-is_frequent(const char *text, LogMessage *message)
+is_frequent(const char *text, LogRecord *message)
 {
 	size_t		before = strcspn(text, DIGITS);
 	size_t		after = before + strspn(text + before, DIGITS);
 	size_t		length = strlen(text);
 
 	message->kind = LOG_FREQUENT;
-	message->apart_ms = strtoll(text + before, NULL, 10) % 100000 * 1000;
+	message->write_ms = strtoll(text + before, NULL, 10) % 100000 * 1000;
 	return after > before && after - before < 6 && strcspn(text + after, DIGITS) == length - after &&
 		strpbrk(text, ";=") == NULL && contains(text, before, checkpoint_words) &&
 		(text[length - 1] == ')' || (length > 3 && strcmp(text + length - 3, "）") == 0));
@@ -235,7 +235,7 @@ read_setting(const char *name, const char *value, WalsizerSettings *changed)
  * then the value, which has the first digit.
  */
 static bool
-is_parameter(const char *text, LogMessage *message)
+is_parameter(const char *text, LogRecord *message)
 {
 	static const struct
 	{
@@ -263,7 +263,7 @@ is_parameter(const char *text, LogMessage *message)
 		if (strncmp(text, quotes[i].before, before) == 0 && left >= after && left <= after + 2 &&
 			strcmp(rest + left - after, quotes[i].after) == 0 &&
 			sscanf(text + before + strspn(text + before, " \xc2\xa0"), "%31[a-z_]", name) == 1)
-			return read_setting(name, value, &message->changed);
+			return read_setting(name, value, &message->settings);
 	}
 	return false;
 }
@@ -273,11 +273,11 @@ is_parameter(const char *text, LogMessage *message)
  * so.
  */
 bool
-watch_log_message(const char *text, LogMessage *message)
+watch_log_message(const char *text, LogRecord *message)
 {
 	size_t		before;
 
-	*message = (LogMessage) {0};
+	*message = (LogRecord) {0};
 	if (strcmp(text, "database system is ready to accept connections") == 0)
 	{
 		message->kind = LOG_READY;
@@ -288,6 +288,6 @@ watch_log_message(const char *text, LogMessage *message)
 	before = strcspn(text, ":" DIGITS);
 	if (is_starting(text, before, message) || is_complete(text, before, message))
 		return true;
-	*message = (LogMessage) {0};
+	*message = (LogRecord) {0};
 	return is_frequent(text, message) || is_parameter(text, message);
 }

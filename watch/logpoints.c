@@ -41,58 +41,30 @@ watch_log_free(Log *log)
 	free(log);
 }
 
-/* A new record, in place of the oldest if there are too many. */
-static LogRecord *
-add(Log *log, const LogEntry *entry)
-{
-	LogRecord  *record = &log->records[log->number++ % MOST_RECORDS];
-
-	*record = (LogRecord) {.ms = entry->ms, .kind = entry->message.kind, .pid = entry->pid,
-		.number = entry->number, .flags = entry->message.flags, .settings = entry->message.changed};
-	return record;
-}
-
-/* A checkpoint is complete. */
-static void
-complete(Log *log, const LogEntry *entry)
-{
-	const LogMessage *message = &entry->message;
-	LogRecord  *record = add(log, entry);
-
-	record->ms -= message->total_ms;
-	record->end_ms = entry->ms;
-	record->files = message->files;
-	record->write_ms = message->write_ms;
-	record->distance = message->distance;
-	record->estimate = message->estimate;
-	record->lsn = message->lsn;
-	record->redo = message->redo;
-	log->found.checkpoints++;
-}
-
-/* Take in one message of the log; state is the Log. */
+/*
+ * Take in one message of the log; state is the Log.  If there are too many, it is kept
+ * in place of the oldest.
+ */
 void
-watch_log_take(void *state, const LogEntry *entry)
+watch_log_take(void *state, const LogRecord *message)
 {
 	Log		   *log = state;
+	LogRecord  *record = &log->records[log->number % MOST_RECORDS];
 
-	if (log->options->pid != 0 && entry->pid != log->options->pid)
+	if (log->options->pid != 0 && message->pid != log->options->pid)
 		return;
-	switch (entry->message.kind)
+	log->found.checkpoints += message->kind == LOG_COMPLETE;
+	log->found.restartpoints += message->kind == LOG_RESTARTPOINT;
+	log->found.warnings += message->kind == LOG_FREQUENT;
+	if (message->kind == LOG_RESTARTPOINT ||
+		(message->kind == LOG_FREQUENT && log->found.checkpoints > 0))
+		return;
+	*record = *message;
+	log->number++;
+	if (message->kind == LOG_COMPLETE)
 	{
-		case LOG_COMPLETE:
-			complete(log, entry);
-			break;
-		case LOG_RESTARTPOINT:
-			log->found.restartpoints++;
-			break;
-		case LOG_FREQUENT:
-			log->found.warnings++;
-			if (log->found.checkpoints == 0)
-				add(log, entry)->write_ms = entry->message.apart_ms;
-			break;
-		default:
-			(void) add(log, entry);
+		record->end_ms = message->ms;
+		record->ms -= message->total_ms;
 	}
 }
 

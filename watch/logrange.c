@@ -3,12 +3,11 @@
  * watch/logrange.c
  *	  From checkpoints to demand, and to observations for the policy.
  *
- * Known are points: how much WAL there was when a checkpoint started, and from
- * 16 on also when it was complete.  So demand has a range: at least what lies
- * between two points within checkpoint_timeout; about what a constant rate
- * between points gives; at most what lies between the points around a window
- * that begins or ends at one of them.  The size is for the middle of the last
- * two.
+ * The log gives points: how much WAL there was when a checkpoint started, and from
+ * 16 on also when it was complete.  So demand has a range.  It is at least the WAL
+ * between two points within checkpoint_timeout; about what follows from a constant
+ * rate between points; and at most the WAL between the points around a window that
+ * begins or ends at one of them.  The size is for the middle of the last two.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -58,9 +57,10 @@ add_point(Stretch *stretch, int64_t ms, int64_t low, int64_t high, const LogReco
 }
 
 /*
- * Add the points of a checkpoint.  What it cannot have known of the interval
- * before it is added first: a timer that ran out unheeded found no WAL, so all of
- * it was written within the last checkpoint_timeout.
+ * Add the points of a checkpoint.  If the interval before it is longer than
+ * checkpoint_timeout, the server skipped timed checkpoints, because no WAL was written.
+ * So all WAL was written within the last checkpoint_timeout, and a point before that is
+ * added first.
  */
 static void
 add_checkpoint(Stretch *stretch, const LogRecord *record)
@@ -393,8 +393,8 @@ watch_log_judge(Log *log, Watcher *watcher)
 	int64_t		interval = last->settings.timeout_ms / WALSIZER_WINDOW_STEPS / 100 * 100;
 	int			first = 0;
 
-	feed.seen = (Observation) {.completed = WATCH_UNKNOWN, .busy = WATCH_UNKNOWN,
-		.images = WATCH_UNKNOWN, .image_bytes = WATCH_UNKNOWN, .primary = WATCH_UNKNOWN};
+	feed.seen = WATCH_NOTHING_SEEN;
+	feed.seen.requested = feed.seen.timed = 0;
 	feed.start_ms = (log->records[0].ms - log->records[0].settings.timeout_ms * 2) / 1000 * 1000;
 	if (feed.start_ms < 0)
 		feed.start_ms = 0;

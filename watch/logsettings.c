@@ -3,8 +3,8 @@
  * watch/logsettings.c
  *	  The server's settings, as they follow from its checkpoints.
  *
- * A setting that was given, or that the log names, is not inferred.  What nothing
- * tells is assumed, and that is kept.
+ * A setting that was given, or that the log names, is not inferred.  What does not
+ * follow is assumed, and the page says so.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -61,9 +61,9 @@ usual_timeout(int64_t ms)
 }
 
 /*
- * checkpoint_timeout: what lies between a timed checkpoint and the one before.
- * Without any it is only known to be at least so long that no writing took
- * longer, and that nothing but the timer ended a longer interval.
+ * checkpoint_timeout: the time between a timed checkpoint and the one before.  Without
+ * timed ones, it is at least as long as the longest interval that WAL ended, and longer
+ * than any checkpoint was written.
  */
 static void
 infer_timeout(Log *log, int64_t *values)
@@ -156,7 +156,7 @@ infer_segment(Log *log)
 	log->settings.segment_bytes = WALSIZER_MB << best;
 }
 
-/* The roundest size (MB) with so many segments up to the trigger point, and how round. */
+/* The roundest size (MB) whose trigger point is this number of segments, and how round it is. */
 static int64_t
 roundest(const Log *log, int64_t segments, double target, int64_t *step)
 {

@@ -44,7 +44,6 @@ wait_for_server(Live *live)
 {
 	int64_t		lost = watch_clock_ms();
 	int64_t		pause = 1000;
-	char		text[WATCH_TEXT_SIZE];
 
 	while (!is_over(live))
 	{
@@ -57,8 +56,7 @@ wait_for_server(Live *live)
 			return;
 		if (watch_reconnect(live->server))
 		{
-			watch_complain("connected again after %s",
-						   watch_duration_text(watch_clock_ms() - lost, text, sizeof(text)));
+			watch_complain("connected again after %s", watch_duration_text(watch_clock_ms() - lost));
 			return;
 		}
 		pause = pause * 2 < LONGEST_BACK_OFF ? pause * 2 : LONGEST_BACK_OFF;
@@ -120,14 +118,12 @@ take_sample(Live *live, Watcher *watcher)
 static void
 say_hello(const Live *live, const Options *options)
 {
-	char		text[WATCH_TEXT_SIZE];
-
 	if (options->quiet || options->json)
 		return;
 	printf("Watching PostgreSQL %s every %lld ms", watch_server_version(live->server),
 		   (long long) options->config.sample_interval_ms);
 	if (options->duration_ms > 0)
-		printf(" for %s.\n", watch_duration_text(options->duration_ms, text, sizeof(text)));
+		printf(" for %s.\n", watch_duration_text(options->duration_ms));
 	else
 		printf("; Ctrl-C ends it.\n");
 	fflush(stdout);

@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * watch/options.c
- *	  The command line.
+ *	  The command line: a table of all options, which is also the usage.
  *
  * Settings of walsizer have their names, units, defaults and ranges, unless
  * a client cannot see what they need.
@@ -10,322 +10,264 @@
  *
  *-------------------------------------------------------------------------
  */
-#include <errno.h>
 #include <getopt.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "watch/watch.h"
 
-#define MINUTE		(INT64_C(60) * 1000)
+#define SECOND		INT64_C(1000)	/* ms */
+#define MINUTE		(60 * SECOND)
 #define HOUR		(60 * MINUTE)
 #define DAY			(24 * HOUR)
 
-/* The range of a field of WalsizerConfig, or of "field * HOUR" for another unit. */
-#define RANGE(field)	walsizer_least.field, walsizer_most.field
-
-static const char *const usage =
-"Usage: " WATCH_NAME " [OPTION]... [DBNAME | CONNECTION-STRING]\n"
-"       " WATCH_NAME " --log [OPTION]... FILE...\n"
-"Watch a PostgreSQL server and say what its max_wal_size should be.\n"
-"Nothing is loaded into the server or written to it.\n"
-"\n"
-"Connection:\n"
-"  -d, --dbname=NAME         database, connection string or URI (postgres)\n"
-"  -h, --host=NAME           host, or directory of the socket\n"
-"  -p, --port=NUMBER         port\n"
-"  -U, --username=NAME       role; pg_monitor is enough\n"
-"\n"
-"What to do:\n"
-"      --duration=TIME       end after this time, such as 1d; else Ctrl-C ends it\n"
-"      --interval=TIME       time between two samples (1s)\n"
-"      --record=FILE         write a trace\n"
-"      --replay=FILE         decide on a trace, without a server\n"
-"      --log FILE...         decide on the server's log; - is standard input\n"
-"      --json                print the result as JSON\n"
-"      --prometheus=FILE     keep a file for the textfile collector\n"
-"  -q, --quiet               print nothing: the exit status tells\n"
-"\n"
-"Settings of walsizer:\n"
-"      --max=SIZE            largest size (16GB)\n"
-"      --min=SIZE            smallest size when lowering (the one in effect)\n"
-"      --headroom=FACTOR     on measured demand (1.2)\n"
-"      --threshold=NUMBER    forced checkpoints that trigger a raise (1)\n"
-"      --no-predict          wait until checkpoints were forced\n"
-"      --lookback=TIME       how long peaks are remembered (7d)\n"
-"      --disk-limit=SIZE     what the disk allows; a client cannot see it\n"
-"      --max-disk-percent=N  share of --disk-limit that may be used (100)\n"
-"      --max-recovery-time=TIME\n"
-"                            how long recovery may take at worst (no limit)\n"
-"      --replay-rate=SIZE    WAL replayed per second in recovery (40MB)\n"
-"\n"
-"What is not to be inferred from the log:\n"
-"      --max-wal-size=SIZE, --checkpoint-timeout=TIME, --completion-target=PART,\n"
-"      --segment-size=SIZE   settings of the server\n"
-"      --year=YEAR           of its first line, if it is of syslog (this one)\n"
-"      --pid=NUMBER          the checkpointer, if it is of several servers\n"
-"\n"
-"  -V, --version             print the version\n"
-"      --help                print this\n"
-"\n"
-"Exit status: 0 if max_wal_size suffices, 1 if it is too small, 2 if unknown.\n";
-
-enum
+/* Kinds of options, by the type of the field. */
+typedef enum Kind
 {
-	OPT_DURATION = 256, OPT_INTERVAL, OPT_RECORD, OPT_REPLAY, OPT_JSON, OPT_PROMETHEUS,
-	OPT_MAX, OPT_MIN, OPT_HEADROOM, OPT_THRESHOLD, OPT_NO_PREDICT, OPT_LOOKBACK,
-	OPT_DISK_LIMIT, OPT_MAX_DISK_PERCENT, OPT_MAX_RECOVERY_TIME, OPT_REPLAY_RATE, OPT_HELP,
-	OPT_LOG, OPT_MAX_WAL_SIZE, OPT_TIMEOUT, OPT_TARGET, OPT_SEGMENT, OPT_YEAR, OPT_PID,
-};
+	TEXT,						/* const char * */
+	YES,						/* bool, without an argument, like the next */
+	NO,
+	SIZE,						/* int64_t, in parts of "unit" MB */
+	RATE,						/* double, likewise */
+	TIME,						/* int64_t, in parts of "unit" ms */
+	WHOLE,						/* int */
+	NUMBER,						/* double */
+	VERSION,
+	HELP,
+} Kind;
 
-static const struct option long_options[] = {
-	{"dbname", required_argument, NULL, 'd'},
-	{"host", required_argument, NULL, 'h'},
-	{"port", required_argument, NULL, 'p'},
-	{"username", required_argument, NULL, 'U'},
-	{"duration", required_argument, NULL, OPT_DURATION},
-	{"interval", required_argument, NULL, OPT_INTERVAL},
-	{"record", required_argument, NULL, OPT_RECORD},
-	{"replay", required_argument, NULL, OPT_REPLAY},
-	{"log", no_argument, NULL, OPT_LOG},
-	{"max-wal-size", required_argument, NULL, OPT_MAX_WAL_SIZE},
-	{"checkpoint-timeout", required_argument, NULL, OPT_TIMEOUT},
-	{"completion-target", required_argument, NULL, OPT_TARGET},
-	{"segment-size", required_argument, NULL, OPT_SEGMENT},
-	{"year", required_argument, NULL, OPT_YEAR},
-	{"pid", required_argument, NULL, OPT_PID},
-	{"json", no_argument, NULL, OPT_JSON},
-	{"prometheus", required_argument, NULL, OPT_PROMETHEUS},
-	{"quiet", no_argument, NULL, 'q'},
-	{"max", required_argument, NULL, OPT_MAX},
-	{"min", required_argument, NULL, OPT_MIN},
-	{"headroom", required_argument, NULL, OPT_HEADROOM},
-	{"threshold", required_argument, NULL, OPT_THRESHOLD},
-	{"no-predict", no_argument, NULL, OPT_NO_PREDICT},
-	{"lookback", required_argument, NULL, OPT_LOOKBACK},
-	{"disk-limit", required_argument, NULL, OPT_DISK_LIMIT},
-	{"max-disk-percent", required_argument, NULL, OPT_MAX_DISK_PERCENT},
-	{"max-recovery-time", required_argument, NULL, OPT_MAX_RECOVERY_TIME},
-	{"replay-rate", required_argument, NULL, OPT_REPLAY_RATE},
-	{"version", no_argument, NULL, 'V'},
-	{"help", no_argument, NULL, OPT_HELP},
-	{NULL, 0, NULL, 0},
+typedef struct Option
+{
+	const char *name;			/* without help: a heading */
+	const char *argument;		/* in the usage */
+	Kind		kind;
+	size_t		field;			/* of Options */
+	const char *help;
+	double		unit;			/* 0: one MB or ms */
+	double		default_unit;	/* of times, ms; 0: one */
+	double		least;			/* in MB, ms, or as it is */
+	double		most;			/* 0: both are those of walsizer's setting */
+	int			letter;
+} Option;
+
+#define FIELD(field)	offsetof(Options, field)
+#define CONFIG(field)	offsetof(Options, config.field)
+#define IN_BYTES		(1.0 / WALSIZER_MB)
+#define MOST_MB			(double) WALSIZER_MOST_MB
+
+static const Option table[] = {
+	{.name = "Connection:"},
+	{"dbname", "=NAME", TEXT, .field = FIELD(dbname), .letter = 'd',
+		.help = "database, connection string or URI (postgres)"},
+	{"host", "=NAME", TEXT, .field = FIELD(host), .letter = 'h',
+		.help = "host, or directory of the socket"},
+	{"port", "=NUMBER", TEXT, .field = FIELD(port), .letter = 'p',
+		.help = "port"},
+	{"username", "=NAME", TEXT, .field = FIELD(user), .letter = 'U',
+		.help = "role; pg_monitor is enough"},
+	{.name = "What to do:"},
+	{"duration", "=TIME", TIME, .field = FIELD(duration_ms),
+		.default_unit = SECOND, .least = SECOND, .most = 366 * DAY,
+		.help = "end after this time, such as 1d; else Ctrl-C ends it"},
+	{"interval", "=TIME", TIME, .field = CONFIG(sample_interval_ms),
+		.help = "time between two samples (1s)"},
+	{"record", "=FILE", TEXT, .field = FIELD(record),
+		.help = "write a trace"},
+	{"replay", "=FILE", TEXT, .field = FIELD(replay),
+		.help = "decide on a trace, without a server"},
+	{"log", " FILE...", YES, .field = FIELD(log),
+		.help = "decide on the server's log; - is standard input"},
+	{"json", "", YES, .field = FIELD(json),
+		.help = "print the result as JSON"},
+	{"prometheus", "=FILE", TEXT, .field = FIELD(prometheus),
+		.help = "keep a file for the textfile collector"},
+	{"quiet", "", YES, .field = FIELD(quiet), .letter = 'q',
+		.help = "print nothing: the exit status tells"},
+	{.name = "Settings of walsizer:"},
+	{"max", "=SIZE", SIZE, .field = CONFIG(max_mb),
+		.help = "largest size (16GB)"},
+	{"min", "=SIZE", SIZE, .field = CONFIG(min_mb),
+		.help = "smallest size when lowering (the one in effect)"},
+	{"headroom", "=FACTOR", NUMBER, .field = CONFIG(headroom),
+		.help = "on measured demand (1.2)"},
+	{"threshold", "=NUMBER", WHOLE, .field = CONFIG(threshold),
+		.help = "forced checkpoints that trigger a raise (1)"},
+	{"no-predict", "", NO, .field = CONFIG(predict),
+		.help = "wait until checkpoints were forced"},
+	{"lookback", "=TIME", TIME, .field = CONFIG(lookback_hours),
+		.unit = HOUR, .default_unit = MINUTE,
+		.help = "how long peaks are remembered (7d)"},
+	{"disk-limit", "=SIZE", SIZE, .field = FIELD(disk_limit),
+		.unit = IN_BYTES, .least = 2, .most = MOST_MB,
+		.help = "what the disk allows; a client cannot see it"},
+	{"max-disk-percent", "=N", WHOLE, .field = CONFIG(max_disk_percent),
+		.help = "share of --disk-limit that may be used (100)"},
+	{"max-recovery-time", "=TIME", TIME, .field = CONFIG(max_recovery_ms),
+		.default_unit = SECOND,
+		.help = "how long recovery may take at worst (no limit)"},
+	{"replay-rate", "=SIZE", RATE, .field = CONFIG(replay_rate),
+		.unit = IN_BYTES, .least = 1, .most = 1024 * 1024,
+		.help = "WAL replayed per second in recovery (40MB)"},
+	{.name = "What is not to be inferred from the log:"},
+	{"max-wal-size", "=SIZE", SIZE, .field = FIELD(given.max_wal_size_mb),
+		.least = 2, .most = MOST_MB,
+		.help = "max_wal_size of the server"},
+	{"checkpoint-timeout", "=TIME", TIME, .field = FIELD(given.timeout_ms),
+		.default_unit = SECOND, .least = MINUTE / 2, .most = DAY,
+		.help = "its checkpoint_timeout"},
+	{"completion-target", "=PART", NUMBER, .field = FIELD(given.completion_target), .most = 1,
+		.help = "its checkpoint_completion_target"},
+	{"segment-size", "=SIZE", SIZE, .field = FIELD(given.segment_bytes),
+		.unit = IN_BYTES, .least = 1, .most = 1024,
+		.help = "size of its WAL segments"},
+	{"year", "=YEAR", WHOLE, .field = FIELD(year), .least = 1971, .most = 9999,
+		.help = "of its first line, if it is of syslog (this one)"},
+	{"pid", "=NUMBER", WHOLE, .field = FIELD(pid), .least = 1, .most = INT32_MAX,
+		.help = "the checkpointer, if it is of several servers"},
+	{.name = "Other:"},
+	{"version", "", VERSION, .letter = 'V',
+		.help = "print the version"},
+	{"help", "", HELP,
+		.help = "print this"},
 };
+#define OPTIONS			(int) (sizeof(table) / sizeof(table[0]))
 
 static void
-set_defaults(Options *options)
+print_usage(void)
 {
-	memset(options, 0, sizeof(*options));
-	options->config = walsizer_default;
-	options->config.max_disk_percent = 100;
-	options->config.replay_rate = 40.0 * WALSIZER_MB;
-	options->given.completion_target = -1;
+	printf("Usage: " WATCH_NAME " [OPTION]... [DBNAME | CONNECTION-STRING]\n"
+		   "       " WATCH_NAME " --log [OPTION]... FILE...\n"
+		   "Watch a PostgreSQL server and say what its max_wal_size should be.\n"
+		   "Nothing is loaded into the server or written to it.\n");
+	for (const Option *o = table; o < table + OPTIONS; o++)
+	{
+		char		text[64];
+
+		snprintf(text, sizeof(text), "--%s%s", o->name, o->argument != NULL ? o->argument : "");
+		if (o->help == NULL)
+			printf("\n%s\n", o->name);
+		else if (o->letter != 0)
+			printf("  -%c, %-22s%s\n", o->letter, text, o->help);
+		else
+			printf("      %-22s%s%*s%s\n", text, strlen(text) < 22 ? "" : "\n",
+				   strlen(text) < 22 ? 0 : 28, "", o->help);
+	}
+	printf("\nExit status: 0 if max_wal_size suffices, 1 if it is too small, 2 if unknown.\n");
 }
 
-/* A size in MB within this range. */
-static int64_t
-size_of(const char *option, const char *text, int64_t least, int64_t most)
-{
-	int64_t		mb;
-
-	if (!watch_parse_size(text, &mb))
-		watch_die("--%s: \"%s\" is not a size; units are B, kB, MB, GB and TB", option, text);
-	if (mb < least || mb > most)
-		watch_die("--%s: %s is outside the valid range (%lldMB .. %lldMB)", option, text,
-				  (long long) least, (long long) most);
-	return mb;
-}
-
-/* A time in ms within this range. */
-static int64_t
-time_of(const char *option, const char *text, int64_t default_unit, int64_t least, int64_t most)
-{
-	int64_t		ms;
-
-	if (!watch_parse_time(text, default_unit, &ms))
-		watch_die("--%s: \"%s\" is not a time; units are ms, s, min, h and d", option, text);
-	if (ms < least || ms > most)
-		watch_die("--%s: %s is outside the valid range (%lldms .. %lldms)", option, text,
-				  (long long) least, (long long) most);
-	return ms;
-}
-
+/* A field of Options or of a WalsizerConfig, as a number. */
 static double
-number_of(const char *option, const char *text, double least, double most)
+number_in(Kind kind, const void *field)
 {
+	return kind == WHOLE ? *(const int *) field :
+		kind == SIZE || kind == TIME ? (double) *(const int64_t *) field : *(const double *) field;
+}
+
+/* Set a field with a number within its range.  Ends the program if it is outside. */
+static void
+set_number(Options *options, const Option *o, const char *text)
+{
+	char	   *field = (char *) options + o->field;
+	double		least = o->least;
+	double		most = o->most;
+	double		unit = o->unit != 0 ? o->unit : 1;
+	double		number;
+	int64_t		whole;
 	char	   *end;
-	double		number = strtod(text, &end);
 
-	if (end == text || *end != '\0' || !isfinite(number))
-		watch_die("--%s: \"%s\" is not a number", option, text);
-	if (number < least || number > most)
-		watch_die("--%s: %s is outside the valid range (%g .. %g)", option, text, least, most);
-	return number;
-}
-
-static int
-integer_of(const char *option, const char *text, int least, int most)
-{
-	double		number = number_of(option, text, least, most);
-
-	if (number != rint(number))
-		watch_die("--%s: %s is not a whole number", option, text);
-	return (int) number;
-}
-
-/* An option of the connection or of what to do; false if it is another. */
-static bool
-take_general(Options *options, int c)
-{
-	switch (c)
+	if (most == 0)
 	{
-		case 'd':
-			options->dbname = optarg;
-			break;
-		case 'h':
-			options->host = optarg;
-			break;
-		case 'p':
-			options->port = optarg;
-			break;
-		case 'U':
-			options->user = optarg;
-			break;
-		case 'q':
-			options->quiet = true;
-			break;
-		case OPT_DURATION:
-			options->duration_ms = time_of("duration", optarg, 1000, 1000, 366 * DAY);
-			break;
-		case OPT_RECORD:
-			options->record = optarg;
-			break;
-		case OPT_REPLAY:
-			options->replay = optarg;
-			break;
-		case OPT_JSON:
-			options->json = true;
-			break;
-		case OPT_PROMETHEUS:
-			options->prometheus = optarg;
-			break;
-		default:
-			return false;
+		size_t		setting = o->field - offsetof(Options, config);
+
+		least = number_in(o->kind, (const char *) &walsizer_least + setting) * unit;
+		most = number_in(o->kind, (const char *) &walsizer_most + setting) * unit;
 	}
-	return true;
+	if (o->kind == SIZE || o->kind == RATE)
+	{
+		if (!watch_parse_size(text, &whole))
+			watch_die("--%s: \"%s\" is not a size; units are B, kB, MB, GB and TB", o->name, text);
+		if ((double) whole < least || (double) whole > most)
+			watch_die("--%s: %s is outside the valid range (%lldMB .. %lldMB)", o->name, text,
+					  (long long) least, (long long) most);
+		number = (double) whole;
+	}
+	else if (o->kind == TIME)
+	{
+		if (!watch_parse_time(text, o->default_unit != 0 ? (int64_t) o->default_unit : 1, &whole))
+			watch_die("--%s: \"%s\" is not a time; units are ms, s, min, h and d", o->name, text);
+		if ((double) whole < least || (double) whole > most)
+			watch_die("--%s: %s is outside the valid range (%lldms .. %lldms)", o->name, text,
+					  (long long) least, (long long) most);
+		number = (double) whole;
+	}
+	else
+	{
+		number = strtod(text, &end);
+		if (end == text || *end != '\0' || !isfinite(number))
+			watch_die("--%s: \"%s\" is not a number", o->name, text);
+		if (number < least || number > most)
+			watch_die("--%s: %s is outside the valid range (%g .. %g)", o->name, text, least, most);
+		if (o->kind == WHOLE && number != rint(number))
+			watch_die("--%s: %s is not a whole number", o->name, text);
+	}
+	if (o->kind == WHOLE)
+		*(int *) field = (int) number;
+	else if (o->kind == SIZE || o->kind == TIME)
+		*(int64_t *) field = (int64_t) ceil(number / unit);
+	else
+		*(double *) field = number / unit;
 }
 
-/* A setting of walsizer; false if it is something else. */
-static bool
-take_setting(Options *options, int c)
+/* Take an option, or print what it asks for and end the program. */
+static void
+take(Options *options, const Option *o)
 {
-	WalsizerConfig *config = &options->config;
+	char	   *field = (char *) options + o->field;
 
-	switch (c)
+	switch (o->kind)
 	{
-		case OPT_INTERVAL:
-			config->sample_interval_ms = time_of("interval", optarg, 1, RANGE(sample_interval_ms));
+		case TEXT:
+			*(const char **) field = optarg;
 			break;
-		case OPT_MAX:
-			config->max_mb = size_of("max", optarg, RANGE(max_mb));
+		case YES:
+		case NO:
+			*(bool *) field = o->kind == YES;
 			break;
-		case OPT_MIN:
-			config->min_mb = size_of("min", optarg, RANGE(min_mb));
-			break;
-		case OPT_HEADROOM:
-			config->headroom = number_of("headroom", optarg, RANGE(headroom));
-			break;
-		case OPT_THRESHOLD:
-			config->threshold = integer_of("threshold", optarg, RANGE(threshold));
-			break;
-		case OPT_NO_PREDICT:
-			config->predict = false;
-			break;
-		case OPT_LOOKBACK:
-			config->lookback_hours = (time_of("lookback", optarg, MINUTE, RANGE(lookback_hours * HOUR)) +
-									  HOUR - 1) / HOUR;
-			break;
-		case OPT_DISK_LIMIT:
-			options->disk_limit = size_of("disk-limit", optarg, 2, WALSIZER_MOST_MB) * WALSIZER_MB;
-			break;
-		case OPT_MAX_DISK_PERCENT:
-			config->max_disk_percent = integer_of("max-disk-percent", optarg, RANGE(max_disk_percent));
-			break;
-		case OPT_MAX_RECOVERY_TIME:
-			config->max_recovery_ms = time_of("max-recovery-time", optarg, 1000, RANGE(max_recovery_ms));
-			break;
-		case OPT_REPLAY_RATE:
-			config->replay_rate = (double) size_of("replay-rate", optarg, 1,
-												   walsizer_most.replay_rate / WALSIZER_MB) *
-				WALSIZER_MB;
-			break;
+		case VERSION:
+			printf(WATCH_NAME " (walsizer) " WATCH_VERSION "\n");
+			exit(0);
+		case HELP:
+			print_usage();
+			exit(0);
 		default:
-			return false;
+			set_number(options, o, optarg);
 	}
-	return true;
-}
-
-/* What the log need not tell; false if it is something else. */
-static bool
-take_given(Options *options, int c)
-{
-	WalsizerSettings *given = &options->given;
-
-	switch (c)
-	{
-		case OPT_LOG:
-			options->log = true;
-			break;
-		case OPT_MAX_WAL_SIZE:
-			given->max_wal_size_mb = size_of("max-wal-size", optarg, 2, WALSIZER_MOST_MB);
-			break;
-		case OPT_TIMEOUT:
-			given->timeout_ms = time_of("checkpoint-timeout", optarg, 1000, MINUTE / 2, DAY);
-			break;
-		case OPT_TARGET:
-			given->completion_target = number_of("completion-target", optarg, 0, 1);
-			break;
-		case OPT_SEGMENT:
-			given->segment_bytes = size_of("segment-size", optarg, 1, 1024) * WALSIZER_MB;
-			if ((given->segment_bytes & (given->segment_bytes - 1)) != 0)
-				watch_die("--segment-size: %s is no power of two", optarg);
-			break;
-		case OPT_YEAR:
-			options->year = integer_of("year", optarg, 1971, 9999);
-			break;
-		case OPT_PID:
-			options->pid = integer_of("pid", optarg, 1, INT32_MAX);
-			break;
-		default:
-			return false;
-	}
-	return true;
 }
 
 /* What is given twice or does not fit together. */
 static void
-check(const Options *options, bool interval_given)
+check(const Options *options)
 {
-	bool		given = options->given.max_wal_size_mb != 0 || options->given.timeout_ms != 0 ||
-		options->given.completion_target >= 0 || options->given.segment_bytes != 0 ||
-		options->year != 0 || options->pid != 0;
+	const WalsizerSettings *given = &options->given;
+	bool		connection = options->dbname != NULL || options->host != NULL ||
+		options->port != NULL || options->user != NULL;
+	bool		live = options->duration_ms > 0 || options->config.sample_interval_ms != 0;
 
-	if (given && !options->log)
+	if (!options->log && (given->max_wal_size_mb != 0 || given->timeout_ms != 0 ||
+						  given->completion_target >= 0 || given->segment_bytes != 0 ||
+						  options->year != 0 || options->pid != 0))
 		watch_die("what is not to be inferred needs --log");
+	if ((given->segment_bytes & (given->segment_bytes - 1)) != 0)
+		watch_die("--segment-size: %lld is no power of two", (long long) given->segment_bytes);
 	if (options->log && options->num_files == 0)
 		watch_die("--log needs files, or - for standard input");
-	if (options->log &&
-		(options->dbname != NULL || options->host != NULL || options->port != NULL ||
-		 options->user != NULL || options->replay != NULL || options->duration_ms > 0 ||
-		 interval_given))
+	if (options->log && (connection || live || options->replay != NULL))
 		watch_die("--log cannot be combined with a connection, --replay, --duration or --interval");
-	if (options->replay == NULL)
-		return;
-	if (options->dbname != NULL || options->host != NULL || options->port != NULL ||
-		options->user != NULL)
+	if (options->replay != NULL && connection)
 		watch_die("--replay cannot be combined with connection options");
-	if (options->record != NULL || options->duration_ms > 0 || interval_given)
+	if (options->replay != NULL && (live || options->record != NULL))
 		watch_die("--replay cannot be combined with --record, --duration or --interval");
 }
 
@@ -333,27 +275,35 @@ check(const Options *options, bool interval_given)
 void
 watch_parse_options(Options *options, int argc, char **argv)
 {
-	bool		interval_given = false;
+	struct option long_options[OPTIONS + 1] = {{0}};
+	int			number = 0;
 	int			c;
 
-	set_defaults(options);
+	memset(options, 0, sizeof(*options));
+	options->config = walsizer_default;
+	options->config.max_disk_percent = 100;
+	options->config.replay_rate = 40.0 * WALSIZER_MB;
+	options->config.sample_interval_ms = 0;
+	options->given.completion_target = -1;
+	for (int i = 0; i < OPTIONS; i++)
+	{
+		if (table[i].help != NULL)
+			long_options[number++] = (struct option) {
+				table[i].name, table[i].argument[0] == '=' ? required_argument : no_argument, NULL, 256 + i
+			};
+	}
 	while ((c = getopt_long(argc, argv, "d:h:p:U:qV", long_options, NULL)) != -1)
 	{
-		interval_given |= c == OPT_INTERVAL;
-		if (take_general(options, c) || take_setting(options, c) || take_given(options, c))
-			continue;
-		if (c == 'V')
+		int			i = c >= 256 ? c - 256 : 0;
+
+		while (c < 256 && i < OPTIONS && table[i].letter != c)
+			i++;
+		if (i == OPTIONS)
 		{
-			printf(WATCH_NAME " (walsizer) " WATCH_VERSION "\n");
-			exit(0);
+			fprintf(stderr, "Try \"" WATCH_NAME " --help\".\n");
+			exit(WATCH_COULD_NOT_TELL);
 		}
-		if (c == OPT_HELP)
-		{
-			fputs(usage, stdout);
-			exit(0);
-		}
-		fprintf(stderr, "Try \"" WATCH_NAME " --help\".\n");
-		exit(WATCH_COULD_NOT_TELL);
+		take(options, &table[i]);
 	}
 	if (options->log)
 	{
@@ -365,5 +315,7 @@ watch_parse_options(Options *options, int argc, char **argv)
 		options->dbname = argv[optind++];
 	if (optind < argc)
 		watch_die("too many arguments, the first is \"%s\"", argv[optind]);
-	check(options, interval_given);
+	check(options);
+	if (options->config.sample_interval_ms == 0)
+		options->config.sample_interval_ms = walsizer_default.sample_interval_ms;
 }

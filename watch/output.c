@@ -33,28 +33,20 @@ in_bytes(int64_t mb)
 
 /* A member of an object; all are written by us, so no text needs escapes. */
 static void
-put_int(const char *name, int64_t value)
-{
-	printf("  \"%s\": %lld,\n", name, (long long) value);
-}
-
-static void
-put_known(const char *name, int64_t value)
+put(const char *name, int64_t value)
 {
 	if (value == WATCH_UNKNOWN)
 		printf("  \"%s\": null,\n", name);
 	else
-		put_int(name, value);
+		printf("  \"%s\": %lld,\n", name, (long long) value);
 }
 
-/* Empty is null. */
-static const char *
-quoted(const char *value, char *text, size_t size)
+static void
+put_text(const char *name, const char *value)
 {
-	if (value[0] == '\0')
-		return "null";
-	snprintf(text, size, "\"%s\"", value);
-	return text;
+	const char *quote = value[0] != '\0' ? "\"" : "";
+
+	printf("  \"%s\": %s%s%s,\n", name, quote, value[0] != '\0' ? value : "null", quote);
 }
 
 static const char *
@@ -70,18 +62,20 @@ put_changes(const Watcher *watcher)
 {
 	int64_t		first = watcher->num_changes > WATCH_CHANGES ?
 		watcher->num_changes - WATCH_CHANGES : 0;
-	char		limit[WATCH_TEXT_SIZE];
 
 	printf("  \"changes\": [");
 	for (int64_t i = first; i < watcher->num_changes; i++)
 	{
 		const WatchChange *change = &watcher->changes[i % WATCH_CHANGES];
+		const WalsizerDecision *decision = &change->decision;
+		const char *limit = walsizer_limit_name(decision->limited_by);
+		const char *quote = limit[0] != '\0' ? "\"" : "";
 
-		printf("%s\n    {\"at\": %lld, \"action\": \"%s\", \"reason\": \"%s\", \"old_size\": %lld, \"wanted_size\": %lld, \"new_size\": %lld, \"limited_by\": %s}",
-			   i > first ? "," : "", (long long) change->at, walsizer_action_name(change->action),
-			   walsizer_reason_code(change->reason), in_bytes(change->old_mb),
-			   in_bytes(change->wanted_mb), in_bytes(change->new_mb),
-			   quoted(walsizer_limit_name(change->limited_by), limit, sizeof(limit)));
+		printf("%s\n    {\"at\": %lld, \"action\": \"%s\", \"reason\": \"%s\", \"old_size\": %lld, \"wanted_size\": %lld, \"new_size\": %lld, \"limited_by\": %s%s%s}",
+			   i > first ? "," : "", (long long) change->at, walsizer_action_name(decision->action),
+			   walsizer_reason_code(decision->reason), in_bytes(change->old_mb),
+			   in_bytes(decision->wanted_mb), in_bytes(decision->target_mb), quote,
+			   limit[0] != '\0' ? limit : "null", quote);
 	}
 	printf("%s],\n", watcher->num_changes > 0 ? "\n  " : "");
 }
@@ -120,15 +114,15 @@ put_log(const WatchLog *log, const WalsizerSettings *settings)
 	int64_t		first = log->num_stretches > WATCH_STRETCHES ? log->num_stretches - WATCH_STRETCHES : 0;
 	int			number = 0;
 
-	put_int("demand_at_least", log->least);
-	put_known("demand_at_most", log->most);
-	put_int("needed_size_at_least", in_bytes(walsizer_size_for(log->least, settings)));
-	put_known("needed_size_at_most", log->most == WATCH_UNKNOWN ? WATCH_UNKNOWN :
+	put("demand_at_least", log->least);
+	put("demand_at_most", log->most);
+	put("needed_size_at_least", in_bytes(walsizer_size_for(log->least, settings)));
+	put("needed_size_at_most", log->most == WATCH_UNKNOWN ? WATCH_UNKNOWN :
 			  in_bytes(walsizer_size_for(log->most, settings)));
-	put_int("checkpoints", log->checkpoints);
-	put_int("restartpoints", log->restartpoints);
-	put_int("warnings", log->warnings);
-	put_int("missing", log->missing);
+	put("checkpoints", log->checkpoints);
+	put("restartpoints", log->restartpoints);
+	put("warnings", log->warnings);
+	put("missing", log->missing);
 	printf("  \"assumed\": [");
 	for (int i = 0; i < 3; i++)
 	{
@@ -154,42 +148,41 @@ watch_json(const Watcher *watcher)
 {
 	const WalsizerSettings *settings = &watcher->sample.settings;
 	WatchVerdict verdict = watch_judge(watcher);
-	char		text[WATCH_TEXT_SIZE];
+	char		text[64];
 
 	printf("{\n");
-	printf("  \"verdict\": \"%s\",\n", verdict_name(verdict.status));
-	put_int("started_at", watcher->log != NULL ? watcher->log->from : watcher->zero + watcher->began / 1000);
-	put_int("ended_at", watcher->log != NULL ? watcher->log->to : watcher->zero + watcher->now / 1000);
-	put_int("samples", watcher->samples);
-	put_int("unseen_seconds", watcher->unseen_ms / 1000);
-	put_int("restarts", watcher->restarts);
-	printf("  \"role\": \"%s\",\n", watcher->seen.standby ? "standby" : "primary");
-	put_int("wal", watcher->wal);
-	put_int("max_wal_size", in_bytes(settings->max_wal_size_mb));
-	printf("  \"source\": \"%s\",\n", watch_source_name(watcher->seen.source));
-	put_int("wal_segment_size", settings->segment_bytes);
-	put_int("checkpoint_timeout", settings->timeout_ms / 1000);
+	put_text("verdict", verdict_name(verdict.status));
+	put("started_at", watcher->log != NULL ? watcher->log->from : watcher->zero + watcher->began / 1000);
+	put("ended_at", watcher->log != NULL ? watcher->log->to : watcher->zero + watcher->now / 1000);
+	put("samples", watcher->samples);
+	put("unseen_seconds", watcher->unseen_ms / 1000);
+	put("restarts", watcher->restarts);
+	put_text("role", watcher->seen.standby ? "standby" : "primary");
+	put("wal", watcher->wal);
+	put("max_wal_size", in_bytes(settings->max_wal_size_mb));
+	put_text("source", watcher->seen.source[0] != '\0' ? watcher->seen.source : "unknown");
+	put("wal_segment_size", settings->segment_bytes);
+	put("checkpoint_timeout", settings->timeout_ms / 1000);
 	printf("  \"checkpoint_completion_target\": %g,\n", settings->completion_target);
-	put_int("trigger_point", watcher->decision.figures.trigger_point);
-	put_int("demand", verdict.demand);
-	put_int("needed_size", in_bytes(verdict.needed_mb));
-	put_int("wanted_size", in_bytes(verdict.wanted_mb));
-	put_int("proposed_size", in_bytes(verdict.set_mb));
+	put("trigger_point", watcher->decision.figures.trigger_point);
+	put("demand", verdict.demand);
+	put("needed_size", in_bytes(verdict.needed_mb));
+	put("wanted_size", in_bytes(verdict.wanted_mb));
+	put("proposed_size", in_bytes(verdict.set_mb));
 	if (watcher->log != NULL)
 		put_log(watcher->log, settings);
-	printf("  \"limited_by\": %s,\n",
-		   quoted(walsizer_limit_name(verdict.limited_by), text, sizeof(text)));
-	put_int("recovery_seconds", watch_recovery_time(watcher, settings->max_wal_size_mb) / 1000);
-	put_int("proposed_recovery_seconds", watch_recovery_time(watcher, verdict.set_mb) / 1000);
+	put_text("limited_by", walsizer_limit_name(verdict.limited_by));
+	put("recovery_seconds", watch_recovery_time(watcher, settings->max_wal_size_mb) / 1000);
+	put("proposed_recovery_seconds", watch_recovery_time(watcher, verdict.set_mb) / 1000);
 	for (int cause = 0; cause < WALSIZER_CAUSES; cause++)
 	{
 		snprintf(text, sizeof(text), "checkpoints_%s", causes[cause]);
-		put_int(text, watcher->intervals[cause].number);
+		put(text, watcher->intervals[cause].number);
 		snprintf(text, sizeof(text), "seconds_%s", causes[cause]);
-		put_int(text, watcher->intervals[cause].ms / 1000);
+		put(text, watcher->intervals[cause].ms / 1000);
 	}
-	put_known("full_page_images", watcher->images);
-	put_known("full_page_image_bytes", watcher->image_bytes);
+	put("full_page_images", watcher->images);
+	put("full_page_image_bytes", watcher->image_bytes);
 	put_changes(watcher);
 	put_hours(watcher);
 	printf("}\n");

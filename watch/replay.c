@@ -3,9 +3,9 @@
  * watch/replay.c
  *	  Read a trace, which test/sim/README.md describes.
  *
- * The file is read whole and its checksum is compared before any of it counts.
- * One that ends too early is used as far as it goes: a watch that was killed
- * leaves it like that.
+ * The checksum is known to be right only at the end, so nothing is said of the
+ * trace before.  One that ends too early is used as far as it goes: a watch that was
+ * killed leaves it like that.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -18,7 +18,6 @@
 
 #include "watch/watch.h"
 
-#define MOST_BYTES			(256 * 1024 * 1024)	/* of a file */
 #define MOST_SEGMENT_MB		1024	/* of any server */
 
 /* More than any server has; what is calculated with them fits into 64 bits. */
@@ -29,10 +28,11 @@
 struct TraceReader
 {
 	const char *path;
-	char	   *text;			/* lines end with zero bytes */
-	size_t		length;
-	char	   *next;			/* line */
-	int			line;			/* of which this is the number */
+	FILE	   *file;
+	uint64_t	sum;			/* of the lines up to now */
+	char	   *text;			/* of the line */
+	size_t		room;
+	int			line;			/* its number */
 	char	   *token;			/* next one of a line of tokens, or NULL */
 	int64_t		repeated;		/* samples left of the last token */
 	int64_t		wal;			/* of that, in units; like the next */
@@ -51,75 +51,44 @@ damaged(const TraceReader *reader, const char *what)
 	watch_die("\"%s\" is damaged in line %d: %s", reader->path, reader->line, what);
 }
 
-static void
-read_file(TraceReader *reader)
-{
-	FILE	   *file = fopen(reader->path, "r");
-	size_t		room = 1024 * 1024;
-
-	if (file == NULL)
-		watch_die("could not open \"%s\": %s", reader->path, strerror(errno));
-	reader->text = malloc(room + 1);
-	while (reader->text != NULL)
-	{
-		reader->length += fread(reader->text + reader->length, 1, room - reader->length, file);
-		if (reader->length < room || room >= MOST_BYTES)
-			break;
-		room *= 2;
-		reader->text = realloc(reader->text, room + 1);
-	}
-	if (reader->text == NULL)
-		watch_die("out of memory");
-	if (ferror(file))
-		watch_die("could not read \"%s\": %s", reader->path, strerror(errno));
-	if (reader->length >= MOST_BYTES)
-		watch_die("\"%s\" is too large", reader->path);
-	reader->text[reader->length] = '\0';
-	fclose(file);
-}
-
 /* The last line has a checksum of all before it. */
 static void
 check_sum(TraceReader *reader)
 {
-	const char *end = strstr(reader->text, "\nend ");
 	long long	samples;
 	uint64_t	sum;
 	char		rest;
 
-	if (strlen(reader->text) != reader->length)
-		watch_die("\"%s\" is not a trace", reader->path);
-	if (end == NULL)
-	{
-		watch_complain("\"%s\" ends too early; its complete lines are used", reader->path);
-		/* the last line may be half of one */
-		while (reader->length > 0 && reader->text[reader->length - 1] != '\n')
-			reader->length--;
-		reader->text[reader->length] = '\0';
-		return;
-	}
-	end++;
-	if (sscanf(end, "end %lld %" SCNx64 "%c", &samples, &sum, &rest) != 3 || rest != '\n' ||
-		strchr(end, '\n')[1] != '\0' ||
-		watch_checksum(WATCH_CHECKSUM_START, reader->text, (size_t) (end - reader->text)) != sum)
+	if (sscanf(reader->text, "end %lld %" SCNx64 "%c", &samples, &sum, &rest) != 2 ||
+		sum != reader->sum || getc(reader->file) != EOF)
 		watch_die("\"%s\" is damaged: its checksum is wrong", reader->path);
 }
 
-/* The next line, or NULL. */
+/* The next line, or NULL at the end.  The last may be half of one. */
 static char *
 next_line(TraceReader *reader)
 {
-	char	   *line = reader->next;
-	char	   *end;
+	ssize_t		length = getline(&reader->text, &reader->room, reader->file);
 
-	if (line == NULL || *line == '\0')
+	if (ferror(reader->file))
+		watch_die("could not read \"%s\": %s", reader->path, strerror(errno));
+	if (length <= 0 || reader->text[length - 1] != '\n')
+	{
+		if (reader->line > 0)
+			watch_complain("\"%s\" ends too early; its complete lines are used", reader->path);
 		return NULL;
-	end = strchr(line, '\n');
-	reader->next = end != NULL ? end + 1 : NULL;
-	if (end != NULL)
-		*end = '\0';
-	reader->line++;
-	return line;
+	}
+	if (reader->line++ > 0 && strncmp(reader->text, "end ", 4) == 0)
+	{
+		reader->text[length - 1] = '\0';
+		check_sum(reader);
+		return NULL;
+	}
+	reader->sum = watch_checksum(reader->sum, reader->text, (size_t) length);
+	reader->text[length - 1] = '\0';
+	if (strlen(reader->text) != (size_t) length - 1)
+		watch_die("\"%s\" is not a trace", reader->path);
+	return reader->text;
 }
 
 /* Ends the program if there is no such file or it is no trace of ours. */
@@ -133,14 +102,15 @@ watch_trace_open(const char *path, int64_t *interval_ms, int64_t *start)
 	long long	began;
 
 	reader->path = path;
-	read_file(reader);
-	if (sscanf(reader->text, "walsizer-trace %d\n", &version) != 1)
+	reader->sum = WATCH_CHECKSUM_START;
+	reader->file = fopen(path, "r");
+	if (reader->file == NULL)
+		watch_die("could not open \"%s\": %s", path, strerror(errno));
+	line = next_line(reader);
+	if (line == NULL || sscanf(line, "walsizer-trace %d", &version) != 1)
 		watch_die("\"%s\" is not a trace", path);
 	if (version != 1)
 		watch_die("\"%s\" is a trace of version %d, this program reads version 1", path, version);
-	check_sum(reader);
-	reader->next = reader->text;
-	(void) next_line(reader);
 	line = next_line(reader);
 	if (line == NULL || sscanf(line, "set interval %lf", &interval) != 1 ||
 		!(interval >= 0.1 && interval <= 60))
@@ -151,11 +121,8 @@ watch_trace_open(const char *path, int64_t *interval_ms, int64_t *start)
 		damaged(reader, "no time of the start");
 	*interval_ms = (int64_t) (interval * 1000 + 0.5);
 	*start = began;
+	reader->seen = WATCH_NOTHING_SEEN;
 	reader->seen.tick = -1;
-	reader->seen.busy = WATCH_UNKNOWN;
-	reader->seen.completed = reader->seen.primary = WATCH_UNKNOWN;
-	reader->seen.requested = reader->seen.timed = WATCH_UNKNOWN;
-	reader->seen.images = reader->seen.image_bytes = WATCH_UNKNOWN;
 	return reader;
 }
 
@@ -176,62 +143,36 @@ position_of(const TraceReader *reader, int64_t units)
 	return units == WATCH_UNKNOWN ? WATCH_UNKNOWN : units * (segment / WATCH_UNITS_PER_SEGMENT);
 }
 
-static bool
-read_setting(TraceReader *reader, const char *key, double value)
-{
-	WalsizerSettings *settings = &reader->seen.settings;
-
-	if (!(value >= 0 && value <= 2147483647))
-		return false;
-	if (strcmp(key, "segment") == 0 && value <= MOST_SEGMENT_MB)
-		settings->segment_bytes = (int64_t) value * WALSIZER_MB;
-	else if (strcmp(key, "max_wal_size") == 0)
-		settings->max_wal_size_mb = (int64_t) value;
-	else if (strcmp(key, "completion_target") == 0)
-		settings->completion_target = value;
-	else if (strcmp(key, "timeout") == 0)
-		settings->timeout_ms = (int64_t) (value * 1000 + 0.5);
-	else
-		return false;
-	return true;
-}
-
-/* "begin": another server, or restarted. */
-static bool
-read_begin(TraceReader *reader, const char *line)
-{
-	Observation *seen = &reader->seen;
-	char		role[16];
-	long long	timer;
-	long long	position;
-
-	if (sscanf(line, "begin %15s %lld %lld", role, &timer, &position) != 3 || position < 0 ||
-		!is_within(timer, MOST_SECONDS) ||
-		(strcmp(role, "primary") != 0 && strcmp(role, "standby") != 0))
-		return false;
-	seen->begins = reader->begun = true;
-	seen->standby = strcmp(role, "standby") == 0;
-	seen->timer_s = timer;
-	seen->position = position_of(reader, position);
-	return true;
-}
-
 /* A line with something that changed; false if it is none. */
 static bool
 read_change(TraceReader *reader, const char *line)
 {
 	Observation *seen = &reader->seen;
-	char		key[32];
+	WalsizerSettings *settings = &seen->settings;
 	double		value;
 	long long	a;
 	long long	b;
 
-	if (sscanf(line, "set %31s %lf", key, &value) == 2)
-		return read_setting(reader, key, value);
-	if (strncmp(line, "begin ", 6) == 0)
-		return read_begin(reader, line);
-	if (strncmp(line, "source ", 7) == 0)
-		seen->source = watch_source_of(line + 7);
+	if (sscanf(line, "set segment %lf", &value) == 1 && value >= 1 && value <= MOST_SEGMENT_MB)
+		settings->segment_bytes = (int64_t) value * WALSIZER_MB;
+	else if (sscanf(line, "set max_wal_size %lf", &value) == 1 && value >= 1 && value <= WALSIZER_MOST_MB)
+		settings->max_wal_size_mb = (int64_t) value;
+	else if (sscanf(line, "set completion_target %lf", &value) == 1 && value >= 0 && value <= 1)
+		settings->completion_target = value;
+	else if (sscanf(line, "set timeout %lf", &value) == 1 && value > 0 && value <= INT32_MAX)
+		settings->timeout_ms = (int64_t) (value * 1000 + 0.5);
+	else if ((sscanf(line, "begin primary %lld %lld", &a, &b) == 2 ||
+			  sscanf(line, "begin standby %lld %lld", &a, &b) == 2) &&
+			 is_within(a, MOST_SECONDS) && b >= 0)
+	{
+		/* another server, or restarted */
+		seen->begins = reader->begun = true;
+		seen->standby = line[6] == 's';
+		seen->timer_s = a;
+		seen->position = position_of(reader, b);
+	}
+	else if (sscanf(line, "source %23[a-z ]", seen->source) == 1)
+		return true;
 	else if (sscanf(line, "gap %lld", &a) == 1 && a > 0 && a <= INT32_MAX)
 		seen->tick += a;
 	else if (sscanf(line, "redo %lld %lld", &a, &b) == 2 && is_within(b, MOST_SECONDS))
@@ -305,16 +246,16 @@ read_token(TraceReader *reader)
 static bool
 find_sample(TraceReader *reader)
 {
-	const char *line;
+	char	   *line;
 
 	while (reader->repeated == 0 && !read_token(reader))
 	{
 		line = next_line(reader);
 		reader->token = NULL;
-		if (line == NULL || strncmp(line, "end ", 4) == 0)
+		if (line == NULL)
 			return false;
 		if (strncmp(line, "wal", 3) == 0)
-			reader->token = (char *) line + 3;
+			reader->token = line + 3;
 		else if (!read_change(reader, line))
 			damaged(reader, "not understood");
 	}
@@ -353,6 +294,7 @@ watch_trace_next(TraceReader *reader, Observation *seen)
 void
 watch_trace_free(TraceReader *reader)
 {
+	fclose(reader->file);
 	free(reader->text);
 	free(reader);
 }

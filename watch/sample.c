@@ -46,57 +46,50 @@ static const char *const needed =
 	" current_setting('checkpoint_completion_target')::float8,"
 	" pg_size_bytes(current_setting('wal_segment_size'))";
 
-static const char *const missing[PARTS] = {
-	[PART_CHECKPOINT] = "pg_control_checkpoint(): causes of checkpoints are inferred from WAL volume and time",
-	[PART_CHECKPOINTER] = "the checkpointer in pg_stat_activity, which pg_monitor may read: starts of checkpoints are inferred from WAL volume and time",
-	[PART_COUNTERS] = "the server's counters of checkpoints",
-	[PART_WAL] = "pg_stat_wal: full-page images are not counted",
-	[PART_RECEIVER] = "pg_stat_wal_receiver: the primary's position is not known",
-};
-
-/* The expressions of a part, or NULL if this version has none. */
-static const char *
-part_of_version(Part part, int version)
+/* What not every server shows, or not to every role. */
+static const struct
 {
-	switch (part)
-	{
-		case PART_CHECKPOINT:
-			return "SELECT (redo_lsn - '0/0')::bigint,"
-				" extract(epoch FROM checkpoint_time)::bigint FROM pg_control_checkpoint()";
-		case PART_CHECKPOINTER:
-			return "SELECT (wait_event IS DISTINCT FROM 'CheckpointerMain')::int"
-				" FROM pg_stat_get_activity($1) WHERE backend_type = 'checkpointer'";
-		case PART_COUNTERS:
-			if (version >= 170000)
-				return "SELECT CASE WHEN pg_is_in_recovery()"
-					" THEN pg_stat_get_checkpointer_restartpoints_requested()"
-					" ELSE pg_stat_get_checkpointer_num_requested() END,"
-					" CASE WHEN pg_is_in_recovery()"
-					" THEN pg_stat_get_checkpointer_restartpoints_timed()"
-					" ELSE pg_stat_get_checkpointer_num_timed() END WHERE $2";
-			return "SELECT pg_stat_get_bgwriter_requested_checkpoints(),"
-				" pg_stat_get_bgwriter_timed_checkpoints() WHERE $2";
-		case PART_WAL:
-			if (version >= 190000)
-				return "SELECT wal_fpi, wal_fpi_bytes::bigint FROM pg_stat_wal WHERE $2";
-			if (version >= 140000)
-				return "SELECT wal_fpi, NULL::bigint FROM pg_stat_wal WHERE $2";
-			return NULL;
-		case PART_RECEIVER:
-			return "SELECT pid, (extract(epoch FROM last_msg_receipt_time) * 1000000)::bigint,"
-				" (latest_end_lsn - '0/0')::bigint FROM pg_stat_wal_receiver";
-		default:
-			return NULL;
-	}
-}
-
-static const int part_columns[PARTS] = {
-	[PART_CHECKPOINT] = 2,
-	[PART_CHECKPOINTER] = 1,
-	[PART_COUNTERS] = 2,
-	[PART_WAL] = 2,
-	[PART_RECEIVER] = 3,
+	int			columns;
+	int			since;			/* version; 0: any */
+	const char *sql;
+	int			later;			/* version from which there is another text; 0: none */
+	const char *later_sql;
+	const char *missing;		/* what it is, and what follows from its absence */
+}			parts[PARTS] = {
+	[PART_CHECKPOINT] = {2, 0,
+		"SELECT (redo_lsn - '0/0')::bigint,"
+		" extract(epoch FROM checkpoint_time)::bigint FROM pg_control_checkpoint()", 0, NULL,
+		"pg_control_checkpoint(): causes of checkpoints are inferred from WAL volume and time"},
+	[PART_CHECKPOINTER] = {1, 0,
+		"SELECT (wait_event IS DISTINCT FROM 'CheckpointerMain')::int"
+		" FROM pg_stat_get_activity($1) WHERE backend_type = 'checkpointer'", 0, NULL,
+		"the checkpointer in pg_stat_activity, which pg_monitor may read: starts of checkpoints are inferred from WAL volume and time"},
+	[PART_COUNTERS] = {2, 0,
+		"SELECT pg_stat_get_bgwriter_requested_checkpoints(),"
+		" pg_stat_get_bgwriter_timed_checkpoints() WHERE $2", 170000,
+		"SELECT CASE WHEN pg_is_in_recovery()"
+		" THEN pg_stat_get_checkpointer_restartpoints_requested()"
+		" ELSE pg_stat_get_checkpointer_num_requested() END,"
+		" CASE WHEN pg_is_in_recovery()"
+		" THEN pg_stat_get_checkpointer_restartpoints_timed()"
+		" ELSE pg_stat_get_checkpointer_num_timed() END WHERE $2",
+		"the server's counters of checkpoints"},
+	[PART_WAL] = {2, 140000,
+		"SELECT wal_fpi, NULL::bigint FROM pg_stat_wal WHERE $2", 190000,
+		"SELECT wal_fpi, wal_fpi_bytes::bigint FROM pg_stat_wal WHERE $2",
+		"pg_stat_wal: full-page images are not counted"},
+	[PART_RECEIVER] = {3, 0,
+		"SELECT pid, (extract(epoch FROM last_msg_receipt_time) * 1000000)::bigint,"
+		" (latest_end_lsn - '0/0')::bigint FROM pg_stat_wal_receiver", 0, NULL,
+		"pg_stat_wal_receiver: the primary's position is not known"},
 };
+
+static const char *
+sql_of(const Server *server, Part part)
+{
+	return parts[part].later != 0 && server->version >= parts[part].later ?
+		parts[part].later_sql : parts[part].sql;
+}
 
 /*
  * Does the server answer for this part?  A row may be missing where there is
@@ -130,14 +123,14 @@ probe_all(Server *server)
 {
 	for (Part part = 0; part < PARTS; part++)
 	{
-		const char *sql = part_of_version(part, server->version);
 		bool		lost = false;
 
-		server->has[part] = sql != NULL && probe(server, part, sql, &lost);
+		server->has[part] = server->version >= parts[part].since &&
+			probe(server, part, sql_of(server, part), &lost);
 		if (lost)
 			return false;
 		if (!server->has[part] && !server->said[part])
-			watch_complain("the server does not show %s", missing[part]);
+			watch_complain("the server does not show %s", parts[part].missing);
 		server->said[part] = !server->has[part];
 	}
 	return true;
@@ -161,7 +154,7 @@ compose(const Server *server, char *sql)
 	sql[0] = '\0';
 	append(sql, needed);
 	for (Part part = 0; part < PARTS; part++)
-		for (int column = 0; column < part_columns[part]; column++)
+		for (int column = 0; column < parts[part].columns; column++)
 		{
 			snprintf(text, sizeof(text), server->has[part] ? ", p%d.c%d" : ", NULL", part, column);
 			append(sql, text);
@@ -172,10 +165,10 @@ compose(const Server *server, char *sql)
 		if (!server->has[part])
 			continue;
 		append(sql, " LEFT JOIN LATERAL (");
-		append(sql, part_of_version(part, server->version));
+		append(sql, sql_of(server, part));
 		snprintf(text, sizeof(text), ") AS p%d (c0", part);
 		append(sql, text);
-		for (int column = 1; column < part_columns[part]; column++)
+		for (int column = 1; column < parts[part].columns; column++)
 		{
 			snprintf(text, sizeof(text), ", c%d", column);
 			append(sql, text);
@@ -309,7 +302,7 @@ fill(Server *server, const PGresult *row, int64_t start, Observation *seen)
 
 	*seen = (Observation) {0};
 	read_settings(row, &seen->settings);
-	seen->source = server->source;
+	memcpy(seen->source, server->source, sizeof(seen->source));
 	segment = seen->settings.segment_bytes;
 	seen->standby = value_of(row, IN_RECOVERY) != 0;
 	seen->completed = value_of(row, REDO);

@@ -38,7 +38,7 @@ struct Server
 	char		identity[64];
 	int64_t		server_time;	/* s since 1970, when connected first */
 	char		checkpointer[16];	/* its pid, or empty */
-	WatchSource source;			/* of max_wal_size */
+	char		source[24];		/* of max_wal_size */
 	int64_t		postmaster_s;	/* start, s since 1970 */
 	bool		begins;			/* the next sample is its first */
 	int64_t		base;			/* position from which to count */

@@ -189,8 +189,8 @@ put_changes(TraceWriter *writer, const Observation *seen)
 	if (seen->begins)
 		put_line(writer, "begin %s %lld %lld", seen->standby ? "standby" : "primary",
 				 (long long) seen->timer_s, units(seen, seen->position));
-	if (seen->source != before->source)
-		put_line(writer, "source %s", watch_source_name(seen->source));
+	if (strcmp(seen->source, before->source) != 0)
+		put_line(writer, "source %s", seen->source);
 	if (all || seen->completed != before->completed || seen->started_s != before->started_s)
 		put_line(writer, "redo %lld %lld", units(seen, seen->completed),
 				 (long long) seen->started_s);

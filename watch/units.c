@@ -16,6 +16,8 @@
 
 #include "watch/watch.h"
 
+#define TEXT_SIZE		64
+
 typedef struct Unit
 {
 	const char *name;
@@ -111,12 +113,23 @@ watch_parse_timestamp(const char *text)
 	return ms;
 }
 
+/* Room for a text, which is valid until eight others are made. */
+static char *
+next_text(void)
+{
+	static char texts[8][TEXT_SIZE];
+	static unsigned int next = 0;
+
+	return texts[next++ % 8];
+}
+
 /* "512 MB", as pg_size_pretty() rounds. */
 const char *
-watch_size_text(int64_t bytes, char *text, size_t size)
+watch_size_text(int64_t bytes)
 {
 	static const char *const names[] = {"kB", "MB", "GB", "TB", "PB"};
 	double		value = (double) bytes / 1024;
+	char	   *text = next_text();
 	int			i = 0;
 
 	while (value >= 10240 && i < 4)
@@ -124,61 +137,37 @@ watch_size_text(int64_t bytes, char *text, size_t size)
 		value /= 1024;
 		i++;
 	}
-	snprintf(text, size, "%.0f %s", value, names[i]);
+	snprintf(text, TEXT_SIZE, "%.0f %s", value, names[i]);
 	return text;
 }
 
 /* "3 d 4 h", "5 min 20 s": the two largest units. */
 const char *
-watch_duration_text(int64_t ms, char *text, size_t size)
+watch_duration_text(int64_t ms)
 {
-	int64_t		s = (ms + 500) / 1000;
+	long long	s = (ms + 500) / 1000;
+	char	   *text = next_text();
 
 	if (s >= 86400)
-		snprintf(text, size, "%lld d %lld h", (long long) (s / 86400), (long long) (s / 3600 % 24));
+		snprintf(text, TEXT_SIZE, "%lld d %lld h", s / 86400, s / 3600 % 24);
 	else if (s >= 3600)
-		snprintf(text, size, "%lld h %lld min", (long long) (s / 3600), (long long) (s / 60 % 60));
+		snprintf(text, TEXT_SIZE, "%lld h %lld min", s / 3600, s / 60 % 60);
 	else if (s >= 60)
-		snprintf(text, size, "%lld min %lld s", (long long) (s / 60), (long long) (s % 60));
+		snprintf(text, TEXT_SIZE, "%lld min %lld s", s / 60, s % 60);
 	else
-		snprintf(text, size, "%lld s", (long long) s);
+		snprintf(text, TEXT_SIZE, "%lld s", s);
 	return text;
-}
-
-static const char *const source_names[WATCH_SOURCES] = {
-	[WATCH_SOURCE_UNKNOWN] = "unknown",
-	[WATCH_SOURCE_DEFAULT] = "default",
-	[WATCH_SOURCE_FILE] = "configuration file",
-	[WATCH_SOURCE_COMMAND_LINE] = "command line",
-	[WATCH_SOURCE_OTHER] = "other",
-};
-
-const char *
-watch_source_name(WatchSource source)
-{
-	return (unsigned int) source < WATCH_SOURCES ? source_names[source] : source_names[0];
-}
-
-/* From the name in pg_settings or in a trace. */
-WatchSource
-watch_source_of(const char *name)
-{
-	for (int i = 0; i < WATCH_SOURCES; i++)
-	{
-		if (strcmp(name, source_names[i]) == 0)
-			return (WatchSource) i;
-	}
-	return WATCH_SOURCE_OTHER;
 }
 
 /* Local time in a format of strftime(). */
 const char *
-watch_time_text(int64_t epoch_s, const char *format, char *text, size_t size)
+watch_time_text(int64_t epoch_s, const char *format)
 {
 	time_t		when = (time_t) epoch_s;
+	char	   *text = next_text();
 	struct tm	parts;
 
-	if (localtime_r(&when, &parts) == NULL || strftime(text, size, format, &parts) == 0)
-		snprintf(text, size, "?");
+	if (localtime_r(&when, &parts) == NULL || strftime(text, TEXT_SIZE, format, &parts) == 0)
+		return "?";
 	return text;
 }

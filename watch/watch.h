@@ -63,7 +63,7 @@ typedef struct Options
 	WalsizerSettings given;		/* not to be inferred; 0, or a negative target:
 								 * none */
 	int			year;			/* 0: this one */
-	int64_t		pid;			/* 0: any */
+	int			pid;			/* 0: any */
 	const char *prometheus;
 	bool		quiet;
 	bool		json;
@@ -75,25 +75,11 @@ extern void watch_parse_options(Options *options, int argc, char **argv);
 extern bool watch_parse_size(const char *text, int64_t *mb);
 extern bool watch_parse_time(const char *text, int64_t default_unit_ms, int64_t *ms);
 extern int64_t watch_parse_timestamp(const char *text);
-extern const char *watch_size_text(int64_t bytes, char *text, size_t size);
-extern const char *watch_duration_text(int64_t ms, char *text, size_t size);
-extern const char *watch_time_text(int64_t epoch_s, const char *format, char *text, size_t size);
+extern const char *watch_size_text(int64_t bytes);
+extern const char *watch_duration_text(int64_t ms);
+extern const char *watch_time_text(int64_t epoch_s, const char *format);
 
-#define WATCH_TEXT_SIZE			64	/* enough for each of these texts */
-
-/* Where max_wal_size is set, as pg_settings has it. */
-typedef enum WatchSource
-{
-	WATCH_SOURCE_UNKNOWN = 0,
-	WATCH_SOURCE_DEFAULT,
-	WATCH_SOURCE_FILE,
-	WATCH_SOURCE_COMMAND_LINE,
-	WATCH_SOURCE_OTHER,
-} WatchSource;
-#define WATCH_SOURCES			5
-
-extern const char *watch_source_name(WatchSource source);
-extern WatchSource watch_source_of(const char *name);
+#define WATCH_COMMAND_LINE		"command line"	/* as pg_settings.source has it */
 
 /*
  * One look at the server.  Positions count from the start of a segment that is
@@ -107,7 +93,8 @@ typedef struct Observation
 	int64_t		timer_s;		/* begins: when the checkpoint timer was set,
 								 * s after the start; see started_s */
 	bool		standby;
-	WatchSource source;			/* of max_wal_size, at the last connection */
+	char		source[24];		/* of max_wal_size, at the last connection; empty
+								 * if not known */
 	WalsizerSettings settings;
 	int64_t		position;		/* written; standby: replayed */
 	int64_t		completed;		/* redo pointer of the last checkpoint that is
@@ -124,7 +111,14 @@ typedef struct Observation
 								 * WATCH_UNKNOWN */
 } Observation;
 
-/* watch/redo.c: the redo pointer, which SQL shows only late */
+/* What no source knows at first. */
+static const Observation WATCH_NOTHING_SEEN = {
+	.completed = WATCH_UNKNOWN, .busy = WATCH_UNKNOWN, .requested = WATCH_UNKNOWN,
+	.timed = WATCH_UNKNOWN, .images = WATCH_UNKNOWN, .image_bytes = WATCH_UNKNOWN,
+	.primary = WATCH_UNKNOWN,
+};
+
+/* The redo pointer, which SQL shows only late. */
 typedef struct RedoTracker
 {
 	int64_t		redo;			/* of the last checkpoint started */
@@ -142,23 +136,14 @@ typedef struct RedoTracker
 	bool		idle_seen;		/* since the last one was complete */
 } RedoTracker;
 
-extern void watch_begin_redo(RedoTracker *tracker, const Observation *seen, int64_t now);
-extern void watch_track_redo(RedoTracker *tracker, const Observation *seen, int64_t now,
-							 WalsizerState *state);
-
 /* watch/watcher.c */
 #define WATCH_CHANGES			1000	/* the newest ones are kept */
 
 typedef struct WatchChange
 {
 	int64_t		at;				/* s since 1970 */
-	WalsizerAction action;
-	WalsizerReason reason;
-	WalsizerLimit limited_by;
 	int64_t		old_mb;
-	int64_t		new_mb;
-	int64_t		wanted_mb;
-	WalsizerFigures figures;
+	WalsizerDecision decision;
 } WatchChange;
 
 /* Intervals between checkpoints, by what ended them. */
@@ -220,9 +205,7 @@ typedef struct Watcher
 	int64_t		now;
 	RedoTracker tracker;
 
-	/* said already, so not said again; 0: nothing */
-	int64_t		said_mb;
-	int64_t		said_limit_mb[WALSIZER_LIMITS];
+	int64_t		said_mb;		/* so not said again; 0: nothing */
 
 	/* what came of it */
 	int64_t		samples;

@@ -51,7 +51,8 @@ run(SimServer *s, uint64_t seed, Log *log, bool positions, bool milliseconds)
 
 	for (int64_t tick = 0; tick * STEP < LASTS; tick++)
 	{
-		LogEntry	entry = {.pid = 77};
+		LogRecord	message;
+		int64_t		ms;
 		double		ended = completed;
 
 		ring[tick % (window + 1)] = s->pos;
@@ -60,27 +61,27 @@ run(SimServer *s, uint64_t seed, Log *log, bool positions, bool milliseconds)
 		sim_server_advance(s, (double) ((tick + 1) * STEP), rate_at(seed, tick * STEP));
 		if (log == NULL)
 			continue;
-		entry.ms = START + (int64_t) s->now;
+		ms = START + (int64_t) s->now;
 		if (!milliseconds)
-			entry.ms -= entry.ms % 1000;
+			ms -= ms % 1000;
 		if (running && (!s->running || s->redo != redo))
 		{
 			double		distance = redo - completed;
 
 			estimate = distance > estimate ? distance : 0.9 * estimate + 0.1 * distance;
-			entry.message = (LogMessage) {.kind = LOG_COMPLETE,
+			message = (LogRecord) {.kind = LOG_COMPLETE, .ms = ms, .pid = 77,
 				.total_ms = (int64_t) (s->now - started), .write_ms = (int64_t) (s->now - started),
 				.distance = (int64_t) (distance / 1024) * 1024,
 				.estimate = (int64_t) (estimate / 1024) * 1024,
 				.lsn = positions ? (uint64_t) s->pos : 0, .redo = positions ? (uint64_t) redo : 0};
-			watch_log_take(log, &entry);
+			watch_log_take(log, &message);
 			ended = redo;
 		}
 		if (s->redo != redo)
 		{
-			entry.message = (LogMessage) {.kind = LOG_STARTING,
+			message = (LogRecord) {.kind = LOG_STARTING, .ms = ms, .pid = 77,
 				.flags = LOG_CAUSE_KNOWN | (s->timed + s->late_timed != timed ? LOG_TIME : LOG_WAL)};
-			watch_log_take(log, &entry);
+			watch_log_take(log, &message);
 			redo = s->redo;
 			started = s->now;
 		}
