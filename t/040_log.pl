@@ -303,6 +303,8 @@ my @hostile = (
 	"$now [5] LOG:  statement: SELECT '\n\t{\"timestamp\":\"$now\",\"pid\":77,\"error_severity\":\"LOG\",\"message\":\"$fake\"}\n\t\"textPayload\": \"$now [77] LOG:  $fake\"'\n",
 	"2025-02-03T00:28:20.1Z stderr F \t{\"timestamp\":\"$now\",\"pid\":77,\"error_severity\":\"LOG\",\"message\":\"$fake\"}\n",
 	"Feb  3 00:28:20 db1 postgres[5]: [7-2] #011{\"timestamp\":\"$now\",\"pid\":77,\"error_severity\":\"LOG\",\"message\":\"$fake\"}\n",
+	"$now [5] LOG:  execute checkpoint: SELECT 1%2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,99999999,99999999\n",
+	"$now [5] LOG:  execute checkpoint: \n",
 	"$now [5] LOG: statement: SELECT 'LOG: $fake\n", "$now [5] ERROR: $fake\n", "$now [5] ERROR: x LOG: $fake\n",
 	"{\"timestamp\":\"$now\",\"level\":\"LOG\",\"backend_type\":\"client backend\",\"message\":\"$fake\"}\n",
 	"{\"timestamp\":\"$now\",\"errorLevel\":\"LOG\",\"message\":\"duration: 1.0 ms  statement: SELECT 'LOG:  $fake\"}\n",
@@ -319,6 +321,9 @@ foreach my $i (0 .. $#hostile)
 	splice @with, 7, 0, $hostile[$i];
 	is(figures(judge(join '', @with)), figures($plain), "hostile lines do not count: $i");
 }
+
+is(judge(join '', "$now [5] LOG:  statement: SELECT * FROM checkpoints WHERE id IN (28)\n", @lines)->{warnings}, 0,
+	'a statement about checkpoints is no warning');
 
 # ---- the command line, and a trace
 

@@ -34,7 +34,7 @@ static const char *const checkpoint_words[] = {
 };
 
 static const char *const restartpoint_words[] = {
-	"estart", "riavvio", "перезапуск", "リスタート", "重启点", "重啟點", "გადატვირთვ", NULL,
+	"estart", "punto di riavvio", "точка перезапуск", "リスタート", "重启点", "重啟點", "გადატვირთვ", NULL,
 };
 
 static const struct
@@ -95,7 +95,17 @@ contains(const char *text, size_t length, const char *const *list)
 	return *list != NULL;
 }
 
-/* The flags up to "end"; false if there are other words. */
+/* Is one of the words at the beginning, after one letter at most? */
+static bool
+begins(const char *text, const char *const *list)
+{
+	while (*list != NULL && strncmp(text, *list, strlen(*list)) != 0 &&
+		   (text[0] == '\0' || strncmp(text + 1, *list, strlen(*list)) != 0))
+		list++;
+	return *list != NULL;
+}
+
+/* The flags up to "end", at least one; false if there are other words. */
 static bool
 read_flags(const char *text, char end, unsigned int *flags)
 {
@@ -113,7 +123,7 @@ read_flags(const char *text, char end, unsigned int *flags)
 		*flags |= words[i].flag;
 		text += length;
 	}
-	return true;
+	return *flags != LOG_CAUSE_KNOWN;
 }
 
 /* "checkpoint starting: FLAGS" */
@@ -171,7 +181,7 @@ read_numbers(const char *text, const char *end, int64_t *numbers)
 static bool
 is_complete(const char *text, size_t before, LogRecord *message)
 {
-	bool		restartpoint = contains(text, before, restartpoint_words);
+	bool		restartpoint = begins(text, restartpoint_words);
 	const char *lsn = strstr(text, "; lsn=");
 	const char *percent = strchr(text, '%');
 	int64_t		numbers[NUMBERS + 1];
@@ -179,7 +189,7 @@ is_complete(const char *text, size_t before, LogRecord *message)
 	unsigned int flags;
 	int			count;
 
-	if (text[before] != ':' || !(restartpoint || contains(text, before, checkpoint_words)) ||
+	if (text[before] != ':' || !(restartpoint || begins(text, checkpoint_words)) ||
 		percent == NULL || percent - text > 2 * MOST_WORDS ||
 		(lsn != NULL && !read_positions(lsn, message)))
 		return false;
@@ -208,7 +218,7 @@ is_frequent(const char *text, LogRecord *message)
 	message->kind = LOG_FREQUENT;
 	message->write_ms = strtoll(text + before, NULL, 10) % 100000 * 1000;
 	return after > before && after - before < 6 && strcspn(text + after, DIGITS) == length - after &&
-		strpbrk(text, ";=") == NULL && contains(text, before, checkpoint_words) &&
+		strpbrk(text, ";=") == NULL && strstr(text, ": ") == NULL && contains(text, before, checkpoint_words) &&
 		(text[length - 1] == ')' || (length > 3 && strcmp(text + length - 3, "）") == 0));
 }
 
