@@ -127,16 +127,6 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'walsizer_get_instructions_1_0'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
-CREATE FUNCTION walsizer_get_bar(size bigint, in_effect bigint, size_limit bigint, widest bigint)
-RETURNS text
-AS 'MODULE_PATHNAME', 'walsizer_get_bar_1_0'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
-
-CREATE FUNCTION walsizer_get_image_bytes()
-RETURNS bigint
-AS 'MODULE_PATHNAME', 'walsizer_get_image_bytes_1_0'
-LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
-
 CREATE VIEW walsizer_status AS SELECT * FROM walsizer_get_status();
 CREATE VIEW walsizer_stats AS SELECT * FROM walsizer_get_stats();
 CREATE VIEW walsizer_history AS SELECT * FROM walsizer_get_history();
@@ -195,10 +185,11 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
            current_setting('checkpoint_completion_target')::numeric AS target
   ) AS server
  CROSS JOIN LATERAL (
-    -- 19 counts the bytes of full-page images
+    -- 19 counts the bytes of full-page images; before it, 6000 bytes are
+    -- assumed for one: a page without its hole
     SELECT wal_fpi, CASE WHEN wal_bytes > 0.0
            THEN least(1, coalesce((pg_catalog.to_jsonb(w) ->> 'wal_fpi_bytes'::text)::numeric,
-                wal_fpi::numeric * walsizer_get_image_bytes()::numeric) / wal_bytes) END AS images,
+                wal_fpi::numeric * 6000.0) / wal_bytes) END AS images,
            CASE WHEN wal_bytes > 0.0
            THEN wal_buffers_full::numeric * server.block_size / wal_bytes END AS backends
       FROM pg_stat_wal AS w
@@ -336,9 +327,14 @@ SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
         || CASE WHEN shown_limit IS NULL THEN 'the limit is far off, at ' ELSE '] the limit, ' END
         || pg_size_pretty(size_limit) || E'):\n' ||
     (SELECT string_agg(pg_catalog.format('  %s  %s %s', to_char(hour, 'YYYY-MM-DD HH24:MI'),
-            walsizer_get_bar(needed_size, max_wal_size, coalesce(shown_limit, 0), widest),
+            overlay(CASE WHEN shown_limit IS NULL THEN bar
+                ELSE overlay(bar PLACING ']' FROM limit_at + CASE limit_at WHEN size_at THEN 2 ELSE 1 END) END
+                PLACING '|' FROM size_at + 1),
             pg_size_pretty(needed_size)), E'\n' ORDER BY hour)
-       FROM hours),
+       FROM hours
+      CROSS JOIN LATERAL (SELECT rpad(repeat('#', (40 * needed_size / widest)::integer), 42) AS bar,
+            (40 * max_wal_size / widest)::integer AS size_at,
+            (40 * shown_limit / widest)::integer AS limit_at) AS marks),
 
     E'\n' || CASE WHEN EXISTS (SELECT FROM walsizer_history)
         THEN 'Last changes:' ELSE 'No changes so far.' END,
@@ -454,7 +450,7 @@ FROM PUBLIC;
 REVOKE ALL ON FUNCTION
     walsizer_get_status(), walsizer_get_stats(), walsizer_get_history(),
     walsizer_get_demand(), walsizer_get_advice(), walsizer_get_instructions(bigint),
-    walsizer_get_bar(bigint, bigint, bigint, bigint), walsizer_get_image_bytes(), walsizer_report(),
+    walsizer_report(),
     walsizer_adjust(), walsizer_revert(), walsizer_boost(text, interval),
     walsizer_boost_end(), walsizer_start(), walsizer_stop(),
     walsizer_forget(), walsizer_reset_stats()
@@ -468,7 +464,7 @@ TO pg_monitor;
 GRANT EXECUTE ON FUNCTION
     walsizer_get_status(), walsizer_get_stats(), walsizer_get_history(),
     walsizer_get_demand(), walsizer_get_advice(), walsizer_get_instructions(bigint),
-    walsizer_get_bar(bigint, bigint, bigint, bigint), walsizer_get_image_bytes(), walsizer_report()
+    walsizer_report()
 TO pg_monitor;
 
 --
@@ -480,8 +476,6 @@ COMMENT ON FUNCTION walsizer_get_history() IS 'internal: read the view walsizer_
 COMMENT ON FUNCTION walsizer_get_demand() IS 'internal: read the view walsizer_demand';
 COMMENT ON FUNCTION walsizer_get_advice() IS 'internal: read the view walsizer_advice';
 COMMENT ON FUNCTION walsizer_get_instructions(bigint) IS 'internal: read the view walsizer_instructions';
-COMMENT ON FUNCTION walsizer_get_bar(bigint, bigint, bigint, bigint) IS 'internal: part of walsizer_report()';
-COMMENT ON FUNCTION walsizer_get_image_bytes() IS 'internal: part of the view walsizer_related_settings';
 COMMENT ON FUNCTION walsizer_report() IS 'report on what walsizer knows and did, as one text';
 COMMENT ON FUNCTION walsizer_adjust() IS 'apply all rules now, and change max_wal_size if they require it';
 COMMENT ON FUNCTION walsizer_revert() IS 'restore the original value of max_wal_size';

@@ -2,8 +2,8 @@
  *
  * policy/names.c
  *	  Names of actions, reasons, limits and outcomes, for people and
- *	  programs.  The manual lists them; monitoring matches them.  What the pages
- *	  of the extension and of the client have in common.
+ *	  programs.  The manual lists them; monitoring matches them.  And how to set
+ *	  max_wal_size, for views and the client.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -95,22 +95,3 @@ const WalsizerInstruction walsizer_instructions[] = {
 	{"CloudNativePG", "spec: {postgresql: {parameters: {max_wal_size: \"$1MB\"}}}"},
 	{NULL, NULL},
 };
-
-/*
- * Draw a bar for a size, into WALSIZER_BAR_SIZE bytes.  A | is where the size in effect
- * is, and a ] where the limit is, unless that is 0.  All are at most "widest", which is
- * positive.
- */
-void
-walsizer_bar(int64_t size, int64_t in_effect, int64_t limit, int64_t widest, char *bar)
-{
-	int64_t		mark = WALSIZER_BAR_WIDTH * in_effect / widest;
-	int64_t		limit_mark = WALSIZER_BAR_WIDTH * limit / widest;
-
-	for (int i = 0; i < WALSIZER_BAR_SIZE; i++)
-		bar[i] = i < WALSIZER_BAR_WIDTH * size / widest ? '#' : ' ';
-	if (limit > 0)
-		bar[limit_mark + (limit_mark == mark)] = ']';
-	bar[mark] = '|';
-	bar[WALSIZER_BAR_SIZE - 1] = '\0';
-}

@@ -100,9 +100,6 @@ typedef enum WalsizerCause
 } WalsizerCause;
 #define WALSIZER_CAUSES				(WALSIZER_CAUSE_OTHER + 1)
 
-#define WALSIZER_IMAGE_BYTES		6000	/* assumed for one full-page image, without
-										 * its hole, where bytes are not counted */
-
 #define WALSIZER_NO_TRIGGER_POINT	INT64_MAX	/* no WAL reaches it */
 #define WALSIZER_TIMER_SLACK		2000	/* ms: both ends count whole seconds */
 #define WALSIZER_NOTHING_WRITTEN	65536	/* bytes: an idle server logs less */
@@ -585,9 +582,6 @@ extern const char *walsizer_reason_text(WalsizerReason reason);
 extern const char *walsizer_limit_name(WalsizerLimit limit);
 extern const char *walsizer_outcome_name(WalsizerOutcome outcome);
 
-#define WALSIZER_BAR_WIDTH	40
-#define WALSIZER_BAR_SIZE	(WALSIZER_BAR_WIDTH + 3)	/* two marks, and the end */
-
 typedef struct WalsizerInstruction
 {
 	const char *place;
@@ -595,7 +589,5 @@ typedef struct WalsizerInstruction
 } WalsizerInstruction;
 
 extern const WalsizerInstruction walsizer_instructions[];	/* up to a NULL */
-extern void walsizer_bar(int64_t size, int64_t in_effect, int64_t limit, int64_t widest,
-						 char *bar);
 
 #endif							/* WALSIZER_POLICY_H */

@@ -12,7 +12,6 @@
 #include "postgres.h"
 
 #include "funcapi.h"
-#include "utils/builtins.h"
 #include "utils/timestamp.h"
 
 #include "sqlapi/rows.h"
@@ -23,8 +22,6 @@ PG_FUNCTION_INFO_V1(walsizer_get_history_1_0);
 PG_FUNCTION_INFO_V1(walsizer_get_demand_1_0);
 PG_FUNCTION_INFO_V1(walsizer_get_advice_1_0);
 PG_FUNCTION_INFO_V1(walsizer_get_instructions_1_0);
-PG_FUNCTION_INFO_V1(walsizer_get_bar_1_0);
-PG_FUNCTION_INFO_V1(walsizer_get_image_bytes_1_0);
 
 /* The state of things.  Before the first sample, what a sample tells is null. */
 Datum
@@ -244,28 +241,4 @@ walsizer_get_instructions_1_0(PG_FUNCTION_ARGS)
 		walsizer_store_row(fcinfo, &row);
 	}
 	return (Datum) 0;
-}
-
-/* A bar of the report: a size, that in effect, the limit or 0, and the widest (bytes). */
-Datum
-walsizer_get_bar_1_0(PG_FUNCTION_ARGS)
-{
-	char		bar[WALSIZER_BAR_SIZE];
-	int64		sizes[4];
-
-	for (int i = 0; i < 4; i++)
-		sizes[i] = PG_GETARG_INT64(i);
-	for (int i = 0; i < 4; i++)
-	{
-		if (sizes[i] < 0 || sizes[i] > sizes[3] || sizes[3] == 0 || sizes[3] > WALSIZER_MOST_MB * WALSIZER_MB)
-			PG_RETURN_NULL();
-	}
-	walsizer_bar(sizes[0], sizes[1], sizes[2], sizes[3], bar);
-	PG_RETURN_TEXT_P(cstring_to_text(bar));
-}
-
-Datum
-walsizer_get_image_bytes_1_0(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_INT64(WALSIZER_IMAGE_BYTES);
 }

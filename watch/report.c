@@ -13,8 +13,10 @@
 
 #include "watch/watch.h"
 
+#define BAR_WIDTH		40
 #define MOST_ROWS		24
 #define MOST_CHANGES	5
+#define IMAGE_BYTES		6000	/* assumed for one, as in walsizer_related_settings */
 #define MINUTES			"%Y-%m-%d %H:%M"	/* of times */
 
 static void say(int indent, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -243,7 +245,7 @@ static void
 say_images(const Watcher *watcher)
 {
 	bool		counted = watcher->image_bytes != WATCH_UNKNOWN;
-	double		bytes = (double) (counted ? watcher->image_bytes : watcher->images * WALSIZER_IMAGE_BYTES);
+	double		bytes = (double) (counted ? watcher->image_bytes : watcher->images * IMAGE_BYTES);
 
 	if (watcher->images == WATCH_UNKNOWN)
 		say(14, "Page images   not counted by this server");
@@ -300,9 +302,12 @@ say_hours(const Watcher *watcher)
 		by_day ? " of the day at most" : "", (long long) settings->max_wal_size_mb);
 	for (int64_t i = 0; i < MOST_ROWS && i <= last - first; i++)
 	{
-		char		bar[WALSIZER_BAR_SIZE];
+		char		bar[BAR_WIDTH + 2];
 
-		walsizer_bar(rows[i], settings->max_wal_size_mb, 0, widest, bar);
+		memset(bar, ' ', sizeof(bar));
+		memset(bar, '#', (size_t) (BAR_WIDTH * rows[i] / widest));
+		bar[BAR_WIDTH * settings->max_wal_size_mb / widest] = '|';
+		bar[BAR_WIDTH + 1] = '\0';
 		printf("  %s  %s %lld MB\n",
 			   watch_time_text((first + i) * 3600, by_day ? "%H:00" : "%Y-%m-%d %H:00"), bar,
 			   (long long) rows[i]);

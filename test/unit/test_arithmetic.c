@@ -132,23 +132,6 @@ TEST(a_size_is_news_beyond_a_quarter)
 	}
 }
 
-static void
-assert_bar(int64_t size, int64_t in_effect, int64_t limit, const char *expected)
-{
-	char		bar[WALSIZER_BAR_SIZE];
-
-	walsizer_bar(size, in_effect, limit, 40, bar);
-	assert_string_equal(bar, expected);
-}
-
-/* A column for each fortieth, and marks that never hide each other. */
-TEST(bars_have_marks)
-{
-	assert_bar(10, 20, 0, "##########          |                     ");
-	assert_bar(40, 20, 30, "####################|#########]#########  ");
-	assert_bar(0, 40, 40, "                                        |]");
-}
-
 /* A size for demand with headroom, to the byte. */
 TEST(headroom_is_a_factor_on_demand)
 {
@@ -190,7 +173,6 @@ main(void)
 		cmocka_unit_test(examples_of_the_manual),
 		cmocka_unit_test(the_largest_sizes_do_not_overflow),
 		cmocka_unit_test(a_size_is_news_beyond_a_quarter),
-		cmocka_unit_test(bars_have_marks),
 		cmocka_unit_test(headroom_is_a_factor_on_demand),
 		cmocka_unit_test(sums_cannot_overflow),
 	};
