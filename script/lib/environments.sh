@@ -110,18 +110,17 @@ in_cache() { # directory, function and arguments; it is given a directory to fil
     if [ ! -d "$dir" ]; then
         say "building ${dir##*/}, once"
         HALF_BUILT=$dir.incomplete
-        if ! patiently fill "$HALF_BUILT" "$log" "$@"; then
+        if patiently fill "$HALF_BUILT" "$log" "$@"; then
+            mv "$HALF_BUILT" "$dir"
+            rm -f "$log"
+        else
             complain "could not build ${dir##*/}; all of its log is in $log"
             remove_tree "$HALF_BUILT"
-            HALF_BUILT=
-            exec {CACHE_LOCK}>&-
-            return 1
         fi
-        mv "$HALF_BUILT" "$dir"
         HALF_BUILT=
-        rm -f "$log"
     fi
     exec {CACHE_LOCK}>&-
+    [ -d "$dir" ]
 }
 
 # Runs one of the functions below, where a failing command ends it, and where neither a
@@ -143,9 +142,7 @@ build_pgbouncer() { # directory
     (cd "$1" && apt-get -q download pgbouncer && dpkg-deb -x pgbouncer_*.deb . && rm pgbouncer_*.deb)
 }
 
-#
-# 17, 18, 19: Debian trees
-#
+# ---- 17, 18, 19: Debian trees
 
 # Sets SERVER_CHROOT.  Has 15, too, which script/test takes from this machine.
 find_tree() { # version
@@ -224,9 +221,7 @@ configure_apt() { # directory, mirror, suite, suite of the server or "", version
         >"$apt/apt.conf.d/50acquire" || true
 }
 
-#
-# Servers with assertions and more, from Debian's source packages
-#
+# ---- Servers with assertions and more, from Debian's source packages
 
 build_from_source() { # kind, chroot or "", source, directory
     local kind=$1 chroot=$2 tarball=$3 dir=$4

@@ -48,22 +48,16 @@ sweep_run_dirs() {
         while IFS= read -r dir; do
             # another run may be sweeping, too
             { exec {lock}<"$dir"; } 2>/dev/null || continue
-            if flock -n "$lock"; then
-                remove_tree "$dir" || true
-            fi
+            ! flock -n "$lock" || remove_tree "$dir" || true
             exec {lock}<&-
         done
 }
 
 # For a trap: ends what is running, and removes what it was working on.
 clean_up() {
-    if [ -n "$RUN_PID" ]; then
-        stop_run
-    fi
-    if [ -n "$RUN_DIR" ]; then
-        remove_tree "$RUN_DIR"
-        exec {RUN_LOCK}<&-
-    fi
+    [ -z "$RUN_PID" ] || stop_run
+    remove_tree "$RUN_DIR"
+    [ -z "$RUN_DIR" ] || exec {RUN_LOCK}<&-
     remove_tree "$HALF_BUILT"
     RUN_DIR=
     HALF_BUILT=
@@ -84,9 +78,7 @@ remove_tree() { # directory or ""
 # process with it, and that takes all others.
 stop_run() {
     kill -KILL "$RUN_PID" 2>/dev/null || true
-    if ! can_isolate; then
-        stop_what_is_left
-    fi
+    can_isolate || stop_what_is_left
     wait "$RUN_PID" 2>/dev/null || true
     RUN_PID=
 }
@@ -140,24 +132,14 @@ can_isolate() {
 
 # Runs a command in RUN_DIR/tmp/w, as the given user.
 run_isolated() { # chroot or "", user, command...
-    local chroot=$1 user=$2
-    shift 2
-
-    if [ "$(id -u)" -eq 0 ]; then
-        # the same name may have another number in a chroot
-        chown -R "$(owner_in "$chroot" "$user")" "$RUN_DIR/tmp/w"
-    fi
+    # the same name may have another number in a chroot
+    [ "$(id -u)" -ne 0 ] ||
+        chown -R "$(awk -F: -v user="$2" '$1 == user { print $3 ":" $4 }' "$1/etc/passwd")" "$RUN_DIR/tmp/w"
     if can_isolate; then
-        in_background "${APART[@]}" \
-            "$ROOT/script/lib/enter" "$RUN_DIR" "$chroot" "$user" "$@"
+        in_background "${APART[@]}" "$ROOT/script/lib/enter" "$RUN_DIR" "$@"
     else
-        in_background setsid \
-            "$ROOT/script/lib/enter" --plain "$RUN_DIR" "$user" "$@"
+        in_background setsid "$ROOT/script/lib/enter" --plain "$RUN_DIR" "${@:2}"
     fi
-}
-
-owner_in() { # chroot or "", user
-    awk -F: -v user="$2" '$1 == user { print $3 ":" $4 }' "$1/etc/passwd"
 }
 
 # Runs a command and waits, in such a way that a trap can end it at once, that

@@ -52,10 +52,10 @@ restart_as_root() { # script, its arguments...
 # Packages, namespaces and a change of user need root; somebody who has sudo need
 # not type it.  Without it, a script does what it can.
 become_root_if_possible() { # script, its arguments...
-    if [ "$(id -u)" -ne 0 ] && command -v sudo >/dev/null; then
-        if sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; }; then
-            restart_as_root "$@"
-        fi
+    if [ "$(id -u)" -ne 0 ] && command -v sudo >/dev/null &&
+        { sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v; }; }
+    then
+        restart_as_root "$@"
     fi
 }
 
