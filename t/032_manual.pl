@@ -363,7 +363,10 @@ my $troubleshooting = $text{"$top/doc/troubleshooting.md"};
 my @messages;
 foreach my $file (map { glob "$top/$_/*.c" } qw(policy server sqlapi))
 {
-	push @messages, messages_of(slurp_file($file), $file =~ /\b(?:names|verdict)\.c$/);
+	my $source = slurp_file($file);
+
+	$source =~ s{^const WalsizerInstruction .*?^\};}{}ms;	# what to write where explains itself
+	push @messages, messages_of($source, $file =~ /\b(?:names|verdict)\.c$/);
 }
 # a memory context, settings; where a rate comes from and what a size is, see views.md; a part
 @messages = grep { !/^(walsizer pass|walsizer\.\w+|configured|in effect|at most )$/ } @messages;
