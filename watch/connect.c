@@ -240,15 +240,16 @@ is_pooled(Server *server)
 }
 
 /*
- * Connect, and set up our side.  False if that fails; then the message is in
- * "why", or was said already and it is empty.  "final": trying again does not
- * help.
+ * Connect, and set up our side.  False if that fails, having said why, of several times
+ * once.  Ends the program if it is the first time, or if trying again does not help.
  */
 bool
-watch_open(Server *server, char *why, size_t size, bool *final)
+watch_open(Server *server)
 {
-	why[0] = '\0';
-	*final = false;
+	char		why[300];
+	size_t		size = sizeof(why);
+	bool		final = server->identity[0] == '\0';
+
 	server->connection = open_connection(server->options);
 	server->version = PQserverVersion(server->connection);
 	(void) PQsetNoticeProcessor(server->connection, keep_notice, server);
@@ -262,9 +263,17 @@ watch_open(Server *server, char *why, size_t size, bool *final)
 	else if (is_pooled(server))
 		snprintf(why, size, "this is a connection pooler: connect to the server itself");
 	else
+	{
+		server->said_why = false;
 		return server->connection != NULL && set_up(server);
-	*final = PQstatus(server->connection) == CONNECTION_OK;
+	}
+	final |= PQstatus(server->connection) == CONNECTION_OK;
 	close_connection(server);
+	if (final)
+		watch_die("%s", why);
+	if (!server->said_why)
+		watch_complain("%s; trying again", why);
+	server->said_why = true;
 	return false;
 }
 

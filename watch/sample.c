@@ -189,6 +189,13 @@ prepare(Server *server)
 	return watch_prepare_statement(server, sql);
 }
 
+/* Try once to connect again; false, having said why, if that fails. */
+bool
+watch_reconnect(Server *server)
+{
+	return watch_open(server) && prepare(server);
+}
+
 /*
  * Connect; ends the program if that fails, because then something is wrong
  * that does not pass.
@@ -197,42 +204,11 @@ Server *
 watch_connect(const Options *options)
 {
 	Server	   *server = watch_allocate(sizeof(Server));
-	char		why[256];
-	bool		final;
 
 	server->options = options;
-	if (!watch_open(server, why, sizeof(why), &final) || !prepare(server))
-	{
-		if (why[0] != '\0')
-			watch_die("%s", why);
+	if (!watch_reconnect(server))
 		exit(WATCH_COULD_NOT_TELL);
-	}
 	return server;
-}
-
-/*
- * Try once to connect again; says once why that fails.  Ends the program if it
- * will never succeed.
- */
-bool
-watch_reconnect(Server *server)
-{
-	char		why[256];
-	bool		final;
-
-	if (watch_open(server, why, sizeof(why), &final))
-	{
-		server->said_why = false;
-		return prepare(server);
-	}
-	if (final)
-		watch_die("%s", why);
-	if (why[0] != '\0' && !server->said_why)
-	{
-		watch_complain("%s; trying again", why);
-		server->said_why = true;
-	}
-	return false;
 }
 
 static int64_t

@@ -54,7 +54,7 @@ struct Server
 };
 
 /* watch/connect.c; sample.c calls it, and not the other way */
-extern bool watch_open(Server *server, char *why, size_t size, bool *final);
+extern bool watch_open(Server *server);
 extern PGresult *watch_query(Server *server, const char *sql, int num_parameters,
 							 const char *const *parameters);
 extern bool watch_prepare_statement(Server *server, const char *sql);
