@@ -336,6 +336,7 @@ sub messages_of
 
 	$source =~ s{/\*.*?\*/}{}gs;
 	$source =~ s/^#.*$//mg;
+	$source =~ s/^const WalsizerInstruction .*?^\};//msg;    # the rows of walsizer_instructions
 	$source =~ s/\bPG_AUTOCONF_FILENAME\b/"postgresql.auto.conf"/g;
 	while ($source =~ /(return\s+)?((?:"(?:[^"\\]|\\.)*"\s*)+)/g)
 	{
