@@ -37,7 +37,7 @@
 #define FOLLOW_DISK_BELOW	0.8
 #define FOLLOW_RECOVERY_ABOVE	1.1
 
-/* It is followed once a timeout, or in this part of the time for which raises wait. */
+/* The same limit is followed once a timeout, or in this part of what raises wait. */
 #define FOLLOW_RECOVERY_PART	8
 
 /* At most this part of the new trigger point may be used before a lowering. */
@@ -283,16 +283,16 @@ must_follow(const WalsizerConfig *config, const WalsizerState *state,
 			const WalsizerSample *sample, const WalsizerFigures *figures,
 			WalsizerLimit kind, int64_t allowed)
 {
+	bool		recent = state->pacing.recovery_ms == config->max_recovery_ms &&
+		sample->now - state->pacing.changed_at <
+		walsizer_max(sample->settings.timeout_ms, state->pacing.hold_ms / FOLLOW_RECOVERY_PART);
+
 	if (kind == WALSIZER_LIMIT_DISK)
 		return sample->disk_tried && sample->disk_read &&
 			(double) allowed <= FOLLOW_DISK_BELOW * (double) figures->in_effect_mb;
 	if (kind == WALSIZER_LIMIT_RECOVERY &&
-		sample->now - state->pacing.changed_at <
-		walsizer_max(sample->settings.timeout_ms, state->pacing.hold_ms / FOLLOW_RECOVERY_PART))
-		return false;
-	if (kind == WALSIZER_LIMIT_RECOVERY &&
-		(double) walsizer_recovery_time(config, state, sample, figures->in_effect_mb) <=
-		FOLLOW_RECOVERY_ABOVE * (double) config->max_recovery_ms)
+		(recent || (double) walsizer_recovery_time(config, state, sample, figures->in_effect_mb) <=
+		 FOLLOW_RECOVERY_ABOVE * (double) config->max_recovery_ms))
 		return false;
 	return allowed < figures->in_effect_mb &&
 		can_lower_to(sample, figures, allowed);

@@ -129,7 +129,8 @@ decide_to_wait(WalsizerDecision *decision)
  * it saves.
  */
 static void
-hold_back(WalsizerState *state, const WalsizerSample *sample, const WalsizerDecision *decision)
+hold_back(const WalsizerConfig *config, WalsizerState *state,
+		  const WalsizerSample *sample, const WalsizerDecision *decision)
 {
 	const WalsizerFigures *figures = &decision->figures;
 	WalsizerPacing *pacing = &state->pacing;
@@ -144,6 +145,7 @@ hold_back(WalsizerState *state, const WalsizerSample *sample, const WalsizerDeci
 				walsizer_min(4 * (over + pacing->hold_ms), MOST_HOLD) : 0;
 		pacing->hold_ms = walsizer_max(pacing->hold_ms, timeout);
 		pacing->raise_not_before = sample->now + pacing->hold_ms;
+		pacing->recovery_ms = config->max_recovery_ms;
 	}
 	else if (over < 0 && sample->disk_tried && figures->limit_kind != WALSIZER_LIMIT_MAX &&
 			 !walsizer_worth_raising_to(figures, figures->limit_mb))
@@ -296,7 +298,7 @@ walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 		apply_rules(config, state, sample, &decision);
 		follow_limit(config, state, sample, &decision);
 	}
-	hold_back(state, sample, &decision);
+	hold_back(config, state, sample, &decision);
 
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{

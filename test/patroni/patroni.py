@@ -288,6 +288,13 @@ def test_leader_and_standbys():
         wait_for(f"{node.name} is sized", lambda node=node: (node.size() or 0) >= NEEDED)
         wait_for(f"{node.name} says so", node.last_event)
         TAP.equal(node.last_event()["role"], "standby", "a replica raises for itself")
+    for node in NODE.values():
+        # Patroni's connection is closed for a moment when it reconnects
+        wait_for(f"{node.name}: Patroni is recognized", lambda node=node: node.query(
+            "SELECT string_agg(place, ', ') FROM walsizer_instructions") == "Patroni")
+        TAP.ok(node.query("SELECT instruction FROM walsizer_instructions").startswith(
+            "postgresql:\n  parameters:\n    max_wal_size: "),
+            f"{node.name}: the instruction is what patronictl edit-config takes")
     TAP.note("all are sized: " + ", ".join(f"{n.name} {n.size()} MB" for n in NODE.values()))
     return first, load
 

@@ -155,6 +155,44 @@ eva_readers(void)
 	walsizer_is_news(mb, &wanted);
 }
 
+/*
+ * The verdict, on any state and figures that walsizer_step() gives.  Its texts are
+ * the worker's.
+ */
+void
+eva_verdict(void)
+{
+	WalsizerDecision decision;
+	WalsizerVerdict verdict;
+	char		text[WALSIZER_SENTENCE_SIZE];
+	WalsizerSituation situation = {
+		.config = &config, .state = &state, .decision = &decision,
+		.message = "no message", .holder = "no slot",
+	};
+
+	begin();
+	ANY(decision);
+	FIGURES_RANGES(&decision.figures, ANY_WITHIN);
+	ANY_FLAG(decision.limited);
+	ANY_FLAG(decision.figures.checkpoints_fail);
+	ANY_FLAG(decision.figures.inflated);
+	decision.limited_by = (WalsizerLimit) Frama_C_interval(0, WALSIZER_LIMITS - 1);
+	decision.figures.limit_kind = (WalsizerLimit) Frama_C_interval(0, WALSIZER_LIMITS - 1);
+	ANY_FLAG(situation.running);
+	ANY_FLAG(situation.client);
+	ANY_FLAG(situation.early);
+	ANY_FLAG(situation.dry_run);
+	ANY_FLAG(situation.taken_back);
+	situation.outcome = (WalsizerOutcome) Frama_C_interval(0, WALSIZER_FAILED);
+	situation.held_by = (WalsizerHolder) Frama_C_interval(0, WALSIZER_HELD_BY_ARCHIVER);
+	if (!walsizer_sample_valid(&state.last))
+		return;
+	verdict = walsizer_judge(&situation);
+	must_hold(verdict.found.notice >= 0 && verdict.found.notice < WALSIZER_NOTICES, "notice");
+	walsizer_verdict_text(&verdict, verdict.found.text, text);
+	walsizer_verdict_text(&verdict, verdict.found.remedy, text);
+}
+
 /* Names of any value, though no enumeration has it. */
 void
 eva_names(void)

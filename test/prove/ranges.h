@@ -189,6 +189,7 @@
 		FLAG((s)->last.checkpoint_running); \
 		SETTINGS_RANGES(&(s)->last.settings, RANGE, REAL); \
 		FLAG((s)->owner.original_by_alter_system); \
+		FLAG((s)->learned.inflated); \
 		RANGE((s)->boost.size_mb, 0, WALSIZER_MOST_MB); \
 		RANGE((s)->boost.planned_until, 0, LATEST + MOST_TIMEOUT); \
 		for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++) \

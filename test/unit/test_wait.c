@@ -200,21 +200,33 @@ TEST(a_limit_that_swings_is_followed_less_and_less)
 /* The time of a recovery may be exceeded for a while, and longer where it swings. */
 TEST(a_limit_of_recovery_is_followed_in_steps)
 {
-	Driver	   *d = driver_quiet_raise(4000);
+	for (int swings = 0; swings <= 1; swings++)
+	{
+		Driver	   *d = driver_quiet_raise(4000);
+		int64_t		wait = swings ? 600 * SECOND : 300 * SECOND;
 
-	d->config.max_recovery_ms = 50 * SECOND;
-	d->config.replay_rate = 40.0 * MB;
-	d->state.pacing.changed_at = d->sample.now - 299 * SECOND + 1;
-	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
-	assert_int_equal(driver_step(d, 1, 0), WALSIZER_LOWER);
+		d->config.max_recovery_ms = 50 * SECOND;
+		d->config.replay_rate = 40.0 * MB;
+		d->state.pacing.hold_ms = swings ? 8 * wait : wait;
+		d->state.pacing.recovery_ms = d->config.max_recovery_ms;
+		d->state.pacing.changed_at = d->sample.now + SECOND - wait + 1;
+		assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+		assert_int_equal(driver_step(d, 1, 0), WALSIZER_LOWER);
+	}
 
-	d = driver_quiet_raise(4000);
-	d->config.max_recovery_ms = 50 * SECOND;
-	d->config.replay_rate = 40.0 * MB;
-	d->state.pacing.hold_ms = 8 * 600 * SECOND;
-	d->state.pacing.changed_at = d->sample.now - 599 * SECOND + 1;
-	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
-	assert_int_equal(driver_step(d, 1, 0), WALSIZER_LOWER);
+	/* but what an administrator sets is followed at once */
+	for (int changed = 0; changed <= 1; changed++)
+	{
+		Driver	   *d = driver_quiet_raise(4000);
+
+		d->config.max_recovery_ms = 50 * SECOND - changed;
+		d->config.replay_rate = 40.0 * MB;
+		d->state.pacing.recovery_ms = 50 * SECOND;
+		d->state.pacing.changed_at = d->sample.now;
+		assert_int_equal(driver_step(d, SECOND, 0), changed ? WALSIZER_LOWER : WALSIZER_NONE);
+		if (changed)
+			assert_int_equal(d->state.pacing.recovery_ms, d->config.max_recovery_ms);
+	}
 }
 
 /* From the moment on that it was kept back until, and not before. */
