@@ -304,8 +304,7 @@ cmp_ok(decoded($out)->{wanted_size}, '>', 1.5 * $said->{wanted_size}, 'more head
 ($status, $out) = watch('--replay', "$dir/steady.trace");
 is(join("\n", grep { length > 80 } split /\n/, $out), '', 'the page fits into 80 columns');
 my $mb = $said->{proposed_size} / MB;
-# several forced checkpoints in checkpoint_timeout repeat full-page images
-like($out, qr/^"max_wal_size" of 64 MB is too small: at most $mb MB are needed\.\s+Set\s+it\s+to\s+at\s+most\s+$mb\s+MB\.$/m, 'the page: verdict');
+like($out, qr/^"max_wal_size" of 64 MB is too small: (?:at most )?$mb MB are needed\.\s+Set\s+it\s+to\s+$mb\s+MB\.$/m, 'the page: verdict');
 like($out, qr/^Set           max_wal_size 64 MB \(configuration file\),/m, 'the page: what is set');
 foreach my $line ("max_wal_size = '${mb}MB'", "ALTER SYSTEM SET max_wal_size = '${mb}MB';",
 	"max_wal_size = $mb in the DB parameter group (unit: MB)", "flag max_wal_size=$mb",
