@@ -118,7 +118,7 @@ raise_it(const WalsizerSituation *c)
 
 	if (c->client)
 		return !allowed ? "The limits allow no more." :
-			c->decision->figures.limit_mb < needed(c) ? "Set it to $2 MB." : "Set it to $d$1 MB.";
+			c->decision->figures.limit_mb < needed(c) ? "Set it to $2 MB." : "Set it to $1 MB.";
 	if (allowed && !c->config->enable)
 		return "Turn on \"walsizer.enable\" to have walsizer raise it, or set it yourself.";
 	if (allowed && c->dry_run)

@@ -126,7 +126,7 @@ static const Server servers[] = {
 	{"too_small", AT_MOST ". walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", .inflated = true, BIG},
 	{"too_small", AT_MOST ", and \"walsizer.max\" allows 1024 MB. Raise \"walsizer.max\" to at most 1500 MB, or accept forced checkpoints.", "limited", .inflated = true, BIG, .limit = 1024, .max = 1024, .limited = true, .limited_by = WALSIZER_LIMIT_MAX},
 	{"too_small", AT_MOST ". Raise \"walsizer.max_disk_percent\" so that it allows at most 1500 MB, or enlarge the file system of \"pg_wal\".", "limited", .inflated = true, BIG, .limit = 1024, .disk = 1024, .free = 1100, .wal = 948, .kind = WALSIZER_LIMIT_DISK},
-	{"too_small", AT_MOST ". Set it to at most 1500 MB.", .inflated = true, .client = true, BIG},
+	{"too_small", AT_MOST ". Set it to 1500 MB.", .inflated = true, .client = true, BIG},
 	{"too_small", "\"max_wal_size\" of 1024 MB is too small: 8192 MB are needed. walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", .inflated = true, .boost = 8192},
 	{"large_enough", "\"max_wal_size\" of 1024 MB is large enough: at most 900 MB are needed" NOTHING, .inflated = true},
 	/* walsizer.max is the limit, but to raise it would not help */
