@@ -46,7 +46,6 @@
 		RANGE((w)->bytes, 0, INT64_MAX); \
 		RANGE((w)->records, 0, INT64_MAX); \
 		RANGE((w)->images, 0, INT64_MAX); \
-		RANGE((w)->written, 0, INT64_MAX); \
 	} while (0)
 
 #define CONFIG_RANGES(c, RANGE, REAL, FLAG) \
@@ -118,6 +117,7 @@
 		WAL_RANGES(&(s)->wal_contents.latest, RANGE); \
 		WAL_RANGES(&(s)->wal_contents.interval, RANGE); \
 		WAL_RANGES(&(s)->wal_contents.few_pages, RANGE); \
+		RANGE((s)->wal_contents.at_redo.written, 0, INT64_MAX); \
 		RANGE((s)->wal_contents.bytes_before, INT64_MIN, INT64_MAX); \
 	} while (0)
 
@@ -185,6 +185,7 @@
 		RANGE((s)->last.hour, 0, LATEST); \
 		RANGE((s)->last.requested, 0, LATEST); \
 		RANGE((s)->last.timed, 0, LATEST); \
+		RANGE((s)->last.wal.written, 0, INT64_MAX); \
 		FLAG((s)->last.standby); \
 		FLAG((s)->last.checkpoint_running); \
 		SETTINGS_RANGES(&(s)->last.settings, RANGE, REAL); \
