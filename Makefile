@@ -6,6 +6,7 @@ OBJS = \
 	policy/arithmetic.o \
 	policy/boost.o \
 	policy/demand.o \
+	policy/lastresort.o \
 	policy/limits.o \
 	policy/names.o \
 	policy/observe.o \

@@ -60,6 +60,7 @@ CREATE FUNCTION walsizer_get_stats(
     OUT checkpoints_forced_old_value bigint,
     OUT checkpoints_timed bigint,
     OUT checkpoints_other bigint,
+    OUT checkpoints_disk_full bigint,
     OUT num_requested bigint,
     OUT num_timed bigint,
     OUT stats_reset timestamptz
@@ -312,6 +313,8 @@ SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
         checkpoints_forced + checkpoints_forced_old_value, checkpoints_other,
         CASE WHEN checkpoints_forced_old_value > 0 THEN pg_catalog.format(
             ' (%s of them by statements that still used an older value)', checkpoints_forced_old_value) END) END,
+    CASE WHEN checkpoints_disk_full > 0
+        THEN pg_catalog.format('Checkpoints that walsizer requested because WAL was about to fill its file system: %s.', checkpoints_disk_full) END,
     CASE WHEN padding_percent > 0
         THEN pg_catalog.format('Of the WAL within checkpoint_timeout, %s %% is padding: segments were switched before they were full.', padding_percent) END,
     CASE WHEN NOT standby THEN
@@ -527,9 +530,10 @@ COMMENT ON COLUMN walsizer_stats.checkpoints_forced IS 'checkpoints that WAL vol
 COMMENT ON COLUMN walsizer_stats.checkpoints_forced_old_value IS 'checkpoints that WAL volume forced at a smaller, older value, because a statement still used it';
 COMMENT ON COLUMN walsizer_stats.checkpoints_timed IS 'checkpoints that checkpoint_timeout triggered; restartpoints on a standby';
 COMMENT ON COLUMN walsizer_stats.checkpoints_other IS 'checkpoints for other reasons, such as CHECKPOINT, backups and DDL; restartpoints on a standby';
+COMMENT ON COLUMN walsizer_stats.checkpoints_disk_full IS 'checkpoints that walsizer requested because WAL was about to fill its file system';
 COMMENT ON COLUMN walsizer_stats.num_requested IS 'the server''s own counter of requested checkpoints, which include forced ones; restartpoints on a standby';
 COMMENT ON COLUMN walsizer_stats.num_timed IS 'the server''s own counter of timed checkpoints; restartpoints on a standby';
-COMMENT ON COLUMN walsizer_stats.stats_reset IS 'time from which the four columns checkpoints_* count';
+COMMENT ON COLUMN walsizer_stats.stats_reset IS 'time from which the five columns checkpoints_* count';
 
 COMMENT ON VIEW walsizer_history IS 'adjustments of max_wal_size by walsizer, also failed ones and dry runs, and by administrators; oldest first';
 COMMENT ON COLUMN walsizer_history.id IS 'number of the adjustment; walsizer_forget() does not reset it';

@@ -289,6 +289,8 @@ walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
 	uint64_t	lsn = sample->standby ? sample->primary_lsn : sample->write_lsn;
 	bool		begins = sample->standby && state->window.lsn == 0 && lsn != 0;
 	bool		planned = sample->now < state->boost.planned_until;
+	bool		requested = state->last_resort.asked_at > 0 &&
+		sample->now - state->last_resort.asked_at < sample->settings.timeout_ms;
 
 	while (state->window.number > 0 && (begins || lsn < state->window.lsn))
 		drop_oldest_mark(state);
@@ -296,8 +298,9 @@ walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
 	measure_window(state, sample, figures);
 	if (!planned)
 		note_demand(state, figures->demand,
-					figures->forced > 1 ? state->checkpoints.forced_at : 0);
-	figures->inflated = figures->forced > 1;
+					figures->forced > 1 ? state->checkpoints.forced_at :
+					requested ? figures->trigger_point : 0);
+	figures->inflated = figures->forced > 1 || requested;
 	if (sample->standby && state->primary.demand > figures->demand)	/* in step_demand */
 	{
 		figures->demand = state->primary.demand;

@@ -136,6 +136,13 @@ extern int64_t walsizer_limit_to_follow(const WalsizerConfig *config,
 										const WalsizerSample *sample,
 										const WalsizerFigures *figures, WalsizerLimit *kind);
 
+/* policy/lastresort.c */
+extern void walsizer_observe_room(const WalsizerConfig *config, WalsizerState *state,
+								  const WalsizerSample *sample, const WalsizerFigures *figures);
+extern bool walsizer_has_requested(const WalsizerState *state, const WalsizerSample *sample);
+extern void walsizer_request_rule(const WalsizerConfig *config, WalsizerState *state,
+								  const WalsizerSample *sample, WalsizerDecision *decision);
+
 /* policy/recovery.c */
 extern void walsizer_observe_wal_contents(WalsizerState *state, const WalsizerSample *sample,
 										  WalsizerCause cause);

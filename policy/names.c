@@ -40,12 +40,13 @@ static const struct
 	[WALSIZER_BECAUSE_BOOST] = {"boost", "walsizer_boost() asked for a planned load"},
 	[WALSIZER_BECAUSE_BOOST_OVER] = {"boost_over", "the planned load is over"},
 	[WALSIZER_BECAUSE_LATE] = {"late", "an earlier change took effect with a later reload or a restart"},
+	[WALSIZER_BECAUSE_DISK_FULL] = {"disk_full", "WAL was about to fill its file system"},
 };
 
 const char *
 walsizer_action_name(WalsizerAction action)
 {
-	static const char *const names[] = {"none", "raise", "lower", "external", "revert"};
+	static const char *const names[] = {"none", "raise", "lower", "external", "revert", "checkpoint"};
 
 	return NAME_OF(names, action);
 }

@@ -138,6 +138,8 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
 
 	if (moved >= trigger_point)
 		return WALSIZER_CAUSE_FORCED;
+	if (walsizer_has_requested(state, sample))
+		return WALSIZER_CAUSE_DISK_FULL;
 	if (timer_is_due(state, sample))
 		return WALSIZER_CAUSE_TIMED;
 	if (beyond >= 0 && (soon || state->last.checkpoint_running))
@@ -275,6 +277,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->checkpoints.padding_at_redo = 0;
 	state->window = (WalsizerWindow) {0};
 	walsizer_begin_rate(state, sample);
+	state->last_resort = (WalsizerLastResort) {.space = -1, .took_ms = state->last_resort.took_ms};
 	state->wal_contents.at_redo = sample->wal;
 	state->boost.planned_until = state->boost.return_mb != 0 ?
 		sample->now + sample->settings.timeout_ms : 0;

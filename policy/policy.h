@@ -44,6 +44,7 @@ typedef enum WalsizerAction
 	WALSIZER_LOWER,
 	WALSIZER_EXTERNAL,			/* an administrator changed the setting */
 	WALSIZER_REVERT,			/* our value is removed */
+	WALSIZER_CHECKPOINT,		/* one is requested; the setting stays */
 } WalsizerAction;
 
 typedef enum WalsizerReason
@@ -66,6 +67,7 @@ typedef enum WalsizerReason
 	WALSIZER_BECAUSE_BOOST,
 	WALSIZER_BECAUSE_BOOST_OVER,
 	WALSIZER_BECAUSE_LATE,
+	WALSIZER_BECAUSE_DISK_FULL,
 } WalsizerReason;
 
 typedef enum WalsizerLimit
@@ -97,8 +99,9 @@ typedef enum WalsizerCause
 	WALSIZER_CAUSE_OLD_VALUE,	/* WAL volume, at a smaller previous value */
 	WALSIZER_CAUSE_TIMED,		/* checkpoint_timeout */
 	WALSIZER_CAUSE_OTHER,		/* CHECKPOINT, backup, DDL, ... */
+	WALSIZER_CAUSE_DISK_FULL,	/* walsizer's request */
 } WalsizerCause;
-#define WALSIZER_CAUSES				(WALSIZER_CAUSE_OTHER + 1)
+#define WALSIZER_CAUSES				(WALSIZER_CAUSE_DISK_FULL + 1)
 
 #define WALSIZER_NO_TRIGGER_POINT	INT64_MAX	/* no WAL reaches it */
 #define WALSIZER_TIMER_SLACK		2000	/* ms: both ends count whole seconds */
@@ -170,6 +173,7 @@ typedef struct WalsizerConfig
 {
 	bool		enable;
 	bool		predict;
+	bool		prevent_disk_full;	/* may request checkpoints; false in a dry run */
 	int64_t		max_mb;
 	int64_t		min_mb;			/* 0: the original value */
 	int			threshold;		/* forced checkpoints per timeout */
@@ -184,7 +188,7 @@ typedef struct WalsizerConfig
 
 /* The settings' defaults, and the least and the most of each. */
 static const WalsizerConfig walsizer_default = {
-	.enable = true, .predict = true, .max_mb = 16 * 1024, .min_mb = 0,
+	.enable = true, .predict = true, .prevent_disk_full = true, .max_mb = 16 * 1024, .min_mb = 0,
 	.threshold = 1, .headroom = 1.2, .sample_interval_ms = 1000, .lookback_hours = 7 * 24,
 	.max_disk_percent = 50, .max_recovery_ms = 0, .replay_rate = 0,
 };
@@ -227,10 +231,13 @@ typedef struct WalsizerSample
 	bool		revert;			/* restore the original value, on request */
 	bool		disk_tried;		/* reading the disk was tried */
 	int64_t		look_ms;		/* that took so long */
-	bool		disk_read;		/* successfully: the next four are filled */
+	bool		disk_read;		/* successfully: the next six are filled */
 	int64_t		disk_free;		/* bytes available to the server */
 	int64_t		disk_wal;		/* bytes of pg_wal that max_wal_size covers */
 	int64_t		disk_held;		/* bytes of pg_wal held back (slots, ...) */
+	int64_t		disk_ahead;		/* bytes of disk_wal for WAL still to be written */
+	int64_t		disk_removable; /* bytes of pg_wal that a checkpoint that starts
+								 * now would remove or recycle */
 	bool		disk_alone;		/* nothing else is on the file system */
 	uint64_t	primary_redo;	/* standby: of the last restartpoint */
 	int64_t		primary_time;	/* its time, s of the primary; 0: none */
@@ -403,6 +410,27 @@ typedef struct WalsizerDisk
 	int			failures;		/* to read it since, or ever */
 } WalsizerDisk;
 
+/* policy/lastresort.c: checkpoints that walsizer requests */
+typedef struct WalsizerLastResort
+{
+	int64_t		space;			/* for new WAL when the disk was last read; -1: never */
+	int64_t		space_at;		/* when that was */
+	int64_t		loss;			/* of it, bytes per second, between the last two readings */
+	int64_t		room;			/* the same in whole segments */
+	int64_t		until_full_ms;	/* it lasts so long at the recent rates */
+	bool		fills;			/* too short for the server's own next checkpoint, and
+								 * soon for one that is requested */
+	int64_t		removable;		/* disk_removable of the last reading */
+	int64_t		kept;			/* WAL that a checkpoint would keep, if that is most; else 0 */
+	uint64_t	asked_lsn;		/* position of the last request, as long as it has not
+								 * helped; 0: none */
+	uint64_t	asked_completed;	/* completed_lsn then */
+	int64_t		asked_at;		/* the last request; 0: none */
+	int64_t		asked_removable;	/* removable then */
+	int64_t		took_ms;		/* until that checkpoint was complete */
+	bool		complete;		/* it is */
+} WalsizerLastResort;
+
 /* policy/step.c: the cycle, one timeout */
 typedef struct WalsizerCycle
 {
@@ -444,6 +472,7 @@ typedef struct WalsizerState
 	WalsizerCheckpoints checkpoints;
 	WalsizerWalContents wal_contents;
 	WalsizerDisk disk;
+	WalsizerLastResort last_resort;
 	WalsizerCycle cycle;
 	WalsizerPacing pacing;
 } WalsizerState;
@@ -492,7 +521,8 @@ typedef struct WalsizerFinding
 								 * it is not */
 } WalsizerFinding;
 
-#define WALSIZER_NOTICES			(9 + WALSIZER_LIMITS)	/* more than the largest number */
+#define WALSIZER_NOTICE_DISK_FULL	(9 + WALSIZER_LIMITS)
+#define WALSIZER_NOTICES			(WALSIZER_NOTICE_DISK_FULL + 1)	/* more than the largest number */
 #define WALSIZER_VERDICT_NUMBERS	8
 #define WALSIZER_SENTENCE_SIZE		512 /* with terminating zero */
 

@@ -282,6 +282,7 @@ walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 	decision = take_in(config, state, sample);
 	walsizer_observe_disk(state, sample);
 	walsizer_fill_figures(config, state, sample, &decision.figures);
+	walsizer_observe_room(config, state, sample, &decision.figures);
 
 	/* an edit may wait, the disk may not */
 	if (decision.reason == WALSIZER_BECAUSE_WAITING)
@@ -299,6 +300,7 @@ walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 		follow_limit(config, state, sample, &decision);
 	}
 	hold_back(config, state, sample, &decision);
+	walsizer_request_rule(config, state, sample, &decision);
 
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{

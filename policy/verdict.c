@@ -17,6 +17,7 @@
 
 #define MUCH_HELD			10	/* WAL held back that is this part (1/10) of the room */
 #define MOSTLY_PADDING		50	/* percent */
+#define HELPS_WITHIN		30000	/* ms, a requested checkpoint */
 
 /* The size (MB) that is needed, or planned. */
 static int64_t
@@ -139,6 +140,36 @@ is_blocked(const WalsizerSituation *c)
 		  c->decision->reason == WALSIZER_BECAUSE_WAITING));
 }
 
+/* Does WAL fill the disk, or did it within the last timeout, so that a checkpoint was requested? */
+static bool
+disk_fills(const WalsizerSituation *c)
+{
+	const WalsizerSample *last = &c->state->last;
+	int64_t		asked_at = c->state->last_resort.asked_at;
+
+	return c->state->last_resort.fills ||
+		(asked_at > 0 && last->now - asked_at < last->settings.timeout_ms);
+}
+
+/* What helps if WAL fills the disk. */
+static const char *
+make_room(const WalsizerSituation *c)
+{
+	const WalsizerLastResort *resort = &c->state->last_resort;
+	bool		requests = c->config->enable && c->config->prevent_disk_full;
+	bool		too_large = c->decision->figures.in_effect_mb > c->decision->figures.limit_mb;
+
+	if (resort->kept > 0)
+		return release(c);
+	if (resort->asked_lsn != 0 && c->state->last.now - resort->asked_at > HELPS_WITHIN)
+		return "The checkpoint that walsizer requested has not helped: see the server log, and what else fills the file system.";
+	if (requests)
+		return too_large ? "walsizer requests checkpoints. Lower \"max_wal_size\" to at most $2 MB, or enlarge the file system." :
+			"walsizer requests checkpoints. Enlarge the file system, or remove what else fills it.";
+	return too_large ? "Run CHECKPOINT. Lower \"max_wal_size\" to at most $2 MB, or enlarge the file system." :
+		"Run CHECKPOINT. Enlarge the file system, or remove what else fills it.";
+}
+
 /* The first that applies: what stops a server, what a size does not help against, the size. */
 static WalsizerFinding
 find(const WalsizerSituation *c)
@@ -167,6 +198,10 @@ find(const WalsizerSituation *c)
 							 walsizer_size_for(walsizer_max(figures->demand, figures->learned),
 											   &last->settings)) > figures->in_effect_mb;
 
+	if (disk_fills(c))
+		return (WalsizerFinding) {"disk_full",
+			"WAL is about to fill the file system of \"pg_wal\", which has room for $3 MB of WAL",
+			make_room(c), WALSIZER_NOTICE_DISK_FULL};
 	if (figures->checkpoints_fail)
 		return (WalsizerFinding) {"checkpoints_fail", "checkpoints start and do not complete, so no WAL is removed",
 			"The server log has the error; a larger size does not help.", 2};
@@ -230,7 +265,7 @@ walsizer_judge(const WalsizerSituation *c)
 		.state = state_name(c), .limited_by = limited_by(c), .found = find(c),
 		.numbers = {
 			c->decision->figures.in_effect_mb, needed(c), c->decision->figures.limit_mb, room(c),
-			c->state->disk.held / WALSIZER_MB, c->decision->figures.padding_percent,
+			walsizer_max(c->state->disk.held, c->state->last_resort.kept) / WALSIZER_MB, c->decision->figures.padding_percent,
 			c->state->wal_contents.few_pages.bytes / WALSIZER_MB, c->state->wal_contents.few_pages.written,
 		},
 		.texts = {c->message, c->holder, settings[c->decision->limited_by],

@@ -18,6 +18,7 @@
 
 #include "access/xlog.h"
 #include "miscadmin.h"
+#include "postmaster/bgwriter.h"
 #include "postmaster/interrupt.h"
 #include "storage/latch.h"
 
@@ -122,8 +123,9 @@ note_for(const WalsizerDecision *decision)
 }
 
 /*
- * Carry out a decision to raise, to lower or to restore the original value, and
- * record the result, also in *applied: no outcome if there is nothing to restore.
+ * Carry out a decision to raise, to lower, to restore the original value or to
+ * request a checkpoint, without waiting for that, and record the result, also in
+ * *applied: no outcome if there is nothing to restore.
  * A dry run only says what it would do, except for a revert on request.  Waits
  * up to 10 seconds for the reload; takes the lock briefly.
  *
@@ -143,6 +145,14 @@ walsizer_act(const WalsizerDecision *decision, const WalsizerSample *sample,
 
 	memset(applied, 0, sizeof(*applied));
 	applied->in_effect_mb = max_wal_size_mb;
+	if (decision->action == WALSIZER_CHECKPOINT)
+	{
+		/* as CHECKPOINT does; a standby may have nothing to do */
+		RequestCheckpoint(CHECKPOINT_IMMEDIATE | (sample->standby ? 0 : CHECKPOINT_FORCE));
+		applied->outcome = WALSIZER_APPLIED;
+		walsizer_record_request(decision, sample);
+		return;
+	}
 	if (note.kind == WALSIZER_NO_NOTE)
 		return;
 

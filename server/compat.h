@@ -175,6 +175,11 @@ walsizer_init_lock(LWLock *lock)
 #endif
 }
 
+/* 19 renamed the flag of a checkpoint that is not paced. */
+#if PG_VERSION_NUM >= 190000
+#define CHECKPOINT_IMMEDIATE	CHECKPOINT_FAST
+#endif
+
 /* What waits: the worker, idle or for a reload, or a session for its answer. */
 #define WALSIZER_WAIT_MAIN		"WalsizerMain"
 #define WALSIZER_WAIT_RELOAD	"WalsizerReload"

@@ -49,6 +49,15 @@ walsizer_make_event(const WalsizerDecision *decision, const WalsizerSample *samp
 static const char *
 figures_text(const WalsizerFigures *figures, bool standby)
 {
+	const WalsizerLastResort *resort = &walsizer_shared->state.last_resort;
+
+	if (resort->fills)
+		return psprintf("Room for %lld MB of new WAL, which lasts %lld s. WAL now: %.1f MB/s; since the last checkpoint: %lld MB of the %lld MB that force one.",
+						(long long) (resort->room / WALSIZER_MB),
+						(long long) (resort->until_full_ms / 1000),
+						(double) figures->rate / WALSIZER_MB,
+						(long long) (figures->used / WALSIZER_MB),
+						(long long) (figures->trigger_point / WALSIZER_MB));
 	if (standby)
 		return psprintf("WAL that the primary writes between two checkpoints: %lld MB.",
 						(long long) (figures->demand / WALSIZER_MB));
@@ -266,8 +275,12 @@ walsizer_verdict(const WalsizerShared *shared, const WalsizerApplied *trouble)
 		.holder = holder,
 	};
 
-	if (state->disk.held > 0)
-		situation.held_by = walsizer_holder(&shared->sample, state->disk.held, holder);
+	if (state->last_resort.kept > state->disk.held)
+		situation.held_by = walsizer_holder(&shared->sample, shared->sample.write_lsn,
+											state->last_resort.kept, holder);
+	else if (state->disk.held > 0)
+		situation.held_by = walsizer_holder(&shared->sample, shared->sample.needed_lsn,
+											state->disk.held, holder);
 	return walsizer_judge(&situation);
 }
 
@@ -283,6 +296,25 @@ walsizer_trouble_now(const WalsizerShared *shared)
 		(obstacle = walsizer_obstacle(&trouble.outcome)) != NULL)
 		strlcpy(trouble.message, obstacle, sizeof(trouble.message));
 	return trouble;
+}
+
+/*
+ * Record a checkpoint that was requested: of a series, the first one.  Takes the lock
+ * briefly and writes the state file.  The log has its line from the verdict.
+ */
+void
+walsizer_record_request(const WalsizerDecision *decision, const WalsizerSample *sample)
+{
+	int64	   *before = &walsizer_shared->unlocked.requested_at;
+	WalsizerEvent event = walsizer_make_event(decision, sample, decision->target_mb);
+
+	event.outcome = WALSIZER_APPLIED;
+	if (*before == 0 || sample->now - *before > NOTICE_AGAIN_MS)
+	{
+		walsizer_add_event(&event);
+		(void) walsizer_state_save();
+	}
+	*before = sample->now;
 }
 
 /*

@@ -299,25 +299,92 @@ awaits_replay(const char *name, XLogSegNo segno)
 }
 
 /*
- * Bytes of pg_wal that max_wal_size covers: the segments that recovery needs,
- * recycled ones and those being created.  *held: older ones, held back by
- * slots, wal_keep_size or a failing archiver, which no checkpoint would free
- * and no max_wal_size includes.  What a standby has received and not replayed
- * is in neither.  False, with errno, if the directory cannot be read to its end.
+ * The oldest position, up to this one, that a replication slot keeps; its name into
+ * NAMEDATALEN bytes, unless NULL.  Takes a lock of the server.
+ */
+static XLogRecPtr
+read_slots(XLogRecPtr oldest, char *name)
+{
+	LWLockAcquire(ReplicationSlotControlLock, LW_SHARED);
+	for (int i = 0; i < max_replication_slots; i++)
+	{
+		ReplicationSlot *slot = &ReplicationSlotCtl->replication_slots[i];
+		XLogRecPtr	restart;
+
+		SpinLockAcquire(&slot->mutex);
+		restart = slot->in_use ? slot->data.restart_lsn : InvalidXLogRecPtr;
+		SpinLockRelease(&slot->mutex);
+		if (XLogRecPtrIsInvalid(restart) || restart >= oldest)
+			continue;
+		oldest = restart;
+		if (name != NULL)
+			strlcpy(name, NameStr(slot->data.name), NAMEDATALEN);
+	}
+	LWLockRelease(ReplicationSlotControlLock);
+	return oldest;
+}
+
+/* So many MB before this position. */
+static XLogRecPtr
+position_before(XLogRecPtr position, int mb)
+{
+	uint64		distance = (uint64) mb * WALSIZER_MB;
+
+	return position > distance ? position - distance : 0;
+}
+
+/*
+ * The first segment that a checkpoint that starts now would keep, for recovery,
+ * slots, wal_keep_size or the archiver (KeepLogSeg in xlog.c).  A standby removes
+ * no more than its last checkpoint record allows, which is not known.
+ */
+static XLogSegNo
+read_first_kept(const WalsizerSample *sample)
+{
+	bool		archives = sample->standby ? XLogArchivingAlways() : XLogArchivingActive();
+	XLogRecPtr	oldest = read_slots(sample->write_lsn, NULL);
+	XLogSegNo	first;
+
+	if (max_slot_wal_keep_size_mb >= 0)
+		oldest = Max(oldest, position_before(sample->write_lsn, max_slot_wal_keep_size_mb));
+	oldest = Min(oldest, position_before(sample->write_lsn, wal_keep_size_mb));
+	XLByteToSeg(oldest, first, wal_segment_size);
+	if (archives)
+	{
+		PgStat_ArchiverStats *archiver = pgstat_fetch_stat_archiver();
+		XLogSegNo	archived = 0;
+		TimeLineID	tli;
+
+		if (IsXLogFileName(archiver->last_archived_wal))
+			XLogFromFileName(archiver->last_archived_wal, &tli, &archived, wal_segment_size);
+		/* the statistics may have been reset */
+		if (archived != 0 || archiver->failed_count > 0)
+			first = Min(first, archived + 1);
+	}
+	return first;
+}
+
+/*
+ * Fill in disk_wal, what max_wal_size covers: the segments that recovery needs,
+ * recycled ones and those being created; disk_ahead, those of them for WAL still
+ * to be written; disk_held, older ones, held back by slots, wal_keep_size or a
+ * failing archiver, which no max_wal_size includes; and disk_removable.  What a
+ * standby has received and not replayed is in none.  False, with errno, if the
+ * directory cannot be read to its end.
  */
 static bool
-read_wal_files(const WalsizerSample *sample, int64_t *covered, int64_t *held)
+read_wal_files(WalsizerSample *sample)
 {
 	TimeLineID	tli;
 	XLogSegNo	oldest;
 	XLogSegNo	newest;
+	XLogSegNo	kept = read_first_kept(sample);
 	DIR		   *dir = AllocateDir(XLOGDIR);
 	struct dirent *entry;
 	int			error;
 
 	if (dir == NULL)
 		return false;
-	*covered = *held = 0;
 	XLByteToSeg(sample->needed_lsn, oldest, wal_segment_size);
 	XLByteToSeg(sample->write_lsn, newest, wal_segment_size);
 	while (errno = 0, (entry = readdir(dir)) != NULL)
@@ -326,14 +393,21 @@ read_wal_files(const WalsizerSample *sample, int64_t *covered, int64_t *held)
 
 		/* a segment being created (XLogFileInitInternal in xlog.c) */
 		if (strncmp(entry->d_name, "xlogtemp.", strlen("xlogtemp.")) == 0)
-			*covered += wal_segment_size;
+			sample->disk_wal += wal_segment_size;
 		if (!IsXLogFileName(entry->d_name))
 			continue;
 		XLogFromFileName(entry->d_name, &tli, &segno, wal_segment_size);
+		if (segno < kept)
+			sample->disk_removable += wal_segment_size;
 		if (segno < oldest)
-			*held += wal_segment_size;
-		else if (!sample->standby || segno <= newest || !awaits_replay(entry->d_name, segno))
-			*covered += wal_segment_size;
+			sample->disk_held += wal_segment_size;
+		else if (segno <= newest)
+			sample->disk_wal += wal_segment_size;
+		else if (!sample->standby || !awaits_replay(entry->d_name, segno))
+		{
+			sample->disk_wal += wal_segment_size;
+			sample->disk_ahead += wal_segment_size;
+		}
 	}
 	error = errno;
 	FreeDir(dir);
@@ -374,7 +448,7 @@ walsizer_take_disk(WalsizerSample *sample)
 	/* in this order, so that what a checkpoint removes meanwhile counts as neither */
 	sample->disk_tried = true;
 	sample->disk_read = statvfs(XLOGDIR, &volume) == 0 &&
-		read_wal_files(sample, &sample->disk_wal, &sample->disk_held);
+		read_wal_files(sample);
 	sample->look_ms = walsizer_monotonic_ms() - began;
 	if (!sample->disk_read && !failing)
 		ereport(LOG,
@@ -384,6 +458,7 @@ walsizer_take_disk(WalsizerSample *sample)
 	if (failing)
 	{
 		sample->disk_free = sample->disk_wal = sample->disk_held = 0;
+		sample->disk_ahead = sample->disk_removable = 0;
 		return;
 	}
 	sample->disk_free = (int64) volume.f_bavail * (int64) volume.f_frsize;
@@ -394,34 +469,19 @@ walsizer_take_disk(WalsizerSample *sample)
 }
 
 /*
- * What accounts for most of the "held" bytes of WAL that are held back; its name, or
- * when it last failed, as text into NAMEDATALEN bytes.  Takes a lock of the server.
+ * What accounts for most of the "held" bytes of WAL that are held back, of those
+ * before this position; its name, or when it last failed, as text into NAMEDATALEN
+ * bytes.  Takes a lock of the server.
  */
 WalsizerHolder
-walsizer_holder(const WalsizerSample *sample, int64 held, char *name)
+walsizer_holder(const WalsizerSample *sample, XLogRecPtr before, int64 held, char *name)
 {
 	PgStat_ArchiverStats *archiver = pgstat_fetch_stat_archiver();
 	TimestampTz failed = archiver->last_failed_timestamp;
-	int64		kept = wal_keep_size_mb * WALSIZER_MB - (int64) (sample->write_lsn - sample->needed_lsn);
-	XLogRecPtr	oldest = sample->needed_lsn;
+	int64		kept = wal_keep_size_mb * WALSIZER_MB - (int64) (sample->write_lsn - before);
 
 	name[0] = '\0';
-	LWLockAcquire(ReplicationSlotControlLock, LW_SHARED);
-	for (int i = 0; i < max_replication_slots; i++)
-	{
-		ReplicationSlot *slot = &ReplicationSlotCtl->replication_slots[i];
-		XLogRecPtr	restart;
-
-		SpinLockAcquire(&slot->mutex);
-		restart = slot->in_use ? slot->data.restart_lsn : InvalidXLogRecPtr;
-		SpinLockRelease(&slot->mutex);
-		if (XLogRecPtrIsInvalid(restart) || restart >= oldest)
-			continue;
-		oldest = restart;
-		strlcpy(name, NameStr(slot->data.name), NAMEDATALEN);
-	}
-	LWLockRelease(ReplicationSlotControlLock);
-	if ((int64) (sample->needed_lsn - oldest) > held / 2)
+	if ((int64) (before - read_slots(before, name)) > held / 2)
 		return WALSIZER_HELD_BY_SLOT;
 	if (kept > held / 2)
 		return WALSIZER_HELD_BY_SETTING;

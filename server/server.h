@@ -113,6 +113,7 @@ typedef struct WalsizerUnlocked
 	/* logged already, so not logged again; 0: nothing */
 	int64		dry_run_mb;		/* size of the last dry run */
 	int64		noticed_at[WALSIZER_NOTICES];	/* ms of the monotonic clock: the last time */
+	int64		requested_at;	/* the same: a checkpoint was last requested */
 	bool		noticed_standby;	/* the role in which that was */
 } WalsizerUnlocked;
 
@@ -200,13 +201,16 @@ extern void walsizer_record_change(const WalsizerDecision *decision,
 extern WalsizerVerdict walsizer_verdict(const WalsizerShared *shared,
 										const WalsizerApplied *trouble);
 extern WalsizerApplied walsizer_trouble_now(const WalsizerShared *shared);
+extern void walsizer_record_request(const WalsizerDecision *decision,
+									const WalsizerSample *sample);
 extern void walsizer_report_verdict(const WalsizerDecision *decision,
 									const WalsizerSample *sample);
 
 /* server/sample.c */
 extern void walsizer_take_sample(WalsizerSample *sample, bool first);
 extern void walsizer_take_disk(WalsizerSample *sample);
-extern WalsizerHolder walsizer_holder(const WalsizerSample *sample, int64 held, char *name);
+extern WalsizerHolder walsizer_holder(const WalsizerSample *sample, XLogRecPtr before,
+									  int64 held, char *name);
 
 /* server/config.c */
 extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);

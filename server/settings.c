@@ -22,6 +22,7 @@ int			walsizer_max_disk_percent;
 char	   *walsizer_last_written; /* a WalsizerNote */
 
 static bool predict;
+static bool prevent_disk_full;
 static int	max_mb;
 static int	min_mb;
 static int	threshold;
@@ -98,6 +99,11 @@ walsizer_define_settings(void)
 							"Lower it if other programs need the free space of that file system.",
 							&walsizer_max_disk_percent, DEFAULT_AND_RANGE(max_disk_percent),
 							PGC_SIGHUP, 0, NULL, NULL, NULL);
+	DefineCustomBoolVariable("walsizer.prevent_disk_full",
+							 "Requests a checkpoint when WAL is about to fill its file system.",
+							 "Turn it off if nothing but an administrator may request checkpoints. walsizer then only says what is about to happen.",
+							 &prevent_disk_full, walsizer_default.prevent_disk_full,
+							 PGC_SIGHUP, 0, NULL, NULL, NULL);
 	DefineCustomIntVariable("walsizer.max_recovery_time",
 							"Sets how long crash recovery may take at worst.",
 							"Set it if you have agreed on a recovery time. Zero means that recovery time does not limit max_wal_size.",
@@ -130,7 +136,8 @@ WalsizerConfig
 walsizer_config(const WalsizerShared *shared)
 {
 	WalsizerConfig config = {
-		.enable = walsizer_enable, .predict = predict, .max_mb = max_mb, .min_mb = min_mb,
+		.enable = walsizer_enable, .predict = predict,
+		.prevent_disk_full = prevent_disk_full && !walsizer_dry_run, .max_mb = max_mb, .min_mb = min_mb,
 		.threshold = threshold, .headroom = headroom, .sample_interval_ms = walsizer_interval,
 		.lookback_hours = (lookback + 59) / 60, .max_disk_percent = walsizer_max_disk_percent,
 		.max_recovery_ms = (int64) max_recovery_time * 1000,

@@ -282,6 +282,7 @@ watch_parse_options(Options *options, int argc, char **argv)
 	memset(options, 0, sizeof(*options));
 	options->config = walsizer_default;
 	options->config.max_disk_percent = 100;
+	options->config.prevent_disk_full = false;	/* a client requests nothing */
 	options->config.replay_rate = 40.0 * WALSIZER_MB;
 	options->config.sample_interval_ms = 0;
 	options->given.completion_target = -1;

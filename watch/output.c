@@ -18,7 +18,8 @@
 
 #define PATH_SIZE			4096
 
-static const char *const causes[WALSIZER_CAUSES] = {
+/* A client requests no checkpoints. */
+static const char *const causes[WALSIZER_CAUSE_DISK_FULL] = {
 	[WALSIZER_CAUSE_FORCED] = "forced",
 	[WALSIZER_CAUSE_OLD_VALUE] = "forced_old_value",
 	[WALSIZER_CAUSE_TIMED] = "timed",
@@ -174,7 +175,7 @@ watch_json(const Watcher *watcher)
 	put_text("limited_by", walsizer_limit_name(verdict.limited_by));
 	put("recovery_seconds", watch_recovery_time(watcher, settings->max_wal_size_mb) / 1000);
 	put("proposed_recovery_seconds", watch_recovery_time(watcher, verdict.set_mb) / 1000);
-	for (int cause = 0; cause < WALSIZER_CAUSES; cause++)
+	for (int cause = 0; cause < WALSIZER_CAUSE_DISK_FULL; cause++)
 	{
 		snprintf(text, sizeof(text), "checkpoints_%s", causes[cause]);
 		put(text, watcher->intervals[cause].number);
@@ -208,7 +209,7 @@ put_metrics(FILE *file, const Watcher *watcher, bool connected)
 			   watcher->wal);
 	fprintf(file, "# HELP walsizer_watch_checkpoints_total Checkpoints by cause.\n"
 			"# TYPE walsizer_watch_checkpoints_total counter\n");
-	for (int cause = 0; cause < WALSIZER_CAUSES; cause++)
+	for (int cause = 0; cause < WALSIZER_CAUSE_DISK_FULL; cause++)
 		fprintf(file, "walsizer_watch_checkpoints_total{cause=\"%s\"} %lld\n", causes[cause],
 				(long long) watcher->intervals[cause].number);
 	if (watcher->samples < 2)

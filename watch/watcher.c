@@ -213,10 +213,15 @@ make_sample(Watcher *watcher, const Observation *seen)
 		sample->primary_lsn = seen->primary != WATCH_UNKNOWN ? (uint64_t) seen->primary : 0;
 	}
 
-	/* the disk is "read" each time: it costs nothing and never changes */
+	/* the disk is "read" each time: WAL since the last complete checkpoint is on it */
 	sample->disk_tried = true;
 	sample->disk_read = watcher->disk_limit > 0;
-	sample->disk_free = watcher->disk_limit;
+	sample->disk_wal = sample->write_lsn > sample->completed_lsn ?
+		(int64_t) (sample->write_lsn - sample->completed_lsn) : 0;
+	if (sample->disk_wal > watcher->disk_limit)
+		sample->disk_wal = watcher->disk_limit;
+	sample->disk_removable = sample->disk_wal;
+	sample->disk_free = watcher->disk_limit - sample->disk_wal;
 	sample->disk_alone = true;
 }
 

@@ -340,6 +340,7 @@ change_config(Life *life)
 {
 	life->config.enable = (take(&life->in, 1) & 7) != 0;
 	life->config.predict = (take(&life->in, 1) & 3) != 0;
+	life->config.prevent_disk_full = life->config.predict;
 	life->config.max_mb = 2048 + (int64_t) take(&life->in, 2) * 16;
 	life->config.lookback_hours = 1 + (int64_t) take(&life->in, 1);
 	life->config.max_recovery_ms = (int64_t) (take(&life->in, 1) & 3) * 60000;

@@ -50,7 +50,7 @@ check(const WalsizerMemory *memory)
 		CHECK(i == 0 || event->number > event[-1].number);
 		CHECK(memchr(event->message, '\0', sizeof(event->message)) != NULL);
 		/* or the first that has none */
-		CHECK((int) event->action >= 0 && event->action <= WALSIZER_REVERT + 1);
+		CHECK((int) event->action >= 0 && event->action <= WALSIZER_CHECKPOINT + 1);
 		CHECK((int) event->limited_by >= 0 && event->limited_by <= WALSIZER_LIMITS);
 	}
 }
@@ -79,8 +79,8 @@ take_event(const uint8_t **data, size_t *left, WalsizerEvent *event)
 
 	event->number += 1 + (int64_t) take(data, left, 1);
 	event->at = take_time(data, left);
-	event->action = (WalsizerAction) (take(data, left, 1) % (WALSIZER_REVERT + 1));
-	event->reason = (WalsizerReason) (take(data, left, 1) % (WALSIZER_BECAUSE_LATE + 1));
+	event->action = (WalsizerAction) (take(data, left, 1) % (WALSIZER_CHECKPOINT + 1));
+	event->reason = (WalsizerReason) (take(data, left, 1) % (WALSIZER_BECAUSE_DISK_FULL + 1));
 	event->limited_by = (WalsizerLimit) (take(data, left, 1) % (WALSIZER_LIMIT_RECOVERY + 1));
 	event->outcome = (WalsizerOutcome) (take(data, left, 1) % (WALSIZER_FAILED + 1));
 	event->old_mb = (int64_t) take(data, left, 3);

@@ -35,6 +35,7 @@ take_config(Input *in, WalsizerConfig *config)
 {
 	config->enable = (take(in, 1) & 7) != 0;
 	config->predict = (take(in, 1) & 3) != 0;
+	config->prevent_disk_full = config->predict;
 	config->max_mb = 2 + (int64_t) (take(in, 4) % (INT32_MAX - 1));
 	config->min_mb = (int64_t) (take(in, 4) % INT32_MAX);
 	config->threshold = 1 + (int) (take(in, 2) % 1000);
@@ -72,6 +73,8 @@ replace(Input *in, WalsizerSample *s)
 			s->disk_read = true;
 			s->disk_free = (int64_t) take(in, 8);
 			s->disk_wal = (int64_t) take(in, 8);
+			s->disk_ahead = (int64_t) take(in, 8);
+			s->disk_removable = (int64_t) take(in, 8);
 			break;
 		case 12: s->settings.segment_bytes = (int64_t) take(in, 8); break;
 		case 13: s->settings.max_wal_size_mb = (int64_t) take(in, 8); break;
@@ -184,6 +187,9 @@ check(const WalsizerConfig *config, const WalsizerState *state, const WalsizerSa
 		CHECK(d->target_mb <= config->max_mb || d->target_mb == 2 * segment);
 		CHECK(config->enable);
 	}
+	if (d->action == WALSIZER_CHECKPOINT)
+		CHECK(config->enable && config->prevent_disk_full && s->disk_read &&
+			  d->target_mb == s->settings.max_wal_size_mb);
 	if (d->action == WALSIZER_LOWER)
 	{
 		CHECK(d->target_mb < s->settings.max_wal_size_mb && d->target_mb >= 2 * segment);

@@ -52,6 +52,7 @@
 	do { \
 		FLAG((c)->enable); \
 		FLAG((c)->predict); \
+		FLAG((c)->prevent_disk_full); \
 		RANGE((c)->max_mb, walsizer_least.max_mb, walsizer_most.max_mb); \
 		RANGE((c)->min_mb, walsizer_least.min_mb, walsizer_most.min_mb); \
 		RANGE((c)->threshold, walsizer_least.threshold, walsizer_most.threshold); \
@@ -151,6 +152,22 @@
 		RANGE((d)->failures, 0, 4); \
 	} while (0)
 
+#define LAST_RESORT_RANGES(r, RANGE, FLAG) \
+	do { \
+		RANGE((r)->space, -1, 2 * MOST_WAL + 1024 * WALSIZER_MB); \
+		RANGE((r)->space_at, 0, LATEST); \
+		RANGE((r)->loss, 0, MOST_WAL); \
+		RANGE((r)->room, 0, 2 * MOST_WAL + 1024 * WALSIZER_MB); \
+		RANGE((r)->until_full_ms, 0, MOST_WAL); \
+		FLAG((r)->fills); \
+		RANGE((r)->removable, 0, MOST_WAL); \
+		RANGE((r)->kept, 0, 2 * MOST_WAL); \
+		RANGE((r)->asked_at, 0, LATEST); \
+		RANGE((r)->asked_removable, 0, MOST_WAL); \
+		RANGE((r)->took_ms, 0, LATEST); \
+		FLAG((r)->complete); \
+	} while (0)
+
 #define PACING_RANGES(p, RANGE, FLAG) \
 	do { \
 		RANGE((p)->tried_at, 0, LATEST); \
@@ -200,6 +217,7 @@
 		MEASURED_RANGES(s, RANGE); \
 		CHECKPOINTS_RANGES(&(s)->checkpoints, RANGE); \
 		DISK_RANGES(&(s)->disk, RANGE, FLAG); \
+		LAST_RESORT_RANGES(&(s)->last_resort, RANGE, FLAG); \
 		RANGE((s)->cycle.start, -MOST_TIMEOUT, LATEST); \
 		FLAG((s)->cycle.over); \
 		RANGE((s)->cycle.demand, 0, MOST_WAL); \

@@ -244,11 +244,11 @@ TEST(codes_are_kept_by_name)
 
 		event->number = memory.last_event = i + 1;
 		event->reason = (WalsizerReason) i;
-		event->action = (WalsizerAction) (i % (WALSIZER_REVERT + 1));
+		event->action = (WalsizerAction) (i % (WALSIZER_CHECKPOINT + 1));
 		event->limited_by = (WalsizerLimit) (i % WALSIZER_LIMITS);
 		event->outcome = (WalsizerOutcome) (i % (WALSIZER_FAILED + 1));
 	}
-	assert_true(memory.num_events > WALSIZER_BECAUSE_LATE);
+	assert_true(memory.num_events > WALSIZER_BECAUSE_DISK_FULL);
 	before = memory;
 	length = walsizer_memory_format(&memory, text, TEXT_SIZE);
 	assert_null(strstr(text, "unknown"));

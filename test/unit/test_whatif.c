@@ -136,13 +136,13 @@ TEST(candidates_are_parts_and_multiples)
 /* Monitoring matches the codes; each value has its own, and none is without. */
 TEST(everything_has_a_name_of_its_own)
 {
-	const char *names[5][WALSIZER_BECAUSE_LATE + 1] = {{NULL}};
+	const char *names[5][WALSIZER_BECAUSE_DISK_FULL + 1] = {{NULL}};
 	const int	last[5] = {
-		WALSIZER_REVERT, WALSIZER_BECAUSE_LATE, WALSIZER_BECAUSE_LATE, WALSIZER_LIMITS - 1,
+		WALSIZER_CHECKPOINT, WALSIZER_BECAUSE_DISK_FULL, WALSIZER_BECAUSE_DISK_FULL, WALSIZER_LIMITS - 1,
 		WALSIZER_FAILED,
 	};
 
-	for (int i = 0; i <= WALSIZER_BECAUSE_LATE; i++)
+	for (int i = 0; i <= WALSIZER_BECAUSE_DISK_FULL; i++)
 	{
 		names[0][i] = walsizer_action_name((WalsizerAction) i);
 		names[1][i] = walsizer_reason_code((WalsizerReason) i);
@@ -151,7 +151,7 @@ TEST(everything_has_a_name_of_its_own)
 		names[4][i] = walsizer_outcome_name((WalsizerOutcome) i);
 	}
 	for (int kind = 0; kind < 5; kind++)
-		for (int i = 0; i <= WALSIZER_BECAUSE_LATE; i++)
+		for (int i = 0; i <= WALSIZER_BECAUSE_DISK_FULL; i++)
 		{
 			assert_int_equal(strcmp(names[kind][i], "unknown") == 0, i > last[kind]);
 			assert_int_equal(names[kind][i][0] == '\0', kind == 3 && i == WALSIZER_UNLIMITED);
@@ -160,8 +160,8 @@ TEST(everything_has_a_name_of_its_own)
 		}
 	assert_string_equal(walsizer_action_name((WalsizerAction) -1), "unknown");
 	assert_string_equal(walsizer_reason_code((WalsizerReason) -1), "unknown");
-	assert_string_equal(walsizer_reason_code((WalsizerReason) (WALSIZER_BECAUSE_LATE + 1)), "unknown");
-	assert_string_equal(walsizer_reason_text((WalsizerReason) (WALSIZER_BECAUSE_LATE + 1)), "unknown");
+	assert_string_equal(walsizer_reason_code((WalsizerReason) (WALSIZER_BECAUSE_DISK_FULL + 1)), "unknown");
+	assert_string_equal(walsizer_reason_text((WalsizerReason) (WALSIZER_BECAUSE_DISK_FULL + 1)), "unknown");
 	assert_string_equal(walsizer_limit_name((WalsizerLimit) -1), "unknown");
 	assert_string_equal(walsizer_outcome_name((WalsizerOutcome) -1), "unknown");
 }
@@ -172,17 +172,17 @@ TEST(codes_never_change)
 	const char *const codes[] = {
 		"invalid_sample", "started", "sufficient", "forced", "predicted", "demand_fell",
 		"limit_fell", "changed", "recently_changed", "waiting", "edit_hidden", "disabled",
-		"primary", "revert", "edited", "boost", "boost_over", "late",
+		"primary", "revert", "edited", "boost", "boost_over", "late", "disk_full",
 	};
-	const char *const actions[] = {"none", "raise", "lower", "external", "revert"};
+	const char *const actions[] = {"none", "raise", "lower", "external", "revert", "checkpoint"};
 	const char *const limits[] = {"", "max", "disk", "recovery"};
 	const char *const outcomes[] = {
 		"none", "applied", "dry run", "forbidden", "overridden", "refused", "failed"
 	};
 
-	for (int i = 0; i <= WALSIZER_BECAUSE_LATE; i++)
+	for (int i = 0; i <= WALSIZER_BECAUSE_DISK_FULL; i++)
 		assert_string_equal(walsizer_reason_code((WalsizerReason) i), codes[i]);
-	for (int i = 0; i <= WALSIZER_REVERT; i++)
+	for (int i = 0; i <= WALSIZER_CHECKPOINT; i++)
 		assert_string_equal(walsizer_action_name((WalsizerAction) i), actions[i]);
 	for (int i = 0; i < WALSIZER_LIMITS; i++)
 		assert_string_equal(walsizer_limit_name((WalsizerLimit) i), limits[i]);
