@@ -28,14 +28,18 @@
 /* A request that has not helped is repeated after this: a standby may skip one. */
 #define STANDBY_RETRY		15000	/* ms */
 
-/* Room in segments that exist already: the one being written, and those ahead. */
+/*
+ * Room in segments that exist already: the one being written, and those ahead.  At
+ * the end of one, the next need not exist.
+ */
 static int64_t
 ready(const WalsizerSample *sample)
 {
-	int64_t		segment = sample->settings.segment_bytes;
+	uint64_t	segment = (uint64_t) sample->settings.segment_bytes;
+	uint64_t	used = sample->write_lsn % segment;
 
 	return walsizer_max(0, walsizer_min(sample->disk_ahead, WALSIZER_MOST_BYTES)) +
-		segment - (int64_t) (sample->write_lsn % (uint64_t) segment);
+		(used > 0 ? (int64_t) (segment - used) : 0);
 }
 
 /*

@@ -17,7 +17,7 @@
 
 #define MUCH_HELD			10	/* WAL held back that is this part (1/10) of the room */
 #define MOSTLY_PADDING		50	/* percent */
-#define HELPS_WITHIN		30000	/* ms, a requested checkpoint */
+#define HELPS_WITHIN		10000	/* ms, a requested checkpoint */
 
 /* The size (MB) that is needed, or planned. */
 static int64_t

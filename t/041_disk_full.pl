@@ -11,16 +11,16 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
-use List::Util qw(sum);
+use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time);
+
 use WalsizerTest;
 
 plan skip_all => 'needs file systems of its own' unless $ENV{WALSIZER_SMALL_FS};
 
-my $fills = 3 * ($ENV{WALSIZER_FILLS} // 1);
+my $fills = 2 * ($ENV{WALSIZER_FILLS} // 1);
 my $requested = qr/checkpoint starting: (?:immediate|fast) force$/;
 my $said = qr/LOG:  WAL is about to fill the file system of "pg_wal", which has room for \d+ MB of WAL$/;
 my $panic = qr/PANIC:|No space left on device/;
@@ -48,7 +48,8 @@ END
 sub written_mb
 {
 	my ($node) = @_;
-	return try_to_ask($node, "SELECT (pg_current_wal_lsn() - '0/0') / 1048576");
+	return try_to_ask($node, "SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() "
+		  . "ELSE pg_current_wal_lsn() END - '0/0') / 1048576");
 }
 
 # Has the load written that much more?  False if the server ended first.
@@ -106,14 +107,14 @@ is(setting_mb($node), 4096, 'with: the value stays');
 
 # Other data leaves little free, and the server crashes.
 write_ballast("$ENV{WALSIZER_SMALL_FS}/9", free_mb(9) - 50);
-ok(lives_through($node, 400), 'other data: the server continues on the nearly full volume');
+ok(lives_through($node, 250), 'other data: the server continues on the nearly full volume');
 cmp_ok(free_mb(9), '<=', 50, 'other data: which it is');
 $node->stop('immediate');
 stop_load($_) foreach @loads;
 $node->start;
 wait_for_worker($node);
 @loads = (start_load($node, 40));
-ok(lives_through($node, 800), 'crash: the server continues on the nearly full volume');
+ok(lives_through($node, 250), 'crash: the server continues on the nearly full volume');
 stop_load($_) foreach @loads;
 $node->stop;
 
@@ -130,5 +131,71 @@ foreach my $off (@off)
 }
 stop_load($_) foreach @loads;
 $_->stop('immediate', fail_ok => 1) foreach @off;
+
+# ---- other sizes of segments, and another program that fills the volume
+
+my @cases = (
+	{ node => make_full('small', 9, 100, segsize => 1), rate => 15, mb => 250 },
+	{ node => make_full('large', 10, 700, segsize => 64), rate => 60, mb => 1200 },
+	{ node => make_full('others', 11, 500), rate => 20, mb => 400 });
+@loads = map { start_load($_->{node}, $_->{rate}) } @cases;
+push @loads,
+  IPC::Run::start(
+	[
+		'bash', '-c',
+		'for n in {1..200}; do head -c 2M /dev/zero; sleep 0.1; done >"$0/others"',
+		"$ENV{WALSIZER_SMALL_FS}/11"
+	]);
+foreach my $case (@cases)
+{
+	my $name = $case->{node}->name;
+
+	ok(lives_through($case->{node}, $case->{mb}), "$name: the server lives");
+	cmp_ok(status($case->{node})->{checkpoints_disk_full}, '>=', 1, "$name: by requests");
+}
+stop_load($_) foreach @loads;
+$_->{node}->stop('immediate') foreach @cases;
+
+# ---- WAL that a checkpoint would not remove, and checkpoints that fail
+
+my $slot = make_full('slot', 9, 250, streaming => 1);
+my $archiver = make_full('archiver', 10, 250, streaming => 1, conf => "archive_mode = on\narchive_command = 'false'\n");
+my $failing = make_full('failing', 11, 250);
+$slot->safe_psql('postgres', "SELECT pg_create_physical_replication_slot('gone', true)");
+chmod 0, $failing->data_dir . '/pg_xact/0000' or die "could not change the permissions: $!";
+@loads = map { start_load($_, 12) } $slot, $archiver, $failing;
+wait_for($slot, "verdict_code = 'disk_full'");
+like(status($slot)->{verdict}, qr/\. Replication slot "gone" holds back \d+ MB: /, 'slot: the verdict names it');
+wait_for($archiver, "verdict_code = 'disk_full'");
+like(status($archiver)->{verdict}, qr/\. Archiving fails, last at .*, which holds back \d+ MB: /, 'archiver: the verdict names it');
+wait_for_log_line($failing, $requested);
+stop_load($_) foreach @loads;
+wait_for($failing, "verdict LIKE '%The checkpoint that walsizer requested has not helped: %'");
+is(log_count($failing, $requested), 1, 'failing: nothing more is requested');
+is(log_count($_, $requested), 0, $_->name . ': nothing is requested') foreach $slot, $archiver;
+chmod 0600, $failing->data_dir . '/pg_xact/0000' or die "could not change the permissions: $!";
+$_->stop('immediate') foreach $slot, $archiver, $failing;
+
+# ---- a standby
+
+# The primary, on another volume, makes the checkpoints that restartpoints need.
+my $primary = make_node('primary', segsize => 16, streaming => 1,
+	conf => "max_wal_size = 4GB\ncheckpoint_timeout = 30min\n");
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$primary->backup('copy');
+$standby->init_from_backup($primary, 'copy', has_streaming => 1);
+$standby->enable_streaming($primary);
+move_wal($standby, small_volume(9, 300));
+$standby->start;
+wait_for_worker($standby);
+write_file($primary->basedir . '/checkpoints.sql', "CHECKPOINT \\watch 2\n");
+@loads = (start_load($primary, 30),
+	IPC::Run::start([ 'psql', '-X', '-q', '-d', $primary->connstr('postgres'), '-f', $primary->basedir . '/checkpoints.sql' ],
+		'<', \undef, '>', '/dev/null', '2>', '/dev/null'));
+ok(lives_through($standby, 600), 'standby: it receives and replays more than the volume holds');
+cmp_ok(status($standby)->{checkpoints_disk_full}, '>=', 1, 'standby: by restartpoints that were requested');
+stop_load($_) foreach @loads;
+$standby->stop('immediate');
+$primary->stop('immediate');
 
 done_testing();

@@ -93,6 +93,10 @@ look(const World *w, const Cluster *c, WalsizerSample *sample)
 {
 	sample->disk_tried = sample->disk_read = true;
 	sample->disk_wal = (int64_t) occupied(&c->server);
+	sample->disk_ahead = (int64_t) fmax(0, occupied(&c->server) + sim_segment_start(&c->server, c->server.files_from) -
+										sim_segment_start(&c->server, c->server.pos) - (double) c->server.settings.segment_bytes);
+	sample->disk_removable = (int64_t) (sim_segment_start(&c->server, c->server.pos) -
+										sim_segment_start(&c->server, c->server.files_from));
 	sample->disk_free = (int64_t) fmax(0, w->scene->volume * SIM_MB - used(w));
 }
 
@@ -110,6 +114,8 @@ tick(World *w, Cluster *c)
 		look(w, c, &sample);
 	}
 	d = walsizer_step(&w->config, &c->state, &sample);
+	if (d.action == WALSIZER_CHECKPOINT)
+		sim_server_request(&c->server);
 	if (d.action == WALSIZER_RAISE || d.action == WALSIZER_LOWER)
 	{
 		c->raises += d.action == WALSIZER_RAISE;
@@ -228,8 +234,9 @@ describe(const World *w)
 	{
 		const Cluster *c = &w->clusters[i];
 
-		printf(" %lld(%d+%d-,%lldf,%d/%d)", (long long) c->server.settings.max_wal_size_mb, c->raises, c->lowers,
-			   (long long) c->server.checkpoints[WALSIZER_CAUSE_FORCED].number, c->looks, c->ticks);
+		printf(" %lld(%d+%d-,%lldf,%lldr,%d/%d)", (long long) c->server.settings.max_wal_size_mb, c->raises, c->lowers,
+			   (long long) c->server.checkpoints[WALSIZER_CAUSE_FORCED].number,
+			   (long long) c->server.checkpoints[WALSIZER_CAUSE_DISK_FULL].number, c->looks, c->ticks);
 	}
 	printf("\n");
 }

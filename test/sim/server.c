@@ -69,6 +69,7 @@ sim_server_init(SimServer *s, const WalsizerSettings *settings)
 	s->touch_bytes = 200;
 	s->image_bytes = 6000;
 	s->min_wal = MIN_WAL_SIZE;
+	s->fast_ms = FAST_CHECKPOINT;
 	s->pos = s->redo = s->completed = s->files_from = s->files_to = 16 * SIM_MB * 64;
 }
 
@@ -110,13 +111,14 @@ start_checkpoint(SimServer *s, WalsizerCause cause)
 	s->running = true;
 	s->running_cause = cause;
 	s->written = 0;
-	s->fast_until = cause == WALSIZER_CAUSE_OTHER ? s->now + FAST_CHECKPOINT : 0;
+	s->fast_until = cause == WALSIZER_CAUSE_OTHER || cause == WALSIZER_CAUSE_DISK_FULL ?
+		s->now + s->fast_ms : 0;
 }
 
 static void
 end_checkpoint(SimServer *s)
 {
-	double		freed = s->redo - s->files_from;
+	double		freed = sim_segment_start(s, s->redo) - sim_segment_start(s, s->files_from);
 	double		room = s->estimate * (1 + s->settings.completion_target) * 1.1;
 	double		most = (double) s->settings.max_wal_size_mb * SIM_MB;
 
@@ -128,7 +130,12 @@ end_checkpoint(SimServer *s)
 	s->late_requested = s->late_timed = 0;
 	s->running = false;
 	s->completed = s->redo;
-	if (s->wal_request)
+	if (s->asked)
+	{
+		s->asked = false;
+		start_checkpoint(s, WALSIZER_CAUSE_DISK_FULL);
+	}
+	else if (s->wal_request)
 		start_checkpoint(s, s->old_value_request ? WALSIZER_CAUSE_OLD_VALUE : WALSIZER_CAUSE_FORCED);
 }
 
@@ -314,6 +321,20 @@ sim_server_checkpoint(SimServer *s)
 	if (s->running)
 		end_checkpoint(s);
 	start_checkpoint(s, WALSIZER_CAUSE_OTHER);
+}
+
+/* walsizer's request: the one that runs is hurried, and another one follows. */
+void
+sim_server_request(SimServer *s)
+{
+	if (!s->running)
+	{
+		start_checkpoint(s, WALSIZER_CAUSE_DISK_FULL);
+		return;
+	}
+	s->asked = true;
+	if (s->fast_until == 0)
+		s->fast_until = s->now + s->fast_ms;
 }
 
 /* Anything written since the segment began, and a small record: the next begins. */

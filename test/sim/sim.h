@@ -67,6 +67,8 @@ typedef struct SimServer
 	bool		running;
 	WalsizerCause running_cause;
 	double		fast_until;		/* unpaced: ends then; 0: paced */
+	double		fast_ms;		/* that an unpaced one takes */
+	bool		asked;			/* walsizer asked for one meanwhile */
 	double		written;		/* share of its buffers written, 0 .. 1 */
 	bool		wal_request;	/* asked for meanwhile */
 	bool		old_value_request;
@@ -110,6 +112,7 @@ typedef struct SimServer
 extern void sim_server_init(SimServer *s, const WalsizerSettings *settings);
 extern void sim_server_advance(SimServer *s, double until, double bytes_per_ms);
 extern void sim_server_checkpoint(SimServer *s);
+extern void sim_server_request(SimServer *s);
 extern void sim_server_switch(SimServer *s);
 extern void sim_server_restart(SimServer *s, bool crash);
 extern void sim_server_begin(SimServer *s);

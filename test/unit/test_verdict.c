@@ -57,6 +57,10 @@ typedef struct Server
 	int			free;
 	int			wal;
 	int			held;
+	bool		fills;			/* WAL, the disk */
+	bool		only_said;		/* walsizer.prevent_disk_full is off */
+	int			kept;			/* WAL that a checkpoint would keep */
+	int			asked;			/* for one, so many ms ago; < 0: and it was of use */
 	int			original;
 	int			own;
 	int			boost;
@@ -66,11 +70,22 @@ typedef struct Server
 	WalsizerLimit limited_by;
 } Server;
 
+#define FILLS	"WAL is about to fill the file system of \"pg_wal\", which has room for 736 MB of WAL. "
+#define TOO_LARGE	.free = 636, .wal = 100, .disk = 320, .limit = 320, .kind = WALSIZER_LIMIT_DISK
+
 static const Server servers[] = {
 	{"not_running", "the walsizer worker is not running. walsizer_start() starts it, or says why it cannot.", "not running", .no_worker = true},
 	{"no_sample", "walsizer has not taken a valid sample yet. Look again in a second.", .no_sample = true},
 
 	/* what stops a server comes first */
+	{"disk_full", FILLS "walsizer requests checkpoints. Enlarge the file system, or remove what else fills it.", .fills = true, .failing = true, .free = 636, .wal = 100},
+	{"disk_full", FILLS "walsizer requests checkpoints. Lower \"max_wal_size\" to at most 320 MB, or enlarge the file system.", .fills = true, .asked = 10000, TOO_LARGE},
+	{"disk_full", FILLS "Run CHECKPOINT. Lower \"max_wal_size\" to at most 320 MB, or enlarge the file system.", .fills = true, .only_said = true, TOO_LARGE},
+	{"disk_full", FILLS "Run CHECKPOINT. Enlarge the file system, or remove what else fills it.", "disabled", .fills = true, .disabled = true, .free = 636, .wal = 100},
+	{"disk_full", FILLS "The checkpoint that walsizer requested has not helped: see the server log, and what else fills the file system.", .fills = true, .asked = 10001, TOO_LARGE},
+	{"disk_full", FILLS "Replication slot \"gone\" holds back 90 MB: have its consumer catch up, or drop it.", .fills = true, .kept = 90, .held = 60, .held_by = WALSIZER_HELD_BY_SLOT, TOO_LARGE},
+	{"disk_full", FILLS "walsizer requests checkpoints. Lower \"max_wal_size\" to at most 320 MB, or enlarge the file system.", .asked = -299999, TOO_LARGE},
+	{"no_room", "\"max_wal_size\" of 1024 MB exceeds the file system of \"pg_wal\", which has room for 736 MB of WAL. Lower it to at most 320 MB, or enlarge the file system.", .asked = -300000, TOO_LARGE},
 	{"checkpoints_fail", "checkpoints start and do not complete, so no WAL is removed. The server log has the error; a larger size does not help.", .failing = true, BIG},
 	{"no_room", "\"max_wal_size\" of 1024 MB exceeds the file system of \"pg_wal\", which has room for 736 MB of WAL. Lower it to at most 320 MB, or enlarge the file system.",
 	.free = 636, .wal = 100, .disk = 320, .limit = 320, .kind = WALSIZER_LIMIT_DISK},
@@ -186,6 +201,11 @@ judge(const Server *s)
 		.known = s->disk > 0, .free = s->free * MB, .wal = s->wal * MB, .held = s->held * MB,
 	};
 	d->state.wal_contents.few_pages = (WalsizerWal) {s->few_pages * MB, 5000000, 40, 700};
+	d->config.prevent_disk_full = !s->only_said;
+	d->state.last_resort = (WalsizerLastResort) {
+		.fills = s->fills, .kept = s->kept * MB, .asked_lsn = s->asked > 0,
+		.asked_at = s->asked == 0 ? 0 : d->sample.now - abs(s->asked),
+	};
 	d->last.limited = s->limited;
 	d->last.limited_by = s->limited_by;
 	d->last.reason = (WalsizerReason) or((int) s->reason, WALSIZER_BECAUSE_SUFFICIENT);
@@ -233,7 +253,10 @@ TEST(notices_are_numbered)
 			strcmp(found.code, "too_small") == 0;
 
 		assert_in_range(found.notice, 0, WALSIZER_NOTICES - 1);
-		assert_int_equal(found.notice > 9, limit);
+		if (strcmp(found.code, "disk_full") == 0)
+			assert_int_equal(found.notice, WALSIZER_NOTICE_DISK_FULL);
+		else
+			assert_int_equal(found.notice > 9, limit);
 		if (limit)
 			assert_int_equal(found.notice, 9 + servers[i].limited_by);
 		if (found.notice > 0 && numbered[found.notice] != NULL)
