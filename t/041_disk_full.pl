@@ -90,7 +90,7 @@ my $node = make_full('with', 9, 400);
 my @off = (
 	make_full('prevent', 10, 300, conf => "walsizer.prevent_disk_full = off\n"),
 	make_full('enable', 11, 300, conf => "walsizer.enable = off\n"));
-my @loads = map { (start_load($_, 40), start_dirtying($_, 10)) } $node;
+my @loads = map { (start_load($_, 60), start_dirtying($_, 10)) } $node;
 ok(lives_through($node, $fills * 400), 'with: the server writes several times the volume');
 my @requests = requests($node);
 is(scalar(@requests), 1, 'with: the history has one row for a series');
@@ -136,7 +136,7 @@ $_->stop('immediate', fail_ok => 1) foreach @off;
 
 my @cases = (
 	{ node => make_full('small', 9, 100, segsize => 1), rate => 15, mb => 250 },
-	{ node => make_full('large', 10, 700, segsize => 64), rate => 60, mb => 1200 },
+	{ node => make_full('large', 10, 700, segsize => 64), rate => 60, mb => 900 },
 	{ node => make_full('others', 11, 500), rate => 20, mb => 400 });
 @loads = map { start_load($_->{node}, $_->{rate}) } @cases;
 push @loads,
@@ -180,7 +180,7 @@ $_->stop('immediate') foreach $slot, $archiver, $failing;
 
 # The primary, on another volume, makes the checkpoints that restartpoints need.
 my $primary = make_node('primary', segsize => 16, streaming => 1,
-	conf => "max_wal_size = 4GB\ncheckpoint_timeout = 30min\n");
+	conf => "max_wal_size = 4GB\nmin_wal_size = 32MB\ncheckpoint_timeout = 30min\n");
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $primary->backup('copy');
 $standby->init_from_backup($primary, 'copy', has_streaming => 1);
@@ -192,7 +192,7 @@ write_file($primary->basedir . '/checkpoints.sql', "CHECKPOINT \\watch 2\n");
 @loads = (start_load($primary, 30),
 	IPC::Run::start([ 'psql', '-X', '-q', '-d', $primary->connstr('postgres'), '-f', $primary->basedir . '/checkpoints.sql' ],
 		'<', \undef, '>', '/dev/null', '2>', '/dev/null'));
-ok(lives_through($standby, 600), 'standby: it receives and replays more than the volume holds');
+ok(lives_through($standby, 450), 'standby: it receives and replays more than the volume holds');
 cmp_ok(status($standby)->{checkpoints_disk_full}, '>=', 1, 'standby: by restartpoints that were requested');
 stop_load($_) foreach @loads;
 $standby->stop('immediate');

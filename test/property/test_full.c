@@ -78,7 +78,8 @@ go_on(World *w)
 	while (phase < PHASES - 1 && w->until[phase] <= s->now)
 		phase++;
 	sim_server_advance(s, s->now + STEP, w->rate[phase]);
-	w->full |= occupied(s) + w->others > w->volume;
+	/* the model may recycle a segment too many */
+	w->full |= occupied(s) - ahead(s) + w->others > w->volume;
 	w->others = fmax(w->others, fmin(fmin((s->now - w->others_from) * w->others_rate, w->others_most),
 									 w->volume - occupied(s)));
 }

@@ -118,7 +118,7 @@ start_checkpoint(SimServer *s, WalsizerCause cause)
 static void
 end_checkpoint(SimServer *s)
 {
-	double		freed = sim_segment_start(s, s->redo) - sim_segment_start(s, s->files_from);
+	double		freed = s->redo - s->files_from;
 	double		room = s->estimate * (1 + s->settings.completion_target) * 1.1;
 	double		most = (double) s->settings.max_wal_size_mb * SIM_MB;
 
