@@ -59,8 +59,7 @@ clean_up() {
     remove_tree "$RUN_DIR"
     [ -z "$RUN_DIR" ] || exec {RUN_LOCK}<&-
     remove_tree "$HALF_BUILT"
-    RUN_DIR=
-    HALF_BUILT=
+    RUN_DIR='' HALF_BUILT=''
 }
 
 # Processes that were just killed may still be writing: try again.
