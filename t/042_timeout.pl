@@ -152,9 +152,9 @@ SKIP:
 	$node->safe_psql('postgres', 'SELECT pg_switch_wal()');	# written out
 	my ($out, $err, $status) = run_script($node, '', [ '-v', 'most=1MB' ],
 		[ 'BEGIN', 'CREATE EXTENSION pg_walinspect' ], ['ROLLBACK']);
-	is("$status $err", '0 ', 'with the extension for the session');
+	is("$status $err", '0 ', 'the script works with the extension for the session');
 	like($out, qr/^cannot tell: pg_wal does not have the WAL between two checkpoints/m,
-		'and it says that this is too little WAL');
+		'the script says that this is too little WAL');
 	is( $node->safe_psql('postgres',
 			"SELECT count(*) FROM pg_extension WHERE extname = 'pg_walinspect'"),
 		0, 'it is not installed afterwards');
@@ -183,7 +183,7 @@ END_SQL
 		't', 'it writes nothing');
 	like($printed, qr/^Read \d+ MB of WAL: 12 intervals between checkpoints/m, 'twelve intervals');
 	compare($node, $load, $each, $rows, $_) foreach 2, 3, 6;
-	cmp_ok(compare($node, $load, $each, $rows, 12), '>', 50, 'and a good part is saved');
+	cmp_ok(compare($node, $load, $each, $rows, 12), '>', 50, 'a good part of the WAL is saved');
 	is("$relations->[0][0] $relations->[0][1]", 'pages table', 'the relation with most images');
 	cmp_ok($relations->[0][4] =~ s/ %//r, '>', 90, 'it has nearly all of them');
 
