@@ -28,6 +28,13 @@
 /* A request that has not helped is repeated after this: a standby may skip one. */
 #define STANDBY_RETRY		15000	/* ms */
 
+/* From the sample, 0 .. WALSIZER_MOST_BYTES. */
+static int64_t
+clamped(int64_t bytes)
+{
+	return walsizer_max(0, walsizer_min(bytes, WALSIZER_MOST_BYTES));
+}
+
 /*
  * Room in segments that exist already: the one being written, and those ahead.  At
  * the end of one, the next need not exist.
@@ -38,8 +45,7 @@ ready(const WalsizerSample *sample)
 	uint64_t	segment = (uint64_t) sample->settings.segment_bytes;
 	uint64_t	used = sample->write_lsn % segment;
 
-	return walsizer_max(0, walsizer_min(sample->disk_ahead, WALSIZER_MOST_BYTES)) +
-		(used > 0 ? (int64_t) (segment - used) : 0);
+	return clamped(sample->disk_ahead) + (used > 0 ? (int64_t) (segment - used) : 0);
 }
 
 /*
@@ -105,18 +111,6 @@ lead(const WalsizerConfig *config, const WalsizerState *state, const WalsizerSam
 	return walsizer_max(LEAST_LEAD, LEAD_TIMES * expected) + 2 * config->sample_interval_ms;
 }
 
-/* What a checkpoint would remove, and what it would keep, if that is most. */
-static void
-observe_removable(WalsizerLastResort *resort, const WalsizerSample *sample)
-{
-	int64_t		all = walsizer_min(sample->disk_wal, WALSIZER_MOST_BYTES) +
-		walsizer_min(sample->disk_held, WALSIZER_MOST_BYTES);
-
-	resort->removable = walsizer_max(0, walsizer_min(sample->disk_removable, WALSIZER_MOST_BYTES));
-	all -= resort->removable + walsizer_max(0, walsizer_min(sample->disk_ahead, WALSIZER_MOST_BYTES));
-	resort->kept = all > resort->removable + 2 * sample->settings.segment_bytes ? all : 0;
-}
-
 /* Has the request been carried out, and did it help? */
 static void
 observe_request(WalsizerState *state, const WalsizerSample *sample)
@@ -155,6 +149,7 @@ walsizer_observe_room(const WalsizerConfig *config, WalsizerState *state,
 	WalsizerLastResort *resort = &state->last_resort;
 	int64_t		segment = sample->settings.segment_bytes;
 	int64_t		exists = ready(sample);
+	int64_t		kept;
 	double		loss;
 	double		lasts;
 
@@ -163,7 +158,9 @@ walsizer_observe_room(const WalsizerConfig *config, WalsizerState *state,
 	resort->fills = false;
 	if (!sample->disk_read)
 		return;
-	observe_removable(resort, sample);
+	resort->removable = clamped(sample->disk_removable);
+	kept = state->disk.wal + state->disk.held - resort->removable - clamped(sample->disk_ahead);
+	resort->kept = kept > resort->removable + 2 * segment ? kept : 0;
 	observe_request(state, sample);
 	resort->room = exists + state->disk.free / segment * segment;
 	loss = (double) walsizer_max(1, walsizer_max(figures->rate,

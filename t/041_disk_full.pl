@@ -2,7 +2,7 @@
 # WAL is about to fill its file system: walsizer requests a checkpoint, and the
 # server lives.  Without that it ends with a PANIC, and does not start again.
 #
-# Each load goes on until several times the volume was written.  For longer ones:
+# Each load continues until several times the volume was written.  For longer ones:
 #
 #     WALSIZER_FILLS=5 PROVE_TESTS="-v t/041_disk_full.pl" script/test
 
