@@ -91,7 +91,9 @@ my @off = (
 	make_full('prevent', 10, 300, conf => "walsizer.prevent_disk_full = off\n"),
 	make_full('enable', 11, 300, conf => "walsizer.enable = off\n"));
 my @loads = map { (start_load($_, 60), start_dirtying($_, 10)) } $node;
-ok(lives_through($node, $fills * 400), 'with: the server writes several times the volume');
+my $lives = 1;
+$lives &&= lives_through($node, 400) foreach 1 .. $fills;
+ok($lives, 'with: the server writes several times the volume');
 my @requests = requests($node);
 is(scalar(@requests), 1, 'with: the history has one row for a series');
 is("$requests[0]->{reason} $requests[0]->{outcome}", 'disk_full applied', 'with: of this reason');
