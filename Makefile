@@ -14,6 +14,7 @@ OBJS = \
 	policy/recovery.o \
 	policy/rules.o \
 	policy/step.o \
+	policy/timeouts.o \
 	policy/verdict.o \
 	policy/whatif.o \
 	server/act.o \

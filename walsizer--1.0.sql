@@ -128,11 +128,28 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'walsizer_get_instructions_1_0'
 LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
 
+CREATE FUNCTION walsizer_get_timeout_advice(
+    OUT checkpoint_timeout interval,
+    OUT label text,
+    OUT wal_saved_least double precision,
+    OUT wal_saved_most double precision,
+    OUT wal_saved double precision,
+    OUT compared_with interval,
+    OUT needed_size bigint,
+    OUT recovery_time interval,
+    OUT limited_by text,
+    OUT basis text
+)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'walsizer_get_timeout_advice_1_0'
+LANGUAGE C STRICT VOLATILE PARALLEL RESTRICTED;
+
 CREATE VIEW walsizer_status AS SELECT * FROM walsizer_get_status();
 CREATE VIEW walsizer_stats AS SELECT * FROM walsizer_get_stats();
 CREATE VIEW walsizer_history AS SELECT * FROM walsizer_get_history();
 CREATE VIEW walsizer_demand AS SELECT * FROM walsizer_get_demand();
 CREATE VIEW walsizer_advice AS SELECT * FROM walsizer_get_advice();
+CREATE VIEW walsizer_timeout_advice AS SELECT * FROM walsizer_get_timeout_advice();
 
 --
 -- What follows from it, for people.
@@ -209,6 +226,14 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
        AND needed <= stats.size_limit::numeric
      ORDER BY seconds DESC LIMIT 1
   ) AS longer ON true
+  LEFT JOIN LATERAL (
+    SELECT *, (extract(epoch FROM checkpoint_timeout) / 60.0)::integer AS minutes
+      FROM walsizer_timeout_advice
+     WHERE server.timeout >= 300.0 AND wal_saved_least >= 0.15::double precision AND limited_by IS NULL
+       AND extract(epoch FROM checkpoint_timeout) > server.timeout
+       AND extract(epoch FROM checkpoint_timeout) <= 3.0 * server.timeout
+     ORDER BY minutes DESC LIMIT 1
+  ) AS step ON true
  CROSS JOIN LATERAL (VALUES
     -- one that the file system cannot hold, or that walsizer leaves alone
     ('max_wal_size',
@@ -221,6 +246,11 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
      pg_catalog.format('After each checkpoint, the first change of a page logs the whole page. With a checkpoint every %s s, this happens up to %s times as often as with one every %s. That needs a max_wal_size of at most %s, and crash recovery takes longer.',
             server.timeout::integer, trim_scale(round(longer.seconds / server.timeout, 1)),
             longer.words, pg_size_pretty(longer.needed))),
+    -- from 5 minutes on, two or three times the value, if it saves much for certain
+    ('checkpoint_timeout', step.minutes::text || 'min',
+     pg_catalog.format('With a checkpoint every %s minutes, the same load would write %s to %s %% less WAL, because fewer pages are logged as a whole. That needs a max_wal_size of %s. Crash recovery would take up to %s instead of %s, and backups that do not ask for a fast checkpoint would wait longer.',
+            step.minutes, floor(100.0::double precision * step.wal_saved_least), ceil(100.0::double precision * step.wal_saved_most),
+            pg_size_pretty(step.needed_size), step.recovery_time, stats.recovery_time_max)),
     -- the server's manual advises 0.9 at most; 0.88 is as good
     ('checkpoint_completion_target',
      CASE WHEN server.target <= 0.88 THEN '0.9' END,
@@ -351,7 +381,11 @@ SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
         || '. Last decision: ' || action || ' (' || explanation || ').',
     (SELECT string_agg(pg_catalog.format(E'\nConsider %s = %s instead of %s: %s',
             setting, proposal, value, r.explanation), '' ORDER BY setting)
-       FROM walsizer_related_settings AS r)),
+       FROM walsizer_related_settings AS r),
+    (SELECT pg_catalog.format(E'\nSince checkpoint_timeout is %s instead of %s, a record takes %s %% less WAL; %s to %s %% were expected.',
+            checkpoint_timeout, compared_with, round((100.0::double precision * wal_saved)::numeric),
+            round((100.0::double precision * wal_saved_least)::numeric), round((100.0::double precision * wal_saved_most)::numeric))
+       FROM walsizer_timeout_advice WHERE wal_saved IS NOT NULL)),
     '([^\n]{1,80})( +|\n|$)', E'\\1\n', 'g'), E'\n')
   FROM status CROSS JOIN stats CROSS JOIN scale;
 END;
@@ -448,12 +482,12 @@ LANGUAGE C STRICT VOLATILE PARALLEL UNSAFE;
 --
 REVOKE ALL ON
     walsizer_status, walsizer_stats, walsizer_history, walsizer_demand,
-    walsizer_advice, walsizer_instructions, walsizer_related_settings
+    walsizer_advice, walsizer_timeout_advice, walsizer_instructions, walsizer_related_settings
 FROM PUBLIC;
 REVOKE ALL ON FUNCTION
     walsizer_get_status(), walsizer_get_stats(), walsizer_get_history(),
     walsizer_get_demand(), walsizer_get_advice(), walsizer_get_instructions(bigint),
-    walsizer_report(),
+    walsizer_get_timeout_advice(), walsizer_report(),
     walsizer_adjust(), walsizer_revert(), walsizer_boost(text, interval),
     walsizer_boost_end(), walsizer_start(), walsizer_stop(),
     walsizer_forget(), walsizer_reset_stats()
@@ -461,13 +495,13 @@ FROM PUBLIC;
 
 GRANT SELECT ON
     walsizer_status, walsizer_stats, walsizer_history, walsizer_demand,
-    walsizer_advice, walsizer_instructions, walsizer_related_settings
+    walsizer_advice, walsizer_timeout_advice, walsizer_instructions, walsizer_related_settings
 TO pg_monitor;
 -- a view calls its function with the rights of the caller
 GRANT EXECUTE ON FUNCTION
     walsizer_get_status(), walsizer_get_stats(), walsizer_get_history(),
     walsizer_get_demand(), walsizer_get_advice(), walsizer_get_instructions(bigint),
-    walsizer_report()
+    walsizer_get_timeout_advice(), walsizer_report()
 TO pg_monitor;
 
 --
@@ -479,6 +513,7 @@ COMMENT ON FUNCTION walsizer_get_history() IS 'internal: read the view walsizer_
 COMMENT ON FUNCTION walsizer_get_demand() IS 'internal: read the view walsizer_demand';
 COMMENT ON FUNCTION walsizer_get_advice() IS 'internal: read the view walsizer_advice';
 COMMENT ON FUNCTION walsizer_get_instructions(bigint) IS 'internal: read the view walsizer_instructions';
+COMMENT ON FUNCTION walsizer_get_timeout_advice() IS 'internal: read the view walsizer_timeout_advice';
 COMMENT ON FUNCTION walsizer_report() IS 'report on what walsizer knows and did, as one text';
 COMMENT ON FUNCTION walsizer_adjust() IS 'apply all rules now, and change max_wal_size if they require it';
 COMMENT ON FUNCTION walsizer_revert() IS 'restore the original value of max_wal_size';
@@ -572,6 +607,18 @@ COMMENT ON COLUMN walsizer_advice.checkpoint_every_at_peak IS 'time between chec
 COMMENT ON COLUMN walsizer_advice.forced_fraction IS 'fraction of the remembered hours in which this size was too small, from 0 to 1';
 COMMENT ON COLUMN walsizer_advice.recovery_time IS 'estimated recovery time after a crash at the worst moment';
 COMMENT ON COLUMN walsizer_advice.limited_by IS 'limit that forbids this size: max, disk or recovery; null if it is allowed';
+
+COMMENT ON VIEW walsizer_timeout_advice IS 'what other values of checkpoint_timeout would mean for the same load, shortest first';
+COMMENT ON COLUMN walsizer_timeout_advice.checkpoint_timeout IS 'candidate for checkpoint_timeout, or the value in effect';
+COMMENT ON COLUMN walsizer_timeout_advice.label IS 'in effect; null if it is not';
+COMMENT ON COLUMN walsizer_timeout_advice.wal_saved_least IS 'part of the WAL that would be saved at least, 0 to 1; negative if more would be written; for the value in effect, as said before it was set';
+COMMENT ON COLUMN walsizer_timeout_advice.wal_saved_most IS 'part of the WAL that would be saved at most; otherwise as wal_saved_least; both null if not known';
+COMMENT ON COLUMN walsizer_timeout_advice.wal_saved IS 'part of the WAL that is saved for each record since the value in effect was set; null if not known, and for other values';
+COMMENT ON COLUMN walsizer_timeout_advice.compared_with IS 'value before the one in effect, if it was said what the change would save; null otherwise';
+COMMENT ON COLUMN walsizer_timeout_advice.needed_size IS 'max_wal_size that is needed with headroom if as little as possible is saved, regardless of limits, in bytes; null if not known';
+COMMENT ON COLUMN walsizer_timeout_advice.recovery_time IS 'estimated recovery time after a crash at the worst moment, with that size; null if not known';
+COMMENT ON COLUMN walsizer_timeout_advice.limited_by IS 'limit that forbids that size: max, disk or recovery; null if it is allowed';
+COMMENT ON COLUMN walsizer_timeout_advice.basis IS 'measured, bounds (of what is possible), or cannot tell with the reason';
 
 COMMENT ON VIEW walsizer_instructions IS 'how to set the wanted or planned size by hand, where that has an effect, within the limits and not below the value in effect';
 COMMENT ON COLUMN walsizer_instructions.place IS 'where the setting is managed';

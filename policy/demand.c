@@ -399,6 +399,7 @@ walsizer_forget(WalsizerState *state)
 	state->window.number = 0;
 	state->window.step_demand = 0;
 	state->primary.demand = 0;
+	state->curve = (WalsizerCurve) {0};
 	state->cycle.demand = state->cycle.forced = 0;
 	state->pacing.changed_at = state->last.now;
 	state->pacing.keep_until = 0;

@@ -152,6 +152,11 @@ extern int64_t walsizer_recovery_limit(const WalsizerConfig *config,
 									   const WalsizerState *state,
 									   const WalsizerSample *sample);
 
+/* policy/timeouts.c */
+extern void walsizer_begin_curve(WalsizerState *state, const WalsizerSample *sample);
+extern void walsizer_observe_curve(WalsizerState *state, const WalsizerSample *sample,
+								   bool ended, WalsizerCause cause);
+
 /* policy/boost.c */
 extern void walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample);
 extern int64_t walsizer_boost_rule(const WalsizerState *state,

@@ -63,6 +63,7 @@ static void
 observe_timeout(WalsizerState *state, const WalsizerSample *sample)
 {
 	walsizer_add_mark(state, state->last.now, state->window.lsn, state->last.hour);
+	walsizer_begin_curve(state, sample);
 	state->learned.hour = 0;	/* others count now */
 	state->cycle.over = true;
 	if (sample->now < state->boost.planned_until)
@@ -216,6 +217,7 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample,
 	{
 		WalsizerCause cause = checkpoint_cause(state, sample);
 
+		walsizer_observe_curve(state, sample, true, cause);
 		if (has_failed(state, sample))
 			state->checkpoints.failures++;
 		else
@@ -232,9 +234,13 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample,
 			state->checkpoints.old_value_seen = sample->now;
 		walsizer_observe_wal_contents(state, sample, cause);
 	}
-	else if (timed > 0 && walsizer_distance(sample->redo_lsn, sample->write_lsn) <
-			 WALSIZER_NOTHING_WRITTEN && timer_is_due(state, sample))
-		state->checkpoints.timer_start = sample->now;
+	else
+	{
+		walsizer_observe_curve(state, sample, false, WALSIZER_CAUSE_OTHER);
+		if (timed > 0 && walsizer_distance(sample->redo_lsn, sample->write_lsn) <
+			WALSIZER_NOTHING_WRITTEN && timer_is_due(state, sample))
+			state->checkpoints.timer_start = sample->now;
+	}
 }
 
 /*
@@ -279,6 +285,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	walsizer_begin_rate(state, sample);
 	state->last_resort = (WalsizerLastResort) {.space = -1, .took_ms = state->last_resort.took_ms};
 	state->wal_contents.at_redo = sample->wal;
+	walsizer_begin_curve(state, sample);
 	state->boost.planned_until = state->boost.return_mb != 0 ?
 		sample->now + sample->settings.timeout_ms : 0;
 	state->cycle = (WalsizerCycle) {.start = sample->now};

@@ -166,6 +166,7 @@ typedef struct WalsizerWal
 	int64_t		records;
 	int64_t		images;			/* of pages */
 	int64_t		written;		/* pages, by any process, meanwhile */
+	int64_t		image_bytes;	/* 0: not counted */
 } WalsizerWal;
 
 /* walsizer's own settings, each within the range below. */
@@ -385,6 +386,36 @@ typedef struct WalsizerWalContents
 	int64_t		bytes_before;	/* of WAL in the last */
 } WalsizerWalContents;
 
+/* What was said when checkpoint_timeout was changed, to be compared with what came. */
+typedef struct WalsizerSaid
+{
+	int64_t		before_ms;		/* the timeout before; 0: nothing was said */
+	double		least;			/* part of the WAL that would be saved */
+	double		most;
+	double		record_bytes;	/* WAL for each record, before */
+} WalsizerSaid;
+
+#define WALSIZER_CURVE_STEPS		30
+#define WALSIZER_CURVE_INTERVALS	12
+
+/* policy/timeouts.c: images within a time after a checkpoint; of timed intervals only */
+typedef struct WalsizerCurve
+{
+	WalsizerWal begin;			/* counted when this interval began */
+	WalsizerWal step_begin;		/* counted at the last step of it */
+	double		images[WALSIZER_CURVE_STEPS];	/* of this interval up to each step */
+	int			steps;			/* that are filled */
+	bool		whole;			/* seen from its beginning */
+	int64_t		intervals;		/* with this timeout; the next are their means */
+	double		mean[WALSIZER_CURVE_STEPS];
+	double		bytes;
+	double		records;
+	double		image_bytes;
+	double		totals[WALSIZER_CURVE_INTERVALS];	/* images of the last ones */
+	double		sums[5];		/* of rr, ri, ii, rb, ib: records, images, bytes */
+	WalsizerSaid said;
+} WalsizerCurve;
+
 /* policy/boost.c: the planned load */
 typedef struct WalsizerBoost
 {
@@ -471,6 +502,7 @@ typedef struct WalsizerState
 	WalsizerPrimary primary;
 	WalsizerCheckpoints checkpoints;
 	WalsizerWalContents wal_contents;
+	WalsizerCurve curve;
 	WalsizerDisk disk;
 	WalsizerLastResort last_resort;
 	WalsizerCycle cycle;
@@ -549,6 +581,21 @@ typedef struct WalsizerWhatIf
 
 #define WALSIZER_CANDIDATES		9	/* most of walsizer_candidates() */
 
+/* What another checkpoint_timeout would mean. */
+typedef struct WalsizerTimeoutAdvice
+{
+	int64_t		timeout_ms;
+	const char *basis;			/* a constant text */
+	bool		known;			/* or the rest is 0 */
+	double		saved_least;	/* part of the WAL that would be saved; negative: more */
+	double		saved_most;
+	int64_t		needed_mb;		/* with headroom, for the least */
+	int64_t		recovery_ms;	/* at worst, with that size */
+	WalsizerLimit limited_by;
+} WalsizerTimeoutAdvice;
+
+#define WALSIZER_TIMEOUTS		5	/* most of walsizer_timeouts() */
+
 /* policy/arithmetic.c */
 extern int64_t walsizer_checkpoint_segments(int64_t max_wal_size_mb,
 											const WalsizerSettings *settings);
@@ -596,6 +643,15 @@ extern WalsizerLimit walsizer_forbidding(const WalsizerFigures *figures,
 										 const WalsizerConfig *config, int64_t mb);
 extern int	walsizer_candidates(const WalsizerSettings *settings, int64_t wanted_mb,
 								int64_t *sizes);
+
+/* policy/timeouts.c */
+extern WalsizerTimeoutAdvice walsizer_advise_timeout(const WalsizerConfig *config,
+													 const WalsizerState *state,
+													 const WalsizerSample *sample,
+													 const WalsizerFigures *figures,
+													 int64_t timeout_ms);
+extern bool walsizer_timeout_saved(const WalsizerState *state, double *saved);
+extern int	walsizer_timeouts(const WalsizerSettings *settings, int64_t *timeouts);
 
 /* policy/verdict.c */
 extern WalsizerVerdict walsizer_judge(const WalsizerSituation *situation);

@@ -86,7 +86,7 @@ walsizer_fetch_written(void)
 #endif
 }
 
-/* What the server counted of its WAL.  18 moved the counters. */
+/* What the server counted of its WAL.  18 moved the counters, 19 counts bytes of images. */
 static inline WalsizerWal
 walsizer_fetch_wal(void)
 {
@@ -101,6 +101,9 @@ walsizer_fetch_wal(void)
 		.records = counted->wal_records,
 		.images = counted->wal_fpi,
 		.written = walsizer_fetch_written(),
+#if PG_VERSION_NUM >= 190000
+		.image_bytes = (int64) counted->wal_fpi_bytes,
+#endif
 	};
 }
 

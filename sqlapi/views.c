@@ -11,6 +11,8 @@
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "funcapi.h"
 #include "utils/timestamp.h"
 
@@ -22,6 +24,7 @@ PG_FUNCTION_INFO_V1(walsizer_get_history_1_0);
 PG_FUNCTION_INFO_V1(walsizer_get_demand_1_0);
 PG_FUNCTION_INFO_V1(walsizer_get_advice_1_0);
 PG_FUNCTION_INFO_V1(walsizer_get_instructions_1_0);
+PG_FUNCTION_INFO_V1(walsizer_get_timeout_advice_1_0);
 
 /* The state of things.  Before the first sample, what a sample tells is null. */
 Datum
@@ -238,6 +241,57 @@ walsizer_get_instructions_1_0(PG_FUNCTION_ARGS)
 		walsizer_verdict_text(&verdict, way->text, text);
 		walsizer_put_text(&row, way->place);
 		walsizer_put_text(&row, text);
+		walsizer_store_row(fcinfo, &row);
+	}
+	return (Datum) 0;
+}
+
+/* A part of the WAL, to a thousandth: it is no more exact than that. */
+static void
+put_part(WalsizerRow *row, double part, bool known)
+{
+	walsizer_put(row, Float8GetDatum(rint(part * 1000) / 1000), !known);
+}
+
+/*
+ * What other values of checkpoint_timeout would mean, shortest first.  The row of the
+ * one in effect has what was said before it was set, and what came of that.
+ */
+Datum
+walsizer_get_timeout_advice_1_0(PG_FUNCTION_ARGS)
+{
+	WalsizerShared *shared = walsizer_copy_shared();
+	WalsizerConfig config = walsizer_config(shared);
+	const WalsizerSample *sample = &shared->sample;
+	const WalsizerSaid *said = &shared->state.curve.said;
+	int64_t		timeouts[WALSIZER_TIMEOUTS];
+	int			number;
+
+	InitMaterializedSRF(fcinfo, 0);
+	if (shared->sampled_at == 0)
+		return (Datum) 0;
+
+	number = walsizer_timeouts(&sample->settings, timeouts);
+	for (int i = 0; i < number; i++)
+	{
+		WalsizerTimeoutAdvice advice = walsizer_advise_timeout(&config, &shared->state, sample,
+															   &shared->decision.figures, timeouts[i]);
+		bool		in_effect = timeouts[i] == sample->settings.timeout_ms;
+		bool		changed = in_effect && said->before_ms > 0;
+		double		saved = 0;
+		bool		compared = changed && walsizer_timeout_saved(&shared->state, &saved);
+		WalsizerRow row = {0};
+
+		walsizer_put_interval(&row, timeouts[i]);
+		walsizer_put_text(&row, in_effect ? "in effect" : NULL);
+		put_part(&row, changed ? said->least : advice.saved_least, changed || advice.known);
+		put_part(&row, changed ? said->most : advice.saved_most, changed || advice.known);
+		put_part(&row, saved, compared);
+		walsizer_put_interval(&row, changed ? said->before_ms : -1);
+		walsizer_put_size(&row, advice.needed_mb);
+		walsizer_put_interval(&row, advice.known ? advice.recovery_ms : -1);
+		walsizer_put_text(&row, walsizer_limit_name(advice.limited_by));
+		walsizer_put_text(&row, advice.basis);
 		walsizer_store_row(fcinfo, &row);
 	}
 	return (Datum) 0;

@@ -243,7 +243,7 @@ my $no_memory = qr/ERROR:  walsizer must be loaded via "shared_preload_libraries
 my $no_worker = qr/ERROR:  the walsizer worker is not running\nHINT:  walsizer_start\(\) starts it/;
 my $preload_only = $node->pg_version < 17;
 foreach my $from (
-	qw(walsizer_status walsizer_stats walsizer_history walsizer_demand walsizer_advice
+	qw(walsizer_status walsizer_stats walsizer_history walsizer_demand walsizer_advice walsizer_timeout_advice
 	walsizer_instructions walsizer_related_settings walsizer_get_status() walsizer_get_stats()
 	walsizer_report() walsizer_reset_stats()))
 {

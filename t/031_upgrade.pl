@@ -98,7 +98,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 write_wal($node, 8);
 wait_for($node, 'EXISTS (SELECT FROM walsizer_history) AND EXISTS (SELECT FROM walsizer_demand)');
 foreach my $function (qw(walsizer_get_status walsizer_get_stats walsizer_get_history walsizer_get_demand
-	walsizer_get_advice walsizer_adjust walsizer_revert walsizer_boost_end))
+	walsizer_get_advice walsizer_get_timeout_advice walsizer_adjust walsizer_revert walsizer_boost_end))
 {
 	my $columns = $node->safe_psql('postgres',
 		"SELECT string_agg(format('OUT %I %s', name, format_type(type, NULL)), ', ' ORDER BY n)

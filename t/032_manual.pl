@@ -296,7 +296,7 @@ my $returned = $node->safe_psql('postgres',
 	  . "WHERE proname IN ('" . join("', '", @acting) . "') AND mode = 'o' GROUP BY proname");
 $columns{'Functions that act'} = $returned;
 
-cmp_ok(scalar(keys %columns), '==', 8, 'seven views, and what functions return');
+cmp_ok(scalar(keys %columns), '==', 9, 'eight views, and what functions return');
 foreach my $object (sort keys %columns)
 {
 	my $columns = $columns{$object};

@@ -197,6 +197,37 @@ INSERT INTO bulk SELECT generate_series(1, 500000);
 SELECT pg_stat_force_next_flush();
 END
 names_and_is_content('wal_writer_delay', '200ms');
+
+# A longer checkpoint_timeout, at most three times the value in effect, if it saves 15 %
+# and no limit forbids it.  The figures are not waited for, but put in their place.
+sub advise_timeouts
+{
+	my (@rows) = @_;
+
+	$node->safe_psql('postgres', 'CREATE OR REPLACE VIEW walsizer_timeout_advice AS SELECT * FROM (VALUES '
+		  . join(', ', map { "($_)" } @rows)
+		  . ') AS v (checkpoint_timeout, label, wal_saved_least, wal_saved_most, wal_saved, compared_with,'
+		  . ' needed_size, recovery_time, limited_by, basis)');
+	return proposal('checkpoint_timeout');
+}
+sub advised
+{
+	my ($timeout, $least, $limit) = @_;
+	return "interval '$timeout', NULL::text, $least\::float8, 0.456::float8, NULL::float8, NULL::interval, "
+	  . "5000000000::bigint, interval '3 min', $limit\::text, 'bounds'::text";
+}
+is(advise_timeouts(advised('30 min', 0.2, 'NULL'), advised('60 min', 0.4, 'NULL')), '30min', 'a longer checkpoint_timeout: one step');
+like(report() =~ s/\s+/ /gr, qr/Consider checkpoint_timeout = 30min instead of 15min: With a checkpoint every 30 minutes, the same load would write 20 to 46 % less WAL, .* max_wal_size of 4768 MB\. Crash recovery would take up to 00:03:00 instead of /,
+	'a longer checkpoint_timeout: what it would mean');
+is(advise_timeouts(advised('30 min', 0.149, 'NULL')), '', 'a longer checkpoint_timeout: not for little');
+is(advise_timeouts(advised('30 min', 0.2, "'disk'")), '', 'a longer checkpoint_timeout: not beyond a limit');
+is(advise_timeouts(advised('15 min', 0.2, 'NULL'), advised('5 min', 0.2, 'NULL')), '', 'a longer checkpoint_timeout: longer');
+is(advise_timeouts(advised('45 min', 0.2, 'NULL')), '45min', 'a longer checkpoint_timeout: three times the value');
+unlike(report(), qr/Since checkpoint_timeout/, 'nothing to compare');
+advise_timeouts("interval '15 min', 'in effect'::text, 0.2::float8, 0.456::float8, 0.333::float8, interval '5 min', "
+	  . "NULL::bigint, NULL::interval, NULL::text, 'measured'::text");
+like(report() =~ s/\s+/ /gr, qr/Since checkpoint_timeout is 00:15:00 instead of 00:05:00, a record takes 33 % less WAL; 20 to 46 % were expected\./,
+	'what was expected of checkpoint_timeout is compared with what came');
 $node->stop;
 
 $node = make_node('no_room', conf => "max_worker_processes = 0\n", start => 0);

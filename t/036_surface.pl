@@ -287,7 +287,7 @@ $node->safe_psql('planted', 'DROP VIEW walsizer');
 is($node->psql('planted', 'CREATE EXTENSION walsizer', stderr => \$stderr), 0, 'planted: the extension can be created')
   or diag($stderr);
 is($node->safe_psql('planted', $captured), '', 'planted: nothing of it is bound');
-foreach my $from (qw(walsizer_status walsizer_stats walsizer_history walsizer_demand walsizer_advice
+foreach my $from (qw(walsizer_status walsizer_stats walsizer_history walsizer_demand walsizer_advice walsizer_timeout_advice
 	walsizer_instructions walsizer_related_settings walsizer_report()))
 {
 	is($node->psql('planted', "SELECT * FROM public.$from", stderr => \$stderr), 0, "planted: $from does not call it")

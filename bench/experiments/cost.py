@@ -34,6 +34,7 @@ SOME = 20
 BOOST = 2048  # MB, the first of the sizes asked for
 
 VIEWS = ["walsizer_status", "walsizer_history", "walsizer_demand", "walsizer_advice",
+         "walsizer_timeout_advice",
          "walsizer_stats", "walsizer_instructions", "walsizer_related_settings",
          "walsizer_report()"]
 

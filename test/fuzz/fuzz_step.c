@@ -88,6 +88,7 @@ replace(Input *in, WalsizerSample *s)
 			s->wal.records = (int64_t) take(in, 8);
 			s->wal.images = (int64_t) take(in, 8);
 			s->wal.written = (int64_t) take(in, 8);
+			s->wal.image_bytes = s->wal.written;	/* any value: corpora stay valid */
 			s->buffers = (int64_t) take(in, 4);
 			break;
 		case 21: s->padding = (int64_t) take(in, 8); break;

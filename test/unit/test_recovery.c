@@ -80,7 +80,7 @@ measured_server(void)
 static void
 interval_was(Driver *d, int64_t mb, int64_t records, int64_t images)
 {
-	d->state.wal_contents.interval = (WalsizerWal) {mb * MB, records, images, 0};
+	d->state.wal_contents.interval = (WalsizerWal) {mb * MB, records, images, 0, 0};
 }
 
 TEST(the_configured_rate_counts_alone)
@@ -383,10 +383,10 @@ counts(WalsizerCause cause, int64_t bytes, int64_t distance, int64_t records, in
 	Driver	   *d = driver_new();
 	bool		kept;
 
-	d->state.wal_contents.at_redo = (WalsizerWal) {1000, 100, 10, 0};
+	d->state.wal_contents.at_redo = (WalsizerWal) {1000, 100, 10, 0, 0};
 	d->state.last.redo_lsn = d->sample.redo_lsn;
 	d->sample.redo_lsn += (uint64_t) distance;
-	d->sample.wal = (WalsizerWal) {1000 + bytes, 100 + records, 10 + images, 0};
+	d->sample.wal = (WalsizerWal) {1000 + bytes, 100 + records, 10 + images, 0, 0};
 	walsizer_observe_wal_contents(&d->state, &d->sample, cause);
 	assert_memory_equal(&d->state.wal_contents.at_redo, &d->sample.wal, sizeof(d->sample.wal));
 	kept = d->state.wal_contents.latest.bytes > 0;
@@ -502,8 +502,8 @@ TEST(padding_changes_no_pages)
 static bool
 stands_for_a_full_one(Driver *d, int64_t bytes, int64_t records)
 {
-	d->state.wal_contents.interval = (WalsizerWal) {1, 1, 1, 0};
-	d->state.wal_contents.latest = (WalsizerWal) {bytes, records, 0, 0};
+	d->state.wal_contents.interval = (WalsizerWal) {1, 1, 1, 0, 0};
+	d->state.wal_contents.latest = (WalsizerWal) {bytes, records, 0, 0, 0};
 	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
 	assert_int_equal(d->state.wal_contents.latest.bytes, 0);
 	return d->state.wal_contents.interval.bytes == bytes;
@@ -533,7 +533,7 @@ TEST(a_small_interval_says_nothing_of_a_full_one)
 
 	/* the first one does, whatever it is */
 	d = measured_server();
-	d->state.wal_contents.latest = (WalsizerWal) {MB, 1, 0, 0};
+	d->state.wal_contents.latest = (WalsizerWal) {MB, 1, 0, 0, 0};
 	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
 	assert_int_equal(d->state.wal_contents.interval.bytes, MB);
 	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
@@ -572,7 +572,7 @@ TEST(small_loads_between_large_ones_change_nothing)
 	}
 	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
 	assert_int_equal(d->raises + d->lowers, changes);
-	d->state.wal_contents.latest = (WalsizerWal) {600 * MB, 6 * 1000 * 1000, 0, 0};
+	d->state.wal_contents.latest = (WalsizerWal) {600 * MB, 6 * 1000 * 1000, 0, 0, 0};
 	d->state.wal_contents.interval.bytes = 0;
 	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
 	assert_true(time_of(d, d->sample.settings.max_wal_size_mb) > 60 * SECOND);

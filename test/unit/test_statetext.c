@@ -77,7 +77,7 @@ remember_all(void)
 	memory.boost_mb = 4096;
 	memory.boost_until = -9;
 	memory.boost_return_mb = 1200;
-	memory.interval = (WalsizerWal) {10, 11, 12, 0};
+	memory.interval = (WalsizerWal) {10, 11, 12, 0, 0};
 	memory.last_event = 99;
 	memory.num_recoveries = 2;
 	memory.recoveries[0] = (WalsizerRecovery) {21, 22, 23, 24, 25, 26};

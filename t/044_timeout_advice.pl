@@ -1,0 +1,68 @@
+
+# walsizer_timeout_advice on a server: it says nothing before it knows, what it says
+# then is what the load does, and what was said is kept when checkpoint_timeout changes.
+
+use strict;
+use warnings;
+use FindBin;
+use lib $FindBin::RealBin;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use Test::More;
+use WalsizerTest;
+
+my $node = make_node('advice', conf => "max_wal_size = 1GB\nwalsizer.max = 1GB\nsynchronous_commit = off\n");
+
+sub advice
+{
+	my ($timeout) = @_;
+	my @names = qw(label least most saved compared_with size basis);
+	my %row;
+
+	@row{@names} = split /\|/, $node->safe_psql('postgres', <<"END_SQL"), -1;
+SELECT label, wal_saved_least, wal_saved_most, wal_saved, compared_with, needed_size, basis
+  FROM walsizer_timeout_advice WHERE checkpoint_timeout = '$timeout'
+END_SQL
+	return \%row;
+}
+
+is(advice('30 s')->{label}, 'in effect', 'the value in effect has a row');
+is_deeply(advice('15 min'),
+	{ basis => 'cannot tell: fewer than three timed checkpoints in a row', map { $_ => '' }
+		  qw(label least most saved compared_with size) },
+	'at first, nothing is said');
+
+# 4000 pages, of which a steady load changes some again and again
+make_pages($node);
+my $load = start_dirtying($node, 30);
+$node->poll_query_until('postgres',
+	"SELECT basis = 'bounds' FROM walsizer_timeout_advice WHERE checkpoint_timeout = '15 min'")
+  or die 'it never knows';
+my $row = advice('15 min');
+my ($images, $bytes) = split /\|/, $node->safe_psql('postgres', 'SELECT wal_fpi, wal_bytes FROM pg_stat_wal');
+note "least $row->{least}, most $row->{most}; $images images in $bytes bytes";
+cmp_ok($row->{least}, '<=', $row->{most}, 'the bounds are in order');
+cmp_ok($row->{most}, '>', 0.3, 'most of the WAL is images, so much may be saved');
+cmp_ok($row->{most}, '<', 1, 'but not all');
+cmp_ok($row->{size}, '>', 0, 'it needs a size');
+is(advice('30 s')->{basis}, 'measured', 'the value in effect is measured');
+is(advice('30 s')->{$_}, 0, "and saves nothing: $_") foreach qw(least most);
+
+# What was said of a value is in its row when it is set.
+my $said = advice('5 min');
+set_conf($node, "checkpoint_timeout = 5min\n");
+$node->poll_query_until('postgres',
+	"SELECT label = 'in effect' FROM walsizer_timeout_advice WHERE checkpoint_timeout = '5 min'")
+  or die 'the value does not take effect';
+$row = advice('5 min');
+is($row->{compared_with}, '00:00:30', 'it is compared with the value before');
+cmp_ok(abs($row->{$_} - $said->{$_}), '<', 0.05, "what was said: $_") foreach qw(least most);
+is($row->{saved}, '', 'what came of it is not known yet');
+stop_load($load);
+
+$node->safe_psql('postgres', 'SELECT walsizer_forget()');
+is(advice('5 min')->{compared_with}, '', 'walsizer_forget() forgets it');
+$node->stop;
+
+done_testing();
