@@ -24,10 +24,13 @@
 #define DURATION		900000.0	/* ms */
 #define PHASES			64
 
-/* Of the requests, with steady and with random loads; and of the servers that end without. */
+/*
+ * Of the requests, with steady and with random loads; and of the servers that end
+ * without, for this seed: others gave 0.04 to 0.08.
+ */
 #define STEADY_FOR_NOTHING	0.001
 #define RANDOM_FOR_NOTHING	0.02
-#define RANDOM_FULL			0.04
+#define RANDOM_FULL			0.05
 
 typedef struct World
 {
