@@ -10,7 +10,7 @@ dist:
 		--output $(DIST_NAME)-$(DIST_VERSION).zip HEAD
 
 # "make -f dist.mk manual": the directory manual, as packages carry it.  It has
-# all that its pages link to, which t/032_manual.pl and script/test-packages check.
+# all that its pages link to, which t/030_manual.pl and script/test-packages check.
 MANUAL = manual
 
 .PHONY: manual

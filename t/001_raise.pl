@@ -1,5 +1,5 @@
 
-# The main job: max_wal_size rises to what the load needs (009_pgbench.pl has a
+# The main job: max_wal_size rises to what the load needs (010_pgbench.pl has a
 # load that goes on).
 #
 # Failures of other tuners that this file covers: 3, one forced checkpoint in

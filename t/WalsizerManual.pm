@@ -1,5 +1,5 @@
 
-# What t/032_manual.pl needs to read the manual, and to run its examples: blocks
+# What t/030_manual.pl needs to read the manual, and to run its examples: blocks
 # of a page, the server of the examples, and their outputs.
 
 package WalsizerManual;

@@ -1,6 +1,6 @@
 
-# A server whose steps are counted and interrupted (t/steps.c), for 035_steps.pl and
-# 043_steps_back.pl.
+# A server whose steps are counted and interrupted (t/steps.c), for 024_steps.pl and
+# 025_steps_back.pl.
 
 package WalsizerSteps;
 

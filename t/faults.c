@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * faults.c
- *	  Preloaded into the servers of t/039_faults.pl: calls of the C library
+ *	  Preloaded into the servers of t/026_faults.pl: calls of the C library
  *	  fail as if the operating system had an error.
  *
  * The file $WALSIZER_FAULTS has one Fault, which the test writes.  It is mapped

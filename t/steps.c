@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * steps.c
- *	  Preloaded into the servers of t/035_steps.pl: counts what a process does to
+ *	  Preloaded into the servers of t/024_steps.pl: counts what a process does to
  *	  make its files durable, stops or kills it at one of these steps, and sets
  *	  the system clock.
  *

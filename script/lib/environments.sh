@@ -136,7 +136,7 @@ fill() { # directory, log, function and arguments
         "${@:3}" "$dir" >"$log" 2>&1 || { tail -n 40 "$log" >&2; return 1; }
 }
 
-# PgBouncer for t/041_pooler.pl.  Its package is unpacked, not installed, because that
+# PgBouncer for t/033_pooler.pl.  Its package is unpacked, not installed, because that
 # would start a service.
 build_pgbouncer() { # directory
     (cd "$1" && apt-get -q download pgbouncer && dpkg-deb -x pgbouncer_*.deb . && rm pgbouncer_*.deb)

@@ -3,7 +3,7 @@
 # server that goes on and across restarts.  Each time walsizer measures, raises
 # by what it measured, and remembers.
 #
-# The server runs with the library of t/035_steps.pl, whose clock is that of a
+# The server runs with the library of t/024_steps.pl, whose clock is that of a
 # file.  libfaketime does not reach the worker: it keeps pointers into the
 # environment, where the server writes what a process does.
 

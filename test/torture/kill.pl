@@ -4,7 +4,7 @@
 # value is walsizer's, with all that it must know of it, or an administrator's,
 # with nothing of walsizer's beside it.
 #
-# WALSIZER_KILLS says how many (500), WALSIZER_SEED which moments.  t/035_steps.pl
+# WALSIZER_KILLS says how many (500), WALSIZER_SEED which moments.  t/024_steps.pl
 # does each step of each change in turn; this does what nobody thought of.
 
 use strict;

@@ -2,7 +2,7 @@
 # What the functions that act answer, what the states say, what is forgotten and
 # what is only counted anew, and which of two settings takes precedence.
 #
-# 003_apply.pl has the outcomes, 004_owner.pl walsizer_revert(), 024_planned.pl
+# 003_apply.pl has the outcomes, 004_owner.pl walsizer_revert(), 012_planned.pl
 # walsizer_boost().
 
 use strict;

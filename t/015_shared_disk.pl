@@ -7,7 +7,7 @@
 # Those that were hardest are run always; all of them, each also without walsizer
 # for comparison, if WALSIZER_FILLS in the environment is larger than 1:
 #
-#     WALSIZER_FILLS=2 script/test 15 -v t/028_shared_disk.pl
+#     WALSIZER_FILLS=2 script/test 15 -v t/015_shared_disk.pl
 
 use strict;
 use warnings;

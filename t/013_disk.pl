@@ -8,7 +8,7 @@
 # A load that would fill the volume is repeated as often as WALSIZER_FILLS in the
 # environment says:
 #
-#     WALSIZER_FILLS=20 script/test 15 t/020_disk.pl
+#     WALSIZER_FILLS=20 script/test 15 t/013_disk.pl
 
 use strict;
 use warnings;

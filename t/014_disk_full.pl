@@ -4,7 +4,7 @@
 #
 # Each load continues until several times the volume was written.  For longer ones:
 #
-#     WALSIZER_FILLS=5 PROVE_TESTS="-v t/041_disk_full.pl" script/test
+#     WALSIZER_FILLS=5 PROVE_TESTS="-v t/014_disk_full.pl" script/test
 
 use strict;
 use warnings;

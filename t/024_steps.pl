@@ -1,7 +1,7 @@
 
 # What lies between a decision and its effect: few synchronous writes, and none
 # after which a crash, an administrator's ALTER SYSTEM or a clock that is set
-# leaves it unclear whose value it is.  The way back is 043_steps_back.pl's.
+# leaves it unclear whose value it is.  The way back is 025_steps_back.pl's.
 
 use strict;
 use warnings;

@@ -1,6 +1,6 @@
 
 # No step of a revert, nor of making way for an edit, is one after which a crash
-# leaves it unclear whose value it is: as 035_steps.pl, for the way back.
+# leaves it unclear whose value it is: as 024_steps.pl, for the way back.
 
 use strict;
 use warnings;
