@@ -70,13 +70,27 @@ observe_timeout(WalsizerState *state, const WalsizerSample *sample)
 		state->boost.planned_until = sample->now + sample->settings.timeout_ms;
 }
 
+/* Keep this trigger point, the newest first, and the others once. */
+static void
+keep_old_value(int64_t *points, int64_t newest)
+{
+	int64_t		moving = newest;
+
+	for (int i = 0; i < WALSIZER_OLD_VALUES && moving != 0; i++)
+	{
+		int64_t		here = points[i];
+
+		points[i] = moving;
+		moving = here != newest ? here : 0;
+	}
+}
+
 /*
- * Keep the smallest trigger point that a process may still use.  A statement
- * keeps the max_wal_size with which it began (PostgresMain rereads the
- * configuration between commands only), so a raise leaves the smaller trigger
- * point in it.  A lowering leaves a larger one, which explains nothing.  Long
- * after the last sign of a smaller one, a checkpoint more likely has another
- * cause: a CHECKPOINT, say.
+ * Keep the trigger points that a process may still use.  A statement keeps the
+ * max_wal_size with which it began (PostgresMain rereads the configuration
+ * between commands only), so a raise leaves the smaller trigger point in it.  A
+ * lowering leaves a larger one, which explains nothing.  Long after the last sign
+ * of them, a checkpoint more likely has another cause: a CHECKPOINT, say.
  */
 static void
 observe_settings(WalsizerState *state, const WalsizerSample *sample)
@@ -91,14 +105,12 @@ observe_settings(WalsizerState *state, const WalsizerSample *sample)
 		state->checkpoints.forced_before = state->checkpoints.total[WALSIZER_CAUSE_FORCED];
 	if (now > before)
 	{
-		state->checkpoints.old_trigger_point =
-			walsizer_min(state->checkpoints.old_trigger_point, before);
-		state->checkpoints.old_value_seen = sample->now;
+		keep_old_value(state->checkpoints.old.points, before);
+		state->checkpoints.old.seen = sample->now;
 	}
-	if (state->checkpoints.old_trigger_point >= now ||
-		sample->now - state->checkpoints.old_value_seen >
+	if (sample->now - state->checkpoints.old.seen >
 		HOUR_MS + 3 * sample->settings.timeout_ms)
-		state->checkpoints.old_trigger_point = WALSIZER_NO_TRIGGER_POINT;
+		state->checkpoints.old = (WalsizerOldValues) {0};
 }
 
 /* WAL (bytes) as the server counts it: from the start of the redo pointer's segment. */
@@ -118,34 +130,50 @@ timer_is_due(const WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * What started the checkpoint that moved the redo pointer?  WAL forced it if
- * the distance from the start of the old redo pointer's segment is at least
- * the trigger point: that is the server's own test (XLogCheckpointNeeded in
- * xlog.c), made before the redo pointer moves.
- *
- * A statement with an old value forces one soon after it has passed the old
+ * The old trigger point at which a statement forced the checkpoint that moved the
+ * redo pointer so far; 0: none did.  It forces one soon after it has passed its
  * trigger point, or when the checkpoint that is running then is over.  What comes
  * later was asked for by a command.
  */
+static int64_t
+old_value(const WalsizerState *state, const WalsizerSample *sample, int64_t moved)
+{
+	int64_t		soon = 2 * sample->settings.segment_bytes +
+		walsizer_distance(state->last.write_lsn, sample->write_lsn);
+	int64_t		found = 0;
+
+	for (int i = 0; i < WALSIZER_OLD_VALUES; i++)
+	{
+		int64_t		point = state->checkpoints.old.points[i];
+
+		if (point <= moved && (moved - point <= soon || state->last.checkpoint_running))
+			found = walsizer_max(found, point);
+	}
+	return found;
+}
+
+/*
+ * What started the checkpoint that moved the redo pointer?  WAL forced it if
+ * the distance from the start of the old redo pointer's segment is at least
+ * the trigger point: that is the server's own test (XLogCheckpointNeeded in
+ * xlog.c), made before the redo pointer moves.  *forced_at: which trigger point.
+ */
 static WalsizerCause
-checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample)
+checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample, int64_t *forced_at)
 {
 	int64_t		moved = counted(state->last.redo_lsn, sample->redo_lsn, &sample->settings);
 	int64_t		trigger_point = walsizer_trigger_point(sample->settings.max_wal_size_mb,
 													   &sample->settings);
-	int64_t		beyond = moved - state->checkpoints.old_trigger_point;
-	bool		soon = beyond <= 2 * sample->settings.segment_bytes +
-		walsizer_distance(state->last.write_lsn, sample->write_lsn);
 
+	*forced_at = trigger_point;
 	if (moved >= trigger_point)
 		return WALSIZER_CAUSE_FORCED;
 	if (walsizer_has_requested(state, sample))
 		return WALSIZER_CAUSE_DISK_FULL;
 	if (timer_is_due(state, sample))
 		return WALSIZER_CAUSE_TIMED;
-	if (beyond >= 0 && (soon || state->last.checkpoint_running))
-		return WALSIZER_CAUSE_OLD_VALUE;
-	return WALSIZER_CAUSE_OTHER;
+	*forced_at = old_value(state, sample, moved);
+	return *forced_at > 0 ? WALSIZER_CAUSE_OLD_VALUE : WALSIZER_CAUSE_OTHER;
 }
 
 /*
@@ -196,8 +224,7 @@ has_failed(const WalsizerState *state, const WalsizerSample *sample)
  * the redo pointer, or the timer is not due.
  */
 static void
-observe_checkpoints(WalsizerState *state, const WalsizerSample *sample,
-					const WalsizerFigures *figures)
+observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		requested = counter_progress(state->last.requested, sample->requested,
 											 sample->counters_reset);
@@ -215,23 +242,22 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample,
 	}
 	if (sample->redo_lsn != state->last.redo_lsn)
 	{
-		WalsizerCause cause = checkpoint_cause(state, sample);
+		int64_t		forced_at;
+		WalsizerCause cause = checkpoint_cause(state, sample, &forced_at);
 
 		walsizer_observe_curve(state, sample, true, cause);
 		if (has_failed(state, sample))
 			state->checkpoints.failures++;
 		else
 			state->checkpoints.total[cause]++;
-		if (cause == WALSIZER_CAUSE_FORCED)
-			state->checkpoints.forced_at = figures->trigger_point;
-		else if (cause == WALSIZER_CAUSE_OLD_VALUE)
-			state->checkpoints.forced_at = state->checkpoints.old_trigger_point;
+		if (cause == WALSIZER_CAUSE_FORCED || cause == WALSIZER_CAUSE_OLD_VALUE)
+			state->checkpoints.forced_at = forced_at;
 		state->checkpoints.redo_moved = redo_moved(state, sample);
 		state->checkpoints.timer_start = state->checkpoints.redo_moved;
 		state->checkpoints.padding_at_redo = state->window.padding;
 
 		if (cause == WALSIZER_CAUSE_OLD_VALUE)
-			state->checkpoints.old_value_seen = sample->now;
+			state->checkpoints.old.seen = sample->now;
 		walsizer_observe_wal_contents(state, sample, cause);
 	}
 	else
@@ -277,7 +303,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->primed = true;
 	state->checkpoints.timer_start = walsizer_max(0, sample->now - age);
 	state->checkpoints.redo_moved = state->checkpoints.timer_start;
-	state->checkpoints.old_trigger_point = WALSIZER_NO_TRIGGER_POINT;
+	state->checkpoints.old = (WalsizerOldValues) {0};
 	state->checkpoints.completed_at = sample->now;
 	state->checkpoints.failures = 0;
 	state->checkpoints.padding_at_redo = 0;
@@ -349,7 +375,7 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 	{
 		observe_clock(state, sample);
 		observe_settings(state, sample);
-		observe_checkpoints(state, sample, figures);
+		observe_checkpoints(state, sample);
 	}
 
 	if (sample->standby)

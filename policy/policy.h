@@ -103,7 +103,6 @@ typedef enum WalsizerCause
 } WalsizerCause;
 #define WALSIZER_CAUSES				(WALSIZER_CAUSE_DISK_FULL + 1)
 
-#define WALSIZER_NO_TRIGGER_POINT	INT64_MAX	/* no WAL reaches it */
 #define WALSIZER_TIMER_SLACK		2000	/* ms: both ends count whole seconds */
 #define WALSIZER_NOTHING_WRITTEN	65536	/* bytes: an idle server logs less */
 
@@ -358,14 +357,21 @@ typedef struct WalsizerPrimary
 	int			checkpoints;	/* that were seen since that one */
 } WalsizerPrimary;
 
+#define WALSIZER_OLD_VALUES			8
+
+/* Trigger points that statements may still use, the newest first. */
+typedef struct WalsizerOldValues
+{
+	int64_t		points[WALSIZER_OLD_VALUES];	/* 0: none */
+	int64_t		seen;			/* the last sign of one, or when it was replaced */
+} WalsizerOldValues;
+
 /* policy/observe.c: the checkpoint timer, and totals since the server started */
 typedef struct WalsizerCheckpoints
 {
 	int64_t		timer_start;	/* when it was last reset, as far as known */
 	int64_t		redo_moved;		/* when the redo pointer last moved */
-	int64_t		old_trigger_point;	/* a statement may still use it, or
-									 * WALSIZER_NO_TRIGGER_POINT */
-	int64_t		old_value_seen; /* the last sign of it, or when it was set */
+	WalsizerOldValues old;
 	int64_t		total[WALSIZER_CAUSES];
 	int64_t		forced_before;	/* forced of these before the value last changed */
 	int64_t		padding_at_redo;	/* window.padding when redo_moved */

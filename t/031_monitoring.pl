@@ -75,7 +75,7 @@ is(join(' ', sort map { $_->{verdict} } @{ $rows{walsizer_verdict} }),
 is(scalar(grep { $_->{active} } @{ $rows{walsizer_limit} }, @{ $rows{walsizer_outcome} }),
 	0, 'no limit, no failed attempt');
 is(join(' ', map { $_->{cause} } @{ $rows{walsizer_checkpoints} }),
-	'forced forced_old_value timed other', 'checkpoints by cause');
+	'forced forced_old_value timed other disk_full', 'checkpoints by cause');
 is(join(' ', map { $_->{cause} } @{ $rows{walsizer_server_checkpoints} }),
 	'requested timed', "the server's own counters");
 

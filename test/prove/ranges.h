@@ -126,8 +126,9 @@
 	do { \
 		RANGE((c)->timer_start, 0, LATEST); \
 		RANGE((c)->redo_moved, 0, LATEST); \
-		RANGE((c)->old_trigger_point, 0, INT64_MAX); \
-		RANGE((c)->old_value_seen, 0, LATEST); \
+		for (int i = 0; i < WALSIZER_OLD_VALUES; i++) \
+			RANGE((c)->old.points[i], 0, INT64_MAX); \
+		RANGE((c)->old.seen, 0, LATEST); \
 		for (int i = 0; i < WALSIZER_CAUSES; i++) \
 			RANGE((c)->total[i], 0, MOST_CHECKPOINTS + 1); \
 		RANGE((c)->forced_before, 0, MOST_CHECKPOINTS + 1); \

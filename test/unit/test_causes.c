@@ -10,33 +10,56 @@
 #include "driver.h"
 #include "policy/internal.h"
 
-static int64_t
-old_trigger_point(Driver *d, int64_t mb)
+static void
+set_size(Driver *d, int64_t mb)
 {
 	d->sample.settings.max_wal_size_mb = mb;
 	driver_observe(d, SECOND, 0);
-	return d->state.checkpoints.old_trigger_point;
 }
 
-/* The smallest value that a statement may still have. */
-TEST(raises_leave_the_smallest_trigger_point)
+/* Those of the values that a statement may still have, each once; lowerings leave none. */
+TEST(raises_leave_trigger_points)
 {
 	Driver	   *d = driver_begun();
+	const int64_t *points = d->state.checkpoints.old.points;
 	const WalsizerSettings *settings = &d->sample.settings;
 
-	assert_int_equal(old_trigger_point(d, 1024), WALSIZER_NO_TRIGGER_POINT);
-	assert_int_equal(old_trigger_point(d, 2048), TRIGGER_POINT);
-	assert_int_equal(old_trigger_point(d, 4096), TRIGGER_POINT);
-	assert_int_equal(old_trigger_point(d, 4096), TRIGGER_POINT);
-	assert_int_equal(old_trigger_point(d, 2048), TRIGGER_POINT);
+	set_size(d, 1024);
+	assert_int_equal(points[0], 0);
+	set_size(d, 2048);
+	set_size(d, 4096);
+	set_size(d, 4096);
+	assert_int_equal(points[0], walsizer_trigger_point(2048, settings));
+	assert_int_equal(points[1], TRIGGER_POINT);
+	assert_int_equal(points[2], 0);
+	set_size(d, 1024);
+	set_size(d, 8192);
+	assert_int_equal(points[0], TRIGGER_POINT);
+	assert_int_equal(points[1], walsizer_trigger_point(2048, settings));
+	assert_int_equal(points[2], 0);
+	for (int64_t mb = 9000; mb < 9000 + 100 * WALSIZER_OLD_VALUES; mb += 100)
+		set_size(d, mb);
+	assert_int_equal(points[0], walsizer_trigger_point(9600, settings));
+	assert_int_equal(points[WALSIZER_OLD_VALUES - 1], walsizer_trigger_point(8192, settings));
+}
 
-	/* a value that is as small explains all of it */
-	assert_int_equal(old_trigger_point(d, 1024), WALSIZER_NO_TRIGGER_POINT);
-	assert_int_equal(old_trigger_point(d, 2048), TRIGGER_POINT);
-	assert_int_equal(old_trigger_point(d, 512), WALSIZER_NO_TRIGGER_POINT);
-	assert_int_equal(old_trigger_point(d, 4096), walsizer_trigger_point(512, settings));
-	assert_int_equal(walsizer_trigger_point(528, settings), 17 * SEGMENT);
-	assert_int_equal(old_trigger_point(d, 528), 16 * SEGMENT);
+/* A statement that began between two raises. */
+TEST(any_value_that_was_replaced_counts)
+{
+	Driver	   *d = driver_begun();
+	int64_t		between = walsizer_trigger_point(2048, &d->sample.settings);
+
+	set_size(d, 2048);
+	set_size(d, 8192);
+	for (int less = 0; less <= 1; less++)
+	{
+		driver_observe(d, SECOND, between - less);
+		driver_observe_redo(d, SECOND, 0);
+		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1);
+		assert_int_equal(d->state.checkpoints.forced_at, between);
+		d->sample.redo_lsn = d->sample.write_lsn;
+	}
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], 1);
 }
 
 /* A lowering leaves a larger trigger point, which explains nothing; a raise the smaller. */
@@ -127,9 +150,9 @@ TEST(an_old_value_is_forgotten)
 	d->sample.settings.max_wal_size_mb = 2048;
 	driver_observe(d, SECOND, 0);
 	driver_observe(d, (3600 + 3 * 300) * SECOND, 0);
-	assert_int_equal(d->state.checkpoints.old_trigger_point, TRIGGER_POINT);
+	assert_int_equal(d->state.checkpoints.old.points[0], TRIGGER_POINT);
 	driver_observe(d, 1, 0);
-	assert_int_equal(d->state.checkpoints.old_trigger_point, WALSIZER_NO_TRIGGER_POINT);
+	assert_int_equal(d->state.checkpoints.old.points[0], 0);
 
 	/* one that the new value forces is no sign of the old one */
 	d = driver_begun();
@@ -139,7 +162,7 @@ TEST(an_old_value_is_forgotten)
 	driver_observe_redo(d, SECOND, 0);
 	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 1);
 	driver_observe(d, (3600 + 3 * 300 - 601) * SECOND + 1, 0);
-	assert_int_equal(d->state.checkpoints.old_trigger_point, WALSIZER_NO_TRIGGER_POINT);
+	assert_int_equal(d->state.checkpoints.old.points[0], 0);
 }
 
 /* A checkpoint began when its redo pointer was written. */
@@ -276,7 +299,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(raises_leave_the_smallest_trigger_point),
+		cmocka_unit_test(raises_leave_trigger_points),
+		cmocka_unit_test(any_value_that_was_replaced_counts),
 		cmocka_unit_test(across_a_change_the_smaller_trigger_point_counts),
 		cmocka_unit_test(a_timed_checkpoint_may_come_a_little_early),
 		cmocka_unit_test(the_old_value_explains_what_it_forces),

@@ -121,16 +121,16 @@ TEST(an_old_trigger_point_is_forgotten)
 	Driver	   *d = just_raised();
 
 	driver_step(d, (3600 + 900) * SECOND, SEGMENT);
-	assert_int_equal(d->state.checkpoints.old_trigger_point, CAPACITY);
+	assert_int_equal(d->state.checkpoints.old.points[0], CAPACITY);
 	driver_checkpoint(d, false);
 	driver_step(d, 0, CAPACITY);
 	driver_checkpoint(d, true); /* a sign */
 	driver_step(d, 0, 0);
 	assert_int_equal(count(d, WALSIZER_CAUSE_OLD_VALUE), 1);
 	driver_step(d, (3600 + 900) * SECOND, 0);
-	assert_int_equal(d->state.checkpoints.old_trigger_point, CAPACITY);
+	assert_int_equal(d->state.checkpoints.old.points[0], CAPACITY);
 	driver_step(d, 1, 0);
-	assert_int_equal(d->state.checkpoints.old_trigger_point, WALSIZER_NO_TRIGGER_POINT);
+	assert_int_equal(d->state.checkpoints.old.points[0], 0);
 }
 
 TEST(the_timer_starts_with_the_checkpoint)

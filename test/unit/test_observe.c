@@ -145,7 +145,7 @@ TEST(a_start_forgets_what_was_pending)
 {
 	Driver	   *d = driver_begun();
 
-	d->state.checkpoints.old_trigger_point = 1;
+	d->state.checkpoints.old.points[0] = 1;
 	d->state.boost.planned_until = 5;
 	d->state.cycle.over = true;
 	d->state.pacing.tried_mb = 7;
@@ -155,7 +155,7 @@ TEST(a_start_forgets_what_was_pending)
 	d->state.primed = false;
 	driver_observe(d, SECOND, 0);
 	assert_true(d->state.primed);
-	assert_int_equal(d->state.checkpoints.old_trigger_point, WALSIZER_NO_TRIGGER_POINT);
+	assert_int_equal(d->state.checkpoints.old.points[0], 0);
 	assert_int_equal(d->last.figures.rate, 0);
 	assert_int_equal(d->state.boost.planned_until, 0);
 	assert_false(d->state.cycle.over);
