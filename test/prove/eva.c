@@ -152,6 +152,7 @@ eva_readers(void)
 	walsizer_learned_demand(&state, sample.hour, config.lookback_hours);
 	walsizer_peak_of(&state, sample.boost_mb);
 	walsizer_candidates(&sample.settings, wanted, sizes);
+	ANY_WITHIN(wanted, 0, WALSIZER_MOST_MB);
 	walsizer_is_news(mb, &wanted);
 }
 
