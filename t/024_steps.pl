@@ -209,7 +209,7 @@ write_file("$dir/go", '');
 wait_until('the session stops', sub { return slurp_file("/proc/$pid_of_session/stat") =~ /\) T/ });
 steps();
 $pid = pid($node);
-my $asked = ask($adjust, \my $unanswered);
+my $asked = ask($adjust, \my $unanswered, 1);
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 wait_for($node, "pid <> $pid");
 $asked->finish;

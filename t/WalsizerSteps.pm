@@ -105,10 +105,10 @@ sub set_clock
 # What is said to stderr is kept.
 sub ask
 {
-	my ($sql, $out) = @_;
+	my ($sql, $out, $until_it_waits) = @_;
 	my $asked = start_asking($node, $sql, $out, "$dir/stderr");
 
-	$node->poll_query_until('postgres', <<"END") or die "nobody asks: $sql" if $_[2];
+	$node->poll_query_until('postgres', <<"END") or die "nobody asks: $sql" if $until_it_waits;
 SELECT count(*) > 0 FROM pg_stat_activity
 WHERE query = '$sql' AND wait_event_type IN ('Extension', 'LWLock')
 END
