@@ -67,8 +67,8 @@ watch-all watch-install watch-uninstall watch-clean: watch-%:
 watch-install: watch-all
 
 # The policy knows no server: its tests are ordinary programs.
-.PHONY: check-unit check-fuzz
-check-unit check-fuzz:
+.PHONY: check-unit check-coverage check-fuzz
+check-unit check-coverage check-fuzz:
 	$(MAKE) -C test $@
 
 clean: clean-test
