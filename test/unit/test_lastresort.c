@@ -131,6 +131,18 @@ TEST(a_running_one_is_not_the_one_requested)
 	assert_true(d->state.last_resort.complete);
 }
 
+/* A checkpoint begins after 16 segments, of which as many were free as this. */
+static void
+start_with(Driver *d, int segments)
+{
+	start(d);
+	complete(d);
+	d->sample.disk_free = segments * SEGMENT;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(fill(d, 16), 0);
+	start(d);
+}
+
 TEST(none_if_max_wal_size_keeps_wal_small_enough)
 {
 	Driver	   *d = with_free(40 * 16);
@@ -145,20 +157,10 @@ TEST(none_if_max_wal_size_keeps_wal_small_enough)
 		complete(d);
 	}
 	/* 16 + 14.4 segments are just enough, and two more */
-	start(d);
-	complete(d);
-	d->sample.disk_free = 33 * SEGMENT;
-	driver_step(d, SECOND, 0);
-	assert_int_equal(fill(d, 16), 0);
-	start(d);
+	start_with(d, 33);
 	assert_int_equal(fill(d, 14), 0);
 	complete(d);
-	start(d);
-	complete(d);
-	d->sample.disk_free = 30 * SEGMENT;
-	driver_step(d, SECOND, 0);
-	assert_int_equal(fill(d, 16), 0);
-	start(d);
+	start_with(d, 30);
 	assert_int_equal(fill(d, 1), 0);
 	assert_int_equal(fill(d, 1), 1);
 }
