@@ -110,7 +110,7 @@ sub ask
 
 	$node->poll_query_until('postgres', <<"END") or die "nobody asks: $sql" if $until_it_waits;
 SELECT count(*) > 0 FROM pg_stat_activity
-WHERE query = '$sql' AND wait_event_type IN ('Extension', 'LWLock')
+WHERE query = \$\$$sql\$\$ AND wait_event_type IN ('Extension', 'LWLock')
 END
 	return $asked;
 }
