@@ -254,8 +254,7 @@ def watch(node, seconds, what):
 
 def edit_config(name, value):
     wait_for(f"edit-config: {name} is {value}", lambda: patronictl(
-        "edit-config", "--force", "--quiet", "--set",
-        f"postgresql.parameters.{name}={value}", "walsizer").returncode == 0)
+        "edit-config", "-p", f"{name}={value}", "--force", "--quiet", "walsizer").returncode == 0)
     TAP.ok(True, f"edit-config: {name} is {value}")
 
 
@@ -293,8 +292,8 @@ def test_leader_and_standbys():
         wait_for(f"{node.name}: Patroni is recognized", lambda node=node: node.query(
             "SELECT string_agg(place, ', ') FROM walsizer_instructions") == "Patroni")
         TAP.ok(node.query("SELECT instruction FROM walsizer_instructions").startswith(
-            "postgresql:\n  parameters:\n    max_wal_size: "),
-            f"{node.name}: the instruction is what patronictl edit-config takes")
+            "patronictl edit-config -p max_wal_size="),
+            f"{node.name}: the instruction is the command with which this test sets it, too")
     TAP.note("all are sized: " + ", ".join(f"{n.name} {n.size()} MB" for n in NODE.values()))
     return first, load
 
