@@ -161,6 +161,7 @@ static const Server servers[] = {
 	{"large_enough", ENOUGH, .free = 20000, .wal = 900, .held = 9100, .held_by = WALSIZER_HELD_BY_SETTING},
 	{"large_enough", ENOUGH, .free = 20000, .wal = 900, .held = 1024, .held_by = WALSIZER_HELD_BY_SLOT},
 	{"beyond_max", "\"max_wal_size\" of 1024 MB exceeds \"walsizer.max\", so walsizer does not change it. Lower it, or raise \"walsizer.max\", unless that is intended.", "limited", .max = 1000, .limit = 1000},
+	{"large_enough", ENOUGH, .max = 1000, .limit = 1000, .own = 1024, .original = 512},
 	{"so_far", "\"max_wal_size\" of 1024 MB has sufficed so far. It takes one \"checkpoint_timeout\" to say more.", .early = true, .wanted = 1100},
 	{"tight", "\"max_wal_size\" of 1024 MB is large enough, but not with headroom, which takes 1100 MB" NOTHING, .wanted = 1100},
 	{"tight", "\"max_wal_size\" of 1024 MB is large enough, but not with headroom, which takes 1100 MB. Raise \"walsizer.max\" to 1100 MB, or accept forced checkpoints.", "limited", .wanted = 1100, .limit = 1050, .max = 1050},
