@@ -158,10 +158,12 @@ for (1 .. 2)
 # are short, because a running one keeps the size with which it began.
 sub load_to_the_limit
 {
-	my ($node) = @_;
+	my ($node, $again) = @_;
 
 	for my $n (1 .. 1000)
 	{
+		# the measurement before may have lowered the size, after which raises are held back
+		adjust($node) if $again;
 		my $there = $node->safe_psql('postgres',
 			"UPDATE load SET v = v + 1 WHERE n % 20 = $n % 20; "
 			  . "SELECT limited_by = 'recovery' AND set_by_walsizer > 0.8 * recovery_limit AND "
@@ -174,12 +176,12 @@ sub load_to_the_limit
 
 # As before, a machine that stalls proves nothing.  Two seconds, or more if this
 # server needs more for what the test takes.
-for (1 .. 5)
+foreach my $try (1 .. 5)
 {
 	my $limit = ceil(160 * MB / status($node)->{replay_rate});
 	$limit = 2 if $limit < 2;
 	set_conf($node, "walsizer.max_recovery_time = ${limit}s");
-	ok(load_to_the_limit($node),
+	ok(load_to_the_limit($node, $try > 1),
 		'limit: walsizer raises as far as it goes, and there is nearly as much to replay as it lets be');
 	my $size = status($node)->{set_by_walsizer} / MB;
 	cmp_ok($size, '>', 32, 'limit: more than the original value');
