@@ -324,7 +324,7 @@ read_slots(XLogRecPtr oldest, char *name)
 	return oldest;
 }
 
-/* So many MB before this position. */
+/* The position that is this many MB before another. */
 static XLogRecPtr
 position_before(XLogRecPtr position, int mb)
 {
@@ -336,15 +336,19 @@ position_before(XLogRecPtr position, int mb)
 /*
  * The first segment that a checkpoint that starts now would keep, for recovery,
  * slots, wal_keep_size or the archiver (KeepLogSeg in xlog.c).  A standby removes
- * no more than its last checkpoint record allows, which is not known.
+ * no more than its last checkpoint record allows, which is not known.  At the start
+ * of the server there are no positions, and no slots and statistics to read.
  */
 static XLogSegNo
 read_first_kept(const WalsizerSample *sample)
 {
 	bool		archives = sample->standby ? XLogArchivingAlways() : XLogArchivingActive();
-	XLogRecPtr	oldest = read_slots(sample->write_lsn, NULL);
+	XLogRecPtr	oldest;
 	XLogSegNo	first;
 
+	if (XLogRecPtrIsInvalid(sample->write_lsn))
+		return 0;
+	oldest = read_slots(sample->write_lsn, NULL);
 	if (max_slot_wal_keep_size_mb >= 0)
 		oldest = Max(oldest, position_before(sample->write_lsn, max_slot_wal_keep_size_mb));
 	oldest = Min(oldest, position_before(sample->write_lsn, wal_keep_size_mb));
