@@ -44,6 +44,13 @@ walsizer_to_int64(double value)
 	return value < (double) WALSIZER_MOST_BYTES ? (int64_t) value : WALSIZER_MOST_BYTES;
 }
 
+/* Bytes that a sample says, within what can be calculated with. */
+static inline int64_t
+walsizer_clamp_bytes(int64_t bytes)
+{
+	return walsizer_max(0, walsizer_min(bytes, WALSIZER_MOST_BYTES));
+}
+
 /* WAL between two positions, bytes; 0 if they are not in that order. */
 static inline int64_t
 walsizer_distance(uint64_t from, uint64_t to)

@@ -28,13 +28,6 @@
 /* A request that has not helped is repeated after this: a standby may skip one. */
 #define STANDBY_RETRY		15000	/* ms */
 
-/* From the sample, 0 .. WALSIZER_MOST_BYTES. */
-static int64_t
-clamped(int64_t bytes)
-{
-	return walsizer_max(0, walsizer_min(bytes, WALSIZER_MOST_BYTES));
-}
-
 /*
  * Room in segments that exist already: the one being written, and those ahead.  At
  * the end of one, the next need not exist.
@@ -45,7 +38,7 @@ ready(const WalsizerSample *sample)
 	uint64_t	segment = (uint64_t) sample->settings.segment_bytes;
 	uint64_t	used = sample->write_lsn % segment;
 
-	return clamped(sample->disk_ahead) + (used > 0 ? (int64_t) (segment - used) : 0);
+	return walsizer_clamp_bytes(sample->disk_ahead) + (used > 0 ? (int64_t) (segment - used) : 0);
 }
 
 /*
@@ -158,8 +151,8 @@ walsizer_observe_room(const WalsizerConfig *config, WalsizerState *state,
 	resort->fills = false;
 	if (!sample->disk_read)
 		return;
-	resort->removable = clamped(sample->disk_removable);
-	kept = state->disk.wal + state->disk.held - resort->removable - clamped(sample->disk_ahead);
+	resort->removable = walsizer_clamp_bytes(sample->disk_removable);
+	kept = state->disk.wal + state->disk.held - resort->removable - walsizer_clamp_bytes(sample->disk_ahead);
 	resort->kept = kept > resort->removable + 2 * segment ? kept : 0;
 	observe_request(state, sample);
 	resort->room = exists + state->disk.free / segment * segment;

@@ -113,9 +113,9 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
 			state->disk = (WalsizerDisk) {0};
 		return;
 	}
-	state->disk.free = walsizer_min(walsizer_max(sample->disk_free, 0), WALSIZER_MOST_BYTES);
-	state->disk.wal = walsizer_min(walsizer_max(sample->disk_wal, 0), WALSIZER_MOST_BYTES);
-	state->disk.held = walsizer_min(walsizer_max(sample->disk_held, 0), WALSIZER_MOST_BYTES);
+	state->disk.free = walsizer_clamp_bytes(sample->disk_free);
+	state->disk.wal = walsizer_clamp_bytes(sample->disk_wal);
+	state->disk.held = walsizer_clamp_bytes(sample->disk_held);
 
 	/* the same moment gives no rate; the first reading gives 0 */
 	room -= state->disk.free + state->disk.wal + state->disk.held;
