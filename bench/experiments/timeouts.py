@@ -111,7 +111,7 @@ def run_text(command):
 
 
 def long_interval(server, factor):
-    """WAL from a CHECKPOINT to so many timeouts later, in bytes; the timer is out of the way."""
+    """WAL from a CHECKPOINT to this many timeouts later, in bytes; the timer is out of the way."""
     server.psql("ALTER SYSTEM SET checkpoint_timeout = '1h'")
     server.psql("SELECT pg_reload_conf()")
     position = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint"
@@ -128,8 +128,8 @@ def long_interval(server, factor):
 
 def tables(data):
     yield (f"Intervals of {data['timeout']} s, of which {data['intervals']} were read; "
-           f"{data['rate']} transactions a second. MB of WAL in an interval that is so many times "
-           "as long, as timeout.sql predicts and as measured.",
+           f"{data['rate']} transactions a second. MB of WAL in an interval that is longer by "
+           "the factor in the column times, as timeout.sql predicts and as measured.",
            ["load", "times", "as now", "predicted", "measured", "error"],
            [row for run in data["runs"] for row in script_table(run)])
     yield ("Part of the WAL saved, in percent, with an interval ten times as long: the bounds of "

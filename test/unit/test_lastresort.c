@@ -11,7 +11,7 @@
 
 #define RATE	SEGMENT			/* bytes per second */
 
-/* A disk with so many MB free, and an administrator's max_wal_size of 4GB. */
+/* A disk with this free (MB), and an administrator's max_wal_size of 4GB. */
 static Driver *
 with_free(int64_t mb)
 {
@@ -27,7 +27,7 @@ with_free(int64_t mb)
 	return d;
 }
 
-/* A second with so much WAL, in new segments, and so much of others. */
+/* A second with this WAL, in new segments, and this of others. */
 static WalsizerAction
 write_both(Driver *d, int64_t wal, int64_t others)
 {
@@ -37,7 +37,7 @@ write_both(Driver *d, int64_t wal, int64_t others)
 	return driver_step(d, SECOND, wal);
 }
 
-/* So many seconds at RATE; how many of them ended with a request? */
+/* How many of these seconds at RATE ended with a request? */
 static int
 fill(Driver *d, int seconds)
 {

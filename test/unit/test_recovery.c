@@ -417,7 +417,7 @@ TEST(which_intervals_count)
 }
 
 /*
- * Two intervals of so much WAL, for which so many pages were written: is that WAL
+ * Two intervals of this WAL, for which these pages were written: is that WAL
  * of a few pages?
  */
 static bool

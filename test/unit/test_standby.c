@@ -72,7 +72,7 @@ TEST(a_standby_follows_its_primary)
 					 walsizer_size_for(1440 * MB, &d->sample.settings));
 }
 
-/* A primary's 300 s with so many checkpoints of 240MB, as its standby sees them. */
+/* A primary's 300 s with these checkpoints of 240MB each, as its standby sees them. */
 static void
 primary_timeout(Driver *d, int checkpoints, int64_t bytes)
 {

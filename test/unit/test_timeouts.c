@@ -15,7 +15,7 @@
 #define RECORD_BYTES	100
 #define IMAGE_BYTES		8000
 
-/* A load: of so many pages, half are changed within "half" seconds after a checkpoint. */
+/* A load: of these pages, half are changed within "half" seconds after a checkpoint. */
 typedef struct Load
 {
 	double		pages;
