@@ -251,6 +251,8 @@ link_records(Log *log)
 			record->from_ms = since;
 		else if (before != NULL && !restarted && follows(before, record))
 			record->from_ms = before->ms;
+		if (record->from_ms > record->ms)	/* the start before was dated later by its line */
+			record->from_ms = record->ms;
 		if (record->redo == 0 && since == 0 && record->from_ms != 0 && before->redo != 0)
 			record->redo = before->redo + (uint64_t) record->distance;
 		record->begins = record->from_ms == 0 || since != 0;
