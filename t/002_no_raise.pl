@@ -57,15 +57,15 @@ while (time - $begin < 33 || $round < 15)
 
 # That would have been enough for a rule that counts requests.
 my $requested = $node->safe_psql('postgres', $counted) - $before;
-cmp_ok($requested, '>=', 15, 'many checkpoints were requested');
+cmp_ok($requested, '>=', 15, 'many checkpoints are requested');
 my $written = $node->safe_psql('postgres', "SELECT pg_current_wal_lsn() - '0/0'") - $lsn;
-cmp_ok($written, '<', 20 * MB, 'little WAL was written');
-is(adjust($node), 'none: the value in effect suffices', 'nothing is to be done');
+cmp_ok($written, '<', 20 * MB, 'little WAL is written');
+is(adjust($node), 'none: the value in effect suffices', 'requested checkpoints are no reason to raise');
 
 my $status = status($node);
-is($status->{checkpoints_forced}, 0, 'none was forced by WAL volume');
-is($status->{checkpoints_forced_old_value}, 0, 'none was forced by the volume of before');
-cmp_ok($status->{checkpoints_other}, '>=', 15, 'they are known for what they are');
+is($status->{checkpoints_forced}, 0, 'no checkpoint counts as forced by WAL volume');
+is($status->{checkpoints_forced_old_value}, 0, 'no checkpoint counts as forced by the old value');
+cmp_ok($status->{checkpoints_other}, '>=', 15, 'requested checkpoints count as other checkpoints');
 wait_for($node, "num_requested = ($counted) AND num_timed = ($timed)");
 pass("the counters of the server are shown beside walsizer's");
 is(count_forced_in_log($node), 0, "the server's log has no forced checkpoint either");
@@ -76,11 +76,12 @@ is(adjust($node), 'none: the value in effect suffices', 'a statistics reset chan
 $node->safe_psql('postgres', 'SELECT walsizer_forget()');
 is(adjust($node), 'none: the value in effect suffices', 'walsizer_forget() changes nothing');
 $node->safe_psql('postgres', 'CHECKPOINT');
-is(adjust($node), 'none: the value in effect suffices', 'both together change nothing');
+is(adjust($node), 'none: the value in effect suffices',
+	'a statistics reset and walsizer_forget() together change nothing');
 
-is(setting_mb($node), 64, 'max_wal_size is what it was');
+is(setting_mb($node), 64, 'max_wal_size keeps its value');
 is(scalar(history($node)), 0, 'the history is empty');
-unlike(auto_conf($node), qr/max_wal_size/, 'nothing was written');
+unlike(auto_conf($node), qr/max_wal_size/, 'postgresql.auto.conf has no max_wal_size');
 $node->stop;
 
 # A switch of segments fills the rest of one with padding, which is no rate of WAL:
@@ -109,7 +110,8 @@ my $demand = status($idle)->{demand};
 write_and_switch(2 * MB) foreach 1 .. 3;
 cmp_ok($idle->safe_psql('postgres', "SELECT pg_current_wal_lsn() - '0/0'") - $lsn, '>', 40 * MB,
 	'switches of segments move the position far');
-cmp_ok(status($idle)->{demand} - $demand, '<', 13 * MB, 'demand is at most twice the records');
+cmp_ok(status($idle)->{demand} - $demand, '<', 13 * MB,
+	'padding makes demand at most twice as large as the records');
 $idle->stop;
 
 done_testing();

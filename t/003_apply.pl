@@ -37,25 +37,26 @@ $node->safe_psql('postgres',
 	'SET default_transaction_read_only = off; CREATE EXTENSION walsizer');
 wait_for_worker($node);
 $pid = pid($node);
-is(log_count($node, qr/LOG:  walsizer started: active, "max_wal_size" 4 MB, limit \d+ MB$/), 1, 'the log says that it has started');
+is(log_count($node, qr/LOG:  walsizer started: active, "max_wal_size" 4 MB, limit \d+ MB$/), 1,
+	'the log says that walsizer has started');
 
 # a directory where the state file is written first: it cannot be saved
 mkdir $node->data_dir . '/pg_stat/walsizer.state.tmp' or die $!;
 $offset = log_offset($node);
 force_checkpoints($node, 8);
 like(adjust($node), qr/^raise .*: applied$/,
-	'default_transaction_read_only does not keep walsizer from raising, nor does trouble with its file');
+	'neither default_transaction_read_only nor a state file that cannot be written prevents a raise');
 cmp_ok(setting_mb($node), '>', 4, 'the new value is in effect');
 is(log_count($node, qr/could not write walsizer's state file/, $offset),
 	1, 'trouble with the state file is logged once, however often it is written');
 is(last_event($node)->{outcome}, 'applied', 'the raise is in the history');
 is(log_count($node, qr/LOG:  walsizer changed "max_wal_size" from 4 MB to \d+ MB/, $offset),
 	1, 'a raise is logged');
-is(pid($node), $pid, 'the worker that logged it lives on');
+is(pid($node), $pid, 'the worker continues after it has logged the raise');
 rmdir $node->data_dir . '/pg_stat/walsizer.state.tmp' or die $!;
 $node->restart;
 wait_for_worker($node);
-is(log_count($node, qr/LOG:  walsizer stopped$/), 1, 'the log says that it has stopped');
+is(log_count($node, qr/LOG:  walsizer stopped$/), 1, 'the log says that walsizer has stopped');
 is(last_event($node)->{outcome},
 	'applied', 'the raise is saved as soon as the file can be written');
 $node->stop;
@@ -65,20 +66,20 @@ $node->stop;
 $node = make_node('dry_run', live => 1, conf => $asked . "walsizer.dry_run = on\n");
 $offset = log_offset($node);
 force_checkpoints($node, 8);
-like(adjust($node), qr/^raise .*: dry run\b/, 'dry run: decided');
-is(status($node)->{state}, 'dry run', 'dry run: state');
-is(status($node)->{outcome}, undef, 'dry run is no trouble');
-is(setting_mb($node), 4, 'dry run: nothing is changed');
-unlike(auto_conf($node), qr/max_wal_size/, 'dry run: nothing is written');
-is(log_count($node, $reload, $offset), 0, 'dry run: nothing is reloaded');
+like(adjust($node), qr/^raise .*: dry run\b/, 'dry run: walsizer says what it would do');
+is(status($node)->{state}, 'dry run', 'dry run: the state is "dry run"');
+is(status($node)->{outcome}, undef, 'dry run: the status shows no failed attempt');
+is(setting_mb($node), 4, 'dry run: max_wal_size stays');
+unlike(auto_conf($node), qr/max_wal_size/, 'dry run: postgresql.auto.conf stays');
+is(log_count($node, $reload, $offset), 0, 'dry run: the server reloads nothing');
 adjust($node) for 1 .. 3;
 is(log_count($node, qr/LOG:  walsizer would change "max_wal_size"/, $offset),
-	1, 'dry run: logged once');
+	1, 'dry run: the decision is logged once');
 is(scalar(grep { $_->{outcome} eq 'dry run' } history($node)), 1,
-	'dry run: recorded once');
+	'dry run: the decision is recorded once');
 set_conf($node, 'walsizer.dry_run = off');
-like(adjust($node), qr/^raise .*: applied$/, 'dry run: the next is no dry run');
-is(last_event($node)->{old_mb}, 4, 'dry run: which starts where it really is');
+like(adjust($node), qr/^raise .*: applied$/, 'dry run: after it is turned off, a raise is applied');
+is(last_event($node)->{old_mb}, 4, 'dry run: the raise after it starts at the value in effect');
 $node->stop;
 
 # What a dry run did not do need not wait.  There is only one size to raise to.
@@ -90,7 +91,7 @@ $node = make_node('dry_run_ends',
 	wait_for($node, "EXISTS (SELECT FROM walsizer_history WHERE outcome = 'dry run')");
 	set_conf($node, 'walsizer.dry_run = off');
 	wait_for($node, 'set_by_walsizer = 8 * 1048576');
-	pass('dry run: the load that goes on is served as soon as it ends');
+	pass('dry run: a load that continues is served as soon as dry run is turned off');
 	stop_load($load);
 }
 $node->stop;
@@ -101,7 +102,7 @@ $node->stop;
 # checkpoint: at the end of a cycle there seems to be nothing to do.  Judged below.
 my $lowering = make_node('lowering', live => 1, conf => $asked);
 force_checkpoints($lowering, 60);
-like(adjust($lowering), qr/^raise .*: applied$/, 'a lowering: after a raise');
+like(adjust($lowering), qr/^raise .*: applied$/, 'a lowering: walsizer raises first');
 set_conf($lowering, 'checkpoint_timeout = 30s');
 chmod 0400, $lowering->data_dir . '/postgresql.auto.conf' or die $!;
 my $lowering_offset = log_offset($lowering);
@@ -114,7 +115,7 @@ my $lowering_timed = $lowering->safe_psql('postgres', 'SELECT checkpoints_timed 
 # below.
 my $forgetful = make_node('forgetful', conf => $asked . "walsizer.min = 6MB\n");
 force_checkpoints($forgetful, 60);
-like(adjust($forgetful), qr/^raise .*: applied$/, 'forgotten: after a raise');
+like(adjust($forgetful), qr/^raise .*: applied$/, 'forgotten: walsizer raises first');
 set_conf($forgetful, 'checkpoint_timeout = 30s');
 $forgetful->safe_psql('postgres', 'SELECT walsizer_forget()');
 
@@ -141,12 +142,13 @@ sub instructions_fit
 	my @sizes = $all =~ /(\d+)MB/g;
 
 	is($all =~ s/\d+MB/NMB/gr, join('|', map { "$_: $way{$_}" } @{ $ways{$outcome} }),
-		"$name: instructions: what has an effect");
+		"$name: the instructions are those that have an effect");
 	return if $outcome eq 'refused';
-	cmp_ok($sizes[0], '>', 4, "$name: instructions: more than there is");
-	cmp_ok($sizes[0], '<=', status($node)->{wanted_size} / MB, "$name: instructions: as much as is wanted");
+	cmp_ok($sizes[0], '>', 4, "$name: the instructions name a size that exceeds the value in effect");
+	cmp_ok($sizes[0], '<=', status($node)->{wanted_size} / MB,
+		"$name: the instructions name no larger size than walsizer wants");
 	like(status($node)->{verdict}, qr/ is too small: .* walsizer cannot raise it: .*\. See walsizer_instructions\.$/,
-		"$name: the verdict refers to them");
+		"$name: the verdict refers to walsizer_instructions");
 	return;
 }
 
@@ -187,7 +189,8 @@ push @cases,
 	},
 	end => sub {
 		my $file = auto_conf_file($_[0]);
-		like(slurp_file($file), qr/^ Include_If_Exists = 'more.conf'$/m, 'include: the line stays');
+		like(slurp_file($file), qr/^ Include_If_Exists = 'more.conf'$/m,
+			'include: the line in postgresql.auto.conf stays');
 		write_file($file, slurp_file($file) =~ s/^ Include.*\n//mr);
 	},
   },
@@ -249,22 +252,23 @@ foreach my $case (@cases)
 
 	my $status = status($node);
 	is($status->{outcome}, $case->{outcome}, "$name: the status shows the outcome");
-	like($status->{message}, $case->{message}, "$name: and the message");
+	like($status->{message}, $case->{message}, "$name: the status shows the message");
 	is($status->{state}, 'blocked', "$name: walsizer is blocked");
 	is($status->{max_wal_size}, 4 * MB, "$name: the old value is in effect");
-	is($status->{set_by_walsizer}, undef, "$name: and not walsizer's");
+	is($status->{set_by_walsizer}, undef, "$name: the value is not walsizer's");
 
 	# However often it is tried, no more is said or recorded than what was asked for.
 	wait_for($node, "checkpoints_forced > 0 AND demand > 4 * 1048576");
-	like(adjust($node), qr/^raise to \d+ MB.*: $case->{outcome}: $case->{message}/, "$name: tried again")
+	like(adjust($node), qr/^raise to \d+ MB.*: $case->{outcome}: $case->{message}/,
+		"$name: another attempt has the same outcome")
 	  for 1 .. 3;
 	instructions_fit($node, $name, $case->{outcome});
 	my @events = history($node);
-	is(scalar(@events), 1 + 3, "$name: recorded once, and each time that it is asked for");
-	is($events[0]{outcome}, $case->{outcome}, "$name: with its outcome");
-	like($events[0]{message}, $case->{message}, "$name: and message");
-	is(log_count($node, $could, $offset), 1 + 3, "$name: and so it is logged");
-	is(setting_mb($node), 4, "$name: the setting stays");
+	is(scalar(@events), 1 + 3, "$name: the failure is recorded once by itself, and for each request");
+	is($events[0]{outcome}, $case->{outcome}, "$name: the event has the outcome");
+	like($events[0]{message}, $case->{message}, "$name: the event has the message");
+	is(log_count($node, $could, $offset), 1 + 3, "$name: the failure is logged as often as it is recorded");
+	is(setting_mb($node), 4, "$name: max_wal_size stays");
 }
 
 # Meanwhile, one case of its own: a refused value takes effect with whatever
@@ -276,20 +280,22 @@ foreach my $way ('reload', 'restart')
 	$node->append_conf('postgresql.conf', "max_connections = = 5");
 	$offset = log_offset($node);
 	force_checkpoints($node, 8);
-	like(adjust($node), qr/^raise .*: refused\b/, "refused, $way: a syntax error");
+	like(adjust($node), qr/^raise .*: refused\b/,
+		"refused, $way: the server refuses files with a syntax error");
 	$node->adjust_conf('postgresql.conf', 'max_connections', '20');
 	$node->$way;
 	wait_for_worker($node);
 	wait_for($node, "outcome IS NULL AND set_by_walsizer > 4 * 1048576");
 	my $event = last_event($node);
-	is($event->{outcome}, 'applied', "refused, $way: applied later");
-	is($event->{message}, 'took effect with a later reload or a restart', "refused, $way: which is said");
-	is(scalar(history($node)), 2, "refused, $way: in two events");
-	is($event->{old_mb}, 4, "refused, $way: with the old value");
-	is($event->{new_mb}, setting_mb($node), "refused, $way: and the new one");
+	is($event->{outcome}, 'applied', "refused, $way: the value is applied when the files are fixed");
+	is($event->{message}, 'took effect with a later reload or a restart',
+		"refused, $way: the message says when the value took effect");
+	is(scalar(history($node)), 2, "refused, $way: the history has the attempt and its success");
+	is($event->{old_mb}, 4, "refused, $way: the event has the old value");
+	is($event->{new_mb}, setting_mb($node), "refused, $way: the event has the new value");
 	is(log_count($node, qr/walsizer changed "max_wal_size" from 4 MB/, $offset),
-		1, "refused, $way: logged once");
-	is(pid($node), $pid, "refused, $way: the worker lives on") if $way eq 'reload';
+		1, "refused, $way: the change is logged once");
+	is(pid($node), $pid, "refused, $way: the worker is the same") if $way eq 'reload';
 	$node->stop;
 }
 
@@ -310,13 +316,14 @@ foreach my $way ('reload', 'restart')
 	eval { wait_for_log_line($node, $could, $offset) };
 	kill 'CONT', $postmaster or die $!;
 	like(slurp_file($node->logfile, $offset), qr/: the server has not reloaded its configuration$/m,
-		'late: waited for in vain');
+		'late: the log says that the server has not reloaded');
 	wait_for($node, "outcome IS NULL AND set_by_walsizer > 4 * 1048576");
 	stop_load($load);
 	ok((grep { $_->{message} eq 'took effect with a later reload or a restart' } history($node)),
-		'late: in effect when the server gets to it');
-	is(log_count($node, qr/an administrator changed "max_wal_size"/, $offset), 0, 'late: and taken for its own');
-	is(pid($node), $pid, 'late: the worker lives on');
+		'late: the value takes effect when the server reloads');
+	is(log_count($node, qr/an administrator changed "max_wal_size"/, $offset), 0,
+		'late: walsizer recognizes the value as its own');
+	is(pid($node), $pid, 'late: the worker is the same');
 	$node->stop;
 }
 
@@ -328,17 +335,17 @@ foreach my $case (@cases)
 
 	$node   = $case->{node};
 	$offset = $case->{offset};
-	is(log_count($node, $could, $offset), 1 + 3, "$name: still logged no more often");
-	is(log_count($node, qr/(ERROR|FATAL|PANIC):/, $offset), 0, "$name: no error");
-	is(pid($node), $case->{pid}, "$name: the worker lives on");
+	is(log_count($node, $could, $offset), 1 + 3, "$name: the failure is logged no more often");
+	is(log_count($node, qr/(ERROR|FATAL|PANIC):/, $offset), 0, "$name: the log has no error");
+	is(pid($node), $case->{pid}, "$name: the worker is the same");
 
 	# Where trouble shows only after the reload, that is tried again, but not
 	# at each sample: once by itself, three times as asked, and then once in
 	# a checkpoint_timeout.
 	my $most = $case->{retries} ? 5 + int((time - $case->{since}) / 30) : 0;
 	cmp_ok(log_count($node, $reload, $offset), '<=', $most,
-		"$name: at most $most reloads");
-	unlike(auto_conf($node), qr/^max_wal_size = '?\d/m, "$name: nothing is written")
+		"$name: the server reloads at most $most times");
+	unlike(auto_conf($node), qr/^max_wal_size = '?\d/m, "$name: walsizer writes no max_wal_size")
 	  unless $case->{retries};
 
 	if ($case->{options})
@@ -361,28 +368,29 @@ foreach my $case (@cases)
 	$node = $case->{node};
 	wait_for($node, "outcome IS NULL AND set_by_walsizer > 4 * 1048576");
 	stop_load($case->{load});
-	is(last_event($node)->{outcome}, 'applied', "$name: then the raise is applied");
-	is(status($node)->{state}, 'active', "$name: and walsizer is active again");
+	is(last_event($node)->{outcome}, 'applied', "$name: the raise is applied when the trouble is over");
+	is(status($node)->{state}, 'active', "$name: walsizer is active again");
 	wait_for($node, "set_by_walsizer = pg_size_bytes(current_setting('max_wal_size'))");
-	pass("$name: its value is in effect");
-	is(pid($node), $case->{pid}, "$name: by the same worker");
+	pass("$name: the value that walsizer set is in effect");
+	is(pid($node), $case->{pid}, "$name: the worker that raises is the same");
 	$node->stop;
 }
 
 wait_for($forgetful, 'max_wal_size = 6 * 1048576');
-is(last_event($forgetful)->{action}, 'lower', 'forgotten: lowered to walsizer.min');
-is(last_event($forgetful)->{reason}, 'demand_fell', 'forgotten: by demand');
-is(last_event($forgetful)->{outcome}, 'applied', 'forgotten: applied');
+is(last_event($forgetful)->{action}, 'lower', 'forgotten: walsizer lowers to walsizer.min');
+is(last_event($forgetful)->{reason}, 'demand_fell', 'forgotten: the reason is that demand fell');
+is(last_event($forgetful)->{outcome}, 'applied', 'forgotten: the lowering is applied');
 $forgetful->stop;
 
 # The lowering was tried again and again, but that is said once.
 wait_for($lowering, "checkpoints_timed >= $lowering_timed + 4");
-is(log_count($lowering, $could, $lowering_offset), 1, 'a lowering: logged once');
-is(scalar(grep { $_->{outcome} eq 'forbidden' } history($lowering)), 1, 'a lowering: recorded once');
-is(status($lowering)->{state}, 'blocked', 'a lowering: all the time');
+is(log_count($lowering, $could, $lowering_offset), 1, 'a lowering: the failure is logged once');
+is(scalar(grep { $_->{outcome} eq 'forbidden' } history($lowering)), 1,
+	'a lowering: the failure is recorded once');
+is(status($lowering)->{state}, 'blocked', 'a lowering: walsizer is blocked all the time');
 chmod 0600, $lowering->data_dir . '/postgresql.auto.conf' or die $!;
 wait_for($lowering, 'max_wal_size = 8 * 1048576 AND outcome IS NULL');
-pass('a lowering: possible again');
+pass('a lowering: it is applied as soon as it is possible');
 stop_load($lowering_load);
 $lowering->stop;
 
@@ -390,7 +398,7 @@ SKIP:
 {
 	skip 'needs PostgreSQL 17 or later', 1 unless $node->pg_version >= 17;
 	is(scalar(grep { $_->{name} eq 'alter_system_off' } @cases),
-		1, 'allow_alter_system was tested');
+		1, 'allow_alter_system is among the tested cases');
 }
 
 done_testing();

@@ -31,9 +31,9 @@ sub raise
 	my $old = setting_mb($node);
 
 	force_checkpoints($node, 3 * trigger_point_mb($old, 1, 0.9));
-	like(adjust($node), qr/^raise .*: applied$/, "$what: raised");
+	like(adjust($node), qr/^raise .*: applied$/, "$what: walsizer raises");
 	my $new = setting_mb($node);
-	cmp_ok($new, '>', $old, "$what: from $old MB to $new MB");
+	cmp_ok($new, '>', $old, "$what: max_wal_size rises from $old MB to $new MB");
 	wait_for($node, "set_by_walsizer = $new * 1048576");
 	return $new;
 }
@@ -45,13 +45,13 @@ sub is_external
 
 	wait_for($node, "max_wal_size = $new * 1048576 AND set_by_walsizer IS NULL");
 	my $event = last_event($node);
-	is($event->{action}, 'external', "$what: noticed");
-	is($event->{old_mb}, $old, "$what: old value");
-	is($event->{new_mb}, $new, "$what: new value");
-	is($event->{reason}, 'changed', "$what: reason");
-	is($event->{outcome}, 'none', "$what: nothing was to be done");
-	is(status($node)->{original_size}, $new * MB, "$what: adopted as the administrator's");
-	is(setting_mb($node), $new, "$what: in effect");
+	is($event->{action}, 'external', "$what: walsizer notices the change");
+	is($event->{old_mb}, $old, "$what: the event has the old value");
+	is($event->{new_mb}, $new, "$what: the event has the new value");
+	is($event->{reason}, 'changed', "$what: the reason is that an administrator changed the value");
+	is($event->{outcome}, 'none', "$what: walsizer has nothing to do");
+	is(status($node)->{original_size}, $new * MB, "$what: the original value is the administrator's");
+	is(setting_mb($node), $new, "$what: the administrator's value is in effect");
 	return;
 }
 
@@ -63,9 +63,9 @@ sub is_left_alone
 
 	force_checkpoints($node, 2 * trigger_point_mb($value, 1, 0.9));
 	is(adjust($node), 'none: an administrator changed or restored the setting less than checkpoint_timeout or five minutes ago, whichever is shorter',
-		"$what: left alone under load");
-	is(setting_mb($node), $value, "$what: the value stays");
-	is(scalar(history($node)), $events, "$what: nothing else happens");
+		"$what: walsizer does not raise under load");
+	is(setting_mb($node), $value, "$what: the administrator's value stays");
+	is(scalar(history($node)), $events, "$what: nothing else is recorded");
 	return;
 }
 
@@ -79,7 +79,7 @@ is_external('ALTER SYSTEM, up', $raised, 60);
 is_left_alone('ALTER SYSTEM, up');
 is(log_count($node,
 		qr/LOG:  an administrator changed "max_wal_size" from $raised MB to 60 MB/, $offset),
-	1, 'ALTER SYSTEM, up: logged once');
+	1, 'ALTER SYSTEM, up: the change is logged once');
 
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '10MB'");
 $node->reload;
@@ -123,12 +123,13 @@ wait_for_worker($node);
 $raised = raise('pending');
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '70MB'");
 force_checkpoints($node, 3 * trigger_point_mb($raised, 1, 0.9));
-like(adjust($node), qr/^raise .*: overridden\b/, 'pending: walsizer would raise');
+like(adjust($node), qr/^raise .*: overridden\b/, 'pending: walsizer wants to raise');
 is(status($node)->{message}, 'a change of "max_wal_size" in "postgresql.auto.conf" awaits a reload',
-	'pending: but does not');
-like(auto_conf($node), qr/^max_wal_size = '70MB'$/m, 'pending: what was written stays');
-like(revert($node), qr/^revert to \d+ MB: overridden: a change of "max_wal_size"/, 'pending: nor is it taken away');
-is(setting_mb($node), $raised, 'pending: nothing has changed');
+	'pending: walsizer does not overwrite a change that awaits a reload');
+like(auto_conf($node), qr/^max_wal_size = '70MB'$/m, "pending: the administrator's line stays");
+like(revert($node), qr/^revert to \d+ MB: overridden: a change of "max_wal_size"/,
+	"pending: walsizer_revert() does not remove the administrator's line");
+is(setting_mb($node), $raised, 'pending: the value in effect stays');
 
 # The server does not read its files again after a crash, not even good ones.
 my $crash = sub {
@@ -140,12 +141,13 @@ my $crash = sub {
 my $files = slurp_file($node->data_dir . '/postgresql.conf');
 $crash->();
 force_checkpoints($node, 3 * trigger_point_mb($raised, 1, 0.9));
-like(adjust($node), qr/^raise .*: overridden\b/, 'pending: after a crash it still would raise');
+like(adjust($node), qr/^raise .*: overridden\b/,
+	'pending: walsizer does not overwrite the change after a crash');
 $node->append_conf('postgresql.conf', 'max_connections = = 3');
 $crash->();
-pass('a crash with unreadable files: the worker comes back');
+pass('pending: the worker comes back after a crash with unreadable files');
 write_file($node->data_dir . '/postgresql.conf', $files);
-like(auto_conf($node), qr/^max_wal_size = '70MB'$/m, 'pending: what was written is still there');
+like(auto_conf($node), qr/^max_wal_size = '70MB'$/m, "pending: the administrator's line is still there");
 $node->reload;
 is_external('pending', $raised, 70);
 wait_for($node, 'outcome IS NULL');
@@ -158,13 +160,13 @@ $node->restart;
 wait_for_worker($node);
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
 force_checkpoints($node, 24);
-like(adjust($node), qr/^raise .*: overridden\b/, 'pending RESET: walsizer would raise');
-unlike(auto_conf($node), qr/max_wal_size/, 'pending RESET: but does not');
+like(adjust($node), qr/^raise .*: overridden\b/, 'pending RESET: walsizer wants to raise');
+unlike(auto_conf($node), qr/max_wal_size/, 'pending RESET: walsizer does not write max_wal_size');
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '8MB'");
 wait_for($node, 'outcome IS NULL');
-like(adjust($node), qr/^raise .*: applied$/, 'pending RESET, taken back: it does');
-is(revert($node), "revert to 8 MB: applied: $again", 'pending RESET, taken back: and reverts');
-is(setting_mb($node), 8, 'pending RESET, taken back: to what was there');
+like(adjust($node), qr/^raise .*: applied$/, 'pending RESET, taken back: walsizer raises');
+is(revert($node), "revert to 8 MB: applied: $again", 'pending RESET, taken back: walsizer_revert() succeeds');
+is(setting_mb($node), 8, "pending RESET, taken back: the administrator's value is back");
 
 # Also where it sets what is in effect, to keep that, or removes what walsizer would
 # restore.
@@ -173,12 +175,15 @@ wait_for_worker($node);
 $raised = raise('pending, the same value');
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '${raised}MB'");
 force_checkpoints($node, 3 * trigger_point_mb($raised, 1, 0.9));
-like(adjust($node), qr/^raise .*: overridden\b/, 'pending, the same value: walsizer would raise');
-like(revert($node), qr/^revert to 8 MB: overridden\b/, 'pending, the same value: or revert');
-like(auto_conf($node), qr/^max_wal_size = '${raised}MB'$/m, 'pending, the same value: which stays');
+like(adjust($node), qr/^raise .*: overridden\b/, 'pending, the same value: walsizer does not raise');
+like(revert($node), qr/^revert to 8 MB: overridden\b/,
+	'pending, the same value: walsizer_revert() does not change the value');
+like(auto_conf($node), qr/^max_wal_size = '${raised}MB'$/m,
+	"pending, the same value: the administrator's line stays");
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
-like(revert($node), qr/^revert to 8 MB: overridden\b/, 'pending RESET: walsizer would revert');
-unlike(auto_conf($node), qr/^max_wal_size/m, 'pending RESET: but does not bring the line back');
+like(revert($node), qr/^revert to 8 MB: overridden\b/,
+	'pending RESET: walsizer_revert() does not change the value');
+unlike(auto_conf($node), qr/^max_wal_size/m, 'pending RESET: walsizer does not write the line again');
 $node->reload;
 is_external('pending RESET', $raised, 8);
 
@@ -204,16 +209,16 @@ is_deeply(
 		old_mb     => $raised,
 		new_mb     => 9,
 	},
-	'revert: answers with what was done, and that this is not for good');
-is(setting_mb($node), 9, 'revert: it is in effect');
-unlike(auto_conf($node), qr/max_wal_size/, 'revert: the line is gone');
+	'revert: the answer says what was done, and that walsizer raises again');
+is(setting_mb($node), 9, 'revert: the original value is in effect');
+unlike(auto_conf($node), qr/max_wal_size/, 'revert: postgresql.auto.conf has no max_wal_size');
 note_is_removed($node, 'revert');
 $event = last_event($node);
-is($event->{action}, 'revert', 'revert: history');
-is($event->{old_mb}, $raised, 'revert: old value');
-is($event->{new_mb}, 9, 'revert: new value');
-is($event->{outcome}, 'applied', 'revert: outcome');
-is(status($node)->{set_by_walsizer}, undef, 'revert: nothing is walsizer\'s');
+is($event->{action}, 'revert', 'revert: the history has the action');
+is($event->{old_mb}, $raised, 'revert: the history has the old value');
+is($event->{new_mb}, 9, 'revert: the history has the new value');
+is($event->{outcome}, 'applied', 'revert: the history has the outcome');
+is(status($node)->{set_by_walsizer}, undef, "revert: no value is walsizer's");
 is_left_alone('revert');
 
 is_deeply(
@@ -228,8 +233,8 @@ is_deeply(
 		old_mb     => 9,
 		new_mb     => 9,
 	},
-	'revert again: nothing to revert');
-is(last_event($node)->{id}, $event->{id}, 'revert again: nothing happens');
+	"revert again: the answer says that the value is not walsizer's");
+is(last_event($node)->{id}, $event->{id}, 'revert again: nothing is recorded');
 
 # Under a load for which a rule would raise at the next sample.  The worker is
 # stopped, so that this sample is the request.
@@ -249,56 +254,60 @@ $node->poll_query_until('postgres',
 ) or die 'nobody asks';
 kill 'CONT', $worker or die $!;
 $asked->finish;
-is($answer, "revert to 9: applied\n", 'revert under load: reverted');
+is($answer, "revert to 9: applied\n", 'revert under load: the original value is restored');
 is(log_count($node, qr/received SIGHUP, reloading configuration files/, $offset), 1,
-	'revert under load: in one reload');
+	'revert under load: the server reloads once');
 is(log_count($node, qr/walsizer changed "max_wal_size" from $raised MB to 9 MB/, $offset), 1,
-	'revert under load: in one step');
+	'revert under load: max_wal_size falls in one step');
 set_conf($node, 'walsizer.predict = off');
 
 # The original value stood in postgresql.auto.conf: it is written there again.
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '6MB'");
 $node->restart;
 wait_for_worker($node);
-is(last_event($node)->{new_mb}, 6, 'the value of ALTER SYSTEM is noticed');
+is(last_event($node)->{new_mb}, 6, 'walsizer notices the value of ALTER SYSTEM');
 $node->restart;
 wait_for_worker($node);
 $raised = raise('revert to ALTER SYSTEM');
 like(auto_conf($node), qr/^walsizer.last_written = '${raised}MB instead of 6MB by ALTER SYSTEM'$/m,
-	'revert: the note says what to');
-is(revert($node), "revert to 6 MB: applied: $again", 'revert: to the value of ALTER SYSTEM');
-like(auto_conf($node), qr/^max_wal_size = '6MB'$/m, 'revert: which stands where it stood');
+	'revert: the note has the value of ALTER SYSTEM');
+is(revert($node), "revert to 6 MB: applied: $again", 'revert: the value of ALTER SYSTEM is restored');
+like(auto_conf($node), qr/^max_wal_size = '6MB'$/m,
+	'revert: the value of ALTER SYSTEM is in postgresql.auto.conf again');
 
 # An attempt that fails says why; with enable = off there is nothing to say.
 $node->restart;
 wait_for_worker($node);
 $raised = raise('revert with trouble');
 mkdir $node->data_dir . '/postgresql.auto.conf.tmp' or die $!;
-like(revert($node), qr/^revert to 6 MB: failed: could not open file/, 'revert: trouble is an outcome');
-is(setting_mb($node), $raised, 'revert: then nothing has changed');
-is(status($node)->{set_by_walsizer}, $raised * MB, 'revert: nor whose it is');
+like(revert($node), qr/^revert to 6 MB: failed: could not open file/,
+	'revert: the outcome of a revert that fails has the error');
+is(setting_mb($node), $raised, 'revert: max_wal_size stays if the revert fails');
+is(status($node)->{set_by_walsizer}, $raised * MB,
+	"revert: the value is still walsizer's if the revert fails");
 rmdir $node->data_dir . '/postgresql.auto.conf.tmp' or die $!;
 set_conf($node, 'walsizer.enable = off');
-is(revert($node), 'revert to 6 MB: applied', 'revert: works while walsizer is disabled, with nothing to say');
+is(revert($node), 'revert to 6 MB: applied',
+	'revert: it works while walsizer is disabled, and has no message');
 
 # ---- walsizer.enable = off
 
 $node->restart;
 wait_for_worker($node);
-is(status($node)->{state}, 'disabled', 'disabled: state');
+is(status($node)->{state}, 'disabled', 'disabled: the status shows it');
 force_checkpoints($node, 3 * trigger_point_mb(6, 1, 0.9));
-is(adjust($node), 'none: walsizer.enable is off', 'disabled: nothing is done');
-is(setting_mb($node), 6, 'disabled: the value stays');
-cmp_ok(status($node)->{checkpoints_forced}, '>', 0, 'disabled: but is being watched');
+is(adjust($node), 'none: walsizer.enable is off', 'disabled: walsizer does not raise');
+is(setting_mb($node), 6, 'disabled: max_wal_size stays');
+cmp_ok(status($node)->{checkpoints_forced}, '>', 0, 'disabled: walsizer counts forced checkpoints');
 set_conf($node, 'walsizer.enable = on');
-like(adjust($node), qr/^raise .*: applied$/, 'enabled again: raised for what was seen');
+like(adjust($node), qr/^raise .*: applied$/, 'enabled again: walsizer raises for the load that it has seen');
 $raised = setting_mb($node);
 
 # Switched off, it leaves its value where it is.
 set_conf($node, 'walsizer.enable = off');
 adjust($node);
-is(setting_mb($node), $raised, 'disabled: the raise stays');
-is(status($node)->{set_by_walsizer}, $raised * MB, 'disabled: and is still known as such');
+is(setting_mb($node), $raised, 'disabled: the value that walsizer set stays');
+is(status($node)->{set_by_walsizer}, $raised * MB, "disabled: the value is still known as walsizer's");
 
 # ---- an administrator's change is left alone for one checkpoint_timeout, not longer
 
@@ -316,7 +325,7 @@ stop_load($load);
 my @events = history($node);
 my ($last) = grep { $events[$_]{action} eq 'external' } reverse 0 .. $#events;
 my $next   = $events[ $last + 1 ];
-is($events[$last]{new_mb}, 5, 'at last: adopted');
+is($events[$last]{new_mb}, 5, "at last: the history has the administrator's value");
 is($next->{action}, 'raise', 'at last: walsizer raises again under load');
 is($next->{old_mb}, 5, 'at last: the raise begins with the new value');
 cmp_ok($next->{epoch} - $changed, '>=', 30, 'at last: the raise comes a checkpoint_timeout later');
@@ -337,9 +346,10 @@ foreach my $mb (40, 50, 40)
 set_conf($node, 'checkpoint_timeout = 30s');
 wait_until('all are followed up',
 	sub { @events = (history($node))[-3 .. -1]; return !grep { !defined $_->{forced_after} } @events });
-is(join(' ', map { $_->{new_mb} } @events), '40 50 40', 'the same size twice');
-cmp_ok($events[0]{forced_after}, '>', 0, 'a checkpoint was forced after the first time');
-is($events[2]{forced_after}, 0, 'no checkpoint was forced after the second time');
+is(join(' ', map { $_->{new_mb} } @events), '40 50 40',
+	'several changes: the history has the same size twice');
+cmp_ok($events[0]{forced_after}, '>', 0, 'several changes: a checkpoint is forced after the first 40 MB');
+is($events[2]{forced_after}, 0, 'several changes: no checkpoint is forced after the second 40 MB');
 $node->stop;
 
 # ---- walsizer_revert() by the session that has just turned walsizer off
@@ -364,14 +374,16 @@ my $written = eval {
 kill 'CONT', $postmaster or die $!;
 die $@ unless $written;
 $session->finish;
-is($stdout . $stderr, "connected\nt\n4|applied|\n", 'just turned off: walsizer does not raise again, nor say so');
+is($stdout . $stderr, "connected\nt\n4|applied|\n",
+	'just turned off: walsizer_revert() does not say that walsizer raises again');
 
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET walsizer.enable');
 $node->restart;
 wait_for_worker($node);
 raise('dry run');
 set_conf($node, 'walsizer.dry_run = on');
-is(revert($node), 'revert to 4 MB: applied', 'dry run: reverts, and does not say that walsizer raises again');
+is(revert($node), 'revert to 4 MB: applied',
+	'dry run: walsizer_revert() reverts, and does not say that walsizer raises again');
 $node->stop;
 
 done_testing();

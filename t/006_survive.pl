@@ -34,7 +34,7 @@ sub memory
 }
 
 force_checkpoints($node, 8);
-like(adjust($node), qr/^raise .*: applied$/, 'raised');
+like(adjust($node), qr/^raise .*: applied$/, 'walsizer raises');
 $raised = setting_mb($node);
 wait_for($node, "set_by_walsizer = $raised * 1048576");
 
@@ -43,7 +43,7 @@ wait_for($node, "set_by_walsizer = $raised * 1048576");
 # It has no query to cancel.
 $pid    = pid($node);
 $offset = log_offset($node);
-is($node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)"), 't', 'the worker is canceled');
+is($node->safe_psql('postgres', "SELECT pg_cancel_backend($pid)"), 't', 'the worker can be canceled');
 wait_for_sample($node);
 is(pid($node), $pid, 'the worker ignores that it is canceled');
 is(log_count($node, qr/(FATAL|ERROR):/, $offset), 0, 'a canceled worker logs no error');
@@ -56,14 +56,14 @@ $pid    = pid($node);
 $offset = log_offset($node);
 $status = status($node);
 is($node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)"),
-	't', 'the worker is terminated');
+	't', 'the worker can be terminated');
 wait_for_worker($node, $pid);
 is(memory($node), $before, 'the worker comes back with its memory');
 cmp_ok(status($node)->{checkpoints_forced}, '>=', $status->{checkpoints_forced},
 	'the worker comes back with its counts');
 cmp_ok($node->safe_psql('postgres', 'SELECT max(demand) FROM walsizer_demand'),
 	'>=', 8 * MB, 'the worker comes back with the demand that it saw');
-is(log_count($node, qr/(FATAL|ERROR):/, $offset), 0, 'the end of a worker is no error');
+is(log_count($node, qr/(FATAL|ERROR):/, $offset), 0, 'the end of a worker logs no error');
 like(adjust($node), qr/^none: /, 'the new worker answers');
 
 # Nobody waits for ever for a worker that ends.
@@ -101,7 +101,7 @@ is(memory($node), $before, 'an immediate shutdown keeps the memory');
 # kill -9 of the postmaster under load, right after a raise.
 my $load = start_load($node, 5);
 force_checkpoints($node, 30);
-like(adjust($node), qr/^raise .*: applied$/, 'raised again');
+like(adjust($node), qr/^raise .*: applied$/, 'kill -9: walsizer raises before it');
 $before = $node->safe_psql('postgres', 'SELECT * FROM walsizer_history ORDER BY id');
 $raised = setting_mb($node);
 $node->kill9;
@@ -111,34 +111,34 @@ wait_for_worker($node);
 is($node->safe_psql('postgres', 'SELECT * FROM walsizer_history ORDER BY id'),
 	$before, 'kill -9: the history is intact');
 $status = status($node);
-is($status->{set_by_walsizer}, $raised * MB, 'kill -9: the value is known as walsizer\'s');
-is($status->{original_size}, 4 * MB, 'kill -9: so is the original value');
+is($status->{set_by_walsizer}, $raised * MB, "kill -9: the value is known as walsizer's");
+is($status->{original_size}, 4 * MB, 'kill -9: the original value is known');
 is(scalar(grep { $_->{action} eq 'external' } history($node)),
 	0, 'kill -9: no administrator is suspected');
-like(revert($node), qr/^revert to 4 MB: applied/, 'kill -9: so it can be restored');
+like(revert($node), qr/^revert to 4 MB: applied/, 'kill -9: walsizer_revert() restores the original value');
 
 # ---- walsizer_forget()
 
 my $last_id = last_event($node)->{id};
 $node->safe_psql('postgres', 'SELECT walsizer_forget()');
-is(scalar(history($node)), 0, 'forget: no history');
+is(scalar(history($node)), 0, 'forget: the history is empty');
 cmp_ok($node->safe_psql('postgres', 'SELECT coalesce(max(demand), 0) FROM walsizer_demand'),
-	'<', MB, 'forget: no demand but of what was written since');
+	'<', MB, 'forget: only demand since the call is known');
 $node->restart;
 wait_for_worker($node);
-is(scalar(history($node)), 0, 'forget: none after a restart either');
+is(scalar(history($node)), 0, 'forget: the history is empty after a restart');
 force_checkpoints($node, 8);
-like(adjust($node), qr/^raise .*: applied$/, 'forget: new demand raises');
+like(adjust($node), qr/^raise .*: applied$/, 'forget: walsizer raises for new demand');
 my $id = last_event($node)->{id};
-cmp_ok($id, '>', $last_id, 'forget: ids continue after a restart');
+cmp_ok($id, '>', $last_id, 'forget: IDs continue after a restart');
 $node->safe_psql('postgres', 'SELECT walsizer_forget()');
 force_checkpoints($node, 3 * trigger_point_mb(setting_mb($node), 1, 0.9));
-like(adjust($node), qr/^raise .*: applied$/, 'forget: and raises again');
-is(last_event($node)->{id}, $id + 1, 'forget: ids continue');
-is(scalar(history($node)), 1, 'forget: after what is gone');
+like(adjust($node), qr/^raise .*: applied$/, 'forget: walsizer raises again after a second call');
+is(last_event($node)->{id}, $id + 1, 'forget: IDs continue after a second call');
+is(scalar(history($node)), 1, 'forget: the history has only the events since the call');
 $node->safe_psql('postgres', 'SELECT walsizer_forget()');
 wait_for($node, "set_by_walsizer > 4 * 1048576");
-is(status($node)->{original_size}, 4 * MB, 'forget: ownership stays');
+is(status($node)->{original_size}, 4 * MB, 'forget: the original value is still known');
 
 # ---- the state file
 
@@ -150,16 +150,16 @@ sub starts_with
 	$offset = log_offset($node);
 	$node->start;
 	wait_for_worker($node);
-	is(scalar(history($node)), 0, "$what: an empty history");
+	is(scalar(history($node)), 0, "$what: the history is empty");
 	is(log_count($node, qr/LOG:  walsizer starts with an empty memory/, $offset),
-		1, "$what: logged once");
-	is(log_count($node, $reason, $offset), 1, "$what: with the reason");
-	is(log_count($node, qr/(FATAL|ERROR|PANIC):/, $offset), 0, "$what: no error");
+		1, "$what: the empty memory is logged once");
+	is(log_count($node, $reason, $offset), 1, "$what: the log has the reason");
+	is(log_count($node, qr/(FATAL|ERROR|PANIC):/, $offset), 0, "$what: the log has no error");
 	ok(-e "$file.bad", "$what: the file is set aside");
-	is(adjust($node), 'none: the value in effect suffices', "$what: at work");
+	is(adjust($node), 'none: the value in effect suffices', "$what: the worker answers");
 	$status = status($node);
 	is($status->{set_by_walsizer}, $status->{max_wal_size}, "$what: the value is known as walsizer's");
-	is($status->{original_size}, 4 * MB, "$what: so is the original value");
+	is($status->{original_size}, 4 * MB, "$what: the original value is known");
 	$node->stop;
 	ok(-f $file, "$what: a new file is written");
 	return;
@@ -168,7 +168,7 @@ sub starts_with
 $node->stop;
 my $good = slurp_file($file);
 $good =~ s/^end .*\n\z//m;
-is(state_file($good), slurp_file($file), 'this test knows the format');
+is(state_file($good), slurp_file($file), 'the test writes the format of the state file');
 
 # Files that were written elsewhere are believed if they fit.
 my $time = 800000000 * 1000000;
@@ -227,7 +227,7 @@ foreach my $what (sort keys %files)
 	unlink "$file.bad";
 	write_file($file, $files{$what}[0]);
 	starts_with($what, $files{$what}[1]);
-	is(slurp_file("$file.bad"), $files{$what}[0], "$what: as it was found");
+	is(slurp_file("$file.bad"), $files{$what}[0], "$what: the file that is set aside is unchanged");
 }
 
 unlink "$file.bad";
@@ -254,7 +254,7 @@ foreach my $name ("$file.bad", "$file.bad.1", "$file.bad.2")
 	$node->start;
 	wait_for_worker($node);
 	$node->stop;
-	is(slurp_file($name), "nonsense, later $name\n", 'set aside as ' . ($name =~ s/.*state//r));
+	is(slurp_file($name), "nonsense, later $name\n", 'the file is set aside as ' . ($name =~ s/.*state//r));
 }
 is(slurp_file("$file.bad"), "nonsense, later $file.bad\n", 'a file that is set aside overwrites no earlier one');
 
@@ -265,18 +265,18 @@ $offset = log_offset($node);
 $node->start;
 wait_for_worker($node);
 wait_for_sample($node);
-is(scalar(history($node)), 0, 'unreadable: an empty history');
-is(adjust($node), 'none: the value in effect suffices', 'unreadable: at work');
+is(scalar(history($node)), 0, 'unreadable: the history is empty');
+is(adjust($node), 'none: the value in effect suffices', 'unreadable: the worker answers');
 $status = status($node);
 is($status->{set_by_walsizer}, $status->{max_wal_size}, "unreadable: the value is known as walsizer's");
 is(log_count($node, qr/LOG:  could not read walsizer's state file "[^"]*": Permission denied$/, $offset),
-	1, 'unreadable: logged once');
+	1, 'unreadable: the error is logged once');
 $node->stop;
 chmod 0600, $file or die $!;
-is(slurp_file($file), $good_with_event, 'unreadable: stays as it was');
+is(slurp_file($file), $good_with_event, 'unreadable: the file stays as it was');
 $node->start;
 wait_for_worker($node);
-is(last_event($node)->{message}, 'with a message', 'unreadable: over');
+is(last_event($node)->{message}, 'with a message', 'unreadable: the file is read as soon as it is readable');
 $node->stop;
 
 # A file that cannot even be moved away, nor replaced: no memory, but no harm.
@@ -287,12 +287,12 @@ $node->start;
 wait_for_worker($node);
 force_checkpoints($node, 3 * trigger_point_mb(setting_mb($node), 1, 0.9));
 like(adjust($node), qr/^raise .*: applied$/, 'immovable: walsizer works without a file');
-is(log_count($node, qr/(FATAL|ERROR|PANIC):/, $offset), 0, 'immovable: no error');
+is(log_count($node, qr/(FATAL|ERROR|PANIC):/, $offset), 0, 'immovable: the log has no error');
 adjust($node);
 chmod 0700, dirname($file) or die $!;
 $node->restart;
 wait_for_worker($node);
-cmp_ok(scalar(history($node)), '>', 0, 'immovable: until it can be replaced');
+cmp_ok(scalar(history($node)), '>', 0, 'immovable: the file is written as soon as it can be replaced');
 
 # The last words: the server never went down by itself.
 is(log_count($node, qr/was terminated by signal|crash of another server process/),

@@ -75,28 +75,28 @@ sub median
 	return $sorted[ $#sorted / 2 ];
 }
 
-cmp_ok(log_count($node, qr/received SIGHUP/, $offset), '>=', 110, 'a storm of reloads');
-cmp_ok(scalar(@measured), '>=', 10, 'our own window is full');
+cmp_ok(log_count($node, qr/received SIGHUP/, $offset), '>=', 110, 'the server reloads all the time');
+cmp_ok(scalar(@measured), '>=', 10, 'the test has measured for long enough');
 
 # A machine that stalls has a moment's figures differ; a window cut short would
 # have all of them.
 my $of_least = median(map { my ($w) = written_until($_->[0]); $_->[1] / $w } @measured);
 my $of_most  = median(map { my (undef, $w) = written_until($_->[0]); $_->[1] / $w } @measured);
 note(sprintf('walsizer measures %.2f of the most and %.2f of the least that it was', $of_most, $of_least));
-cmp_ok($of_least, '>=', 0.85, 'walsizer measures as much as we do');
-cmp_ok($of_most, '<=', 1.15, 'walsizer measures no more than we do');
+cmp_ok($of_least, '>=', 0.85, 'walsizer measures as much as the test');
+cmp_ok($of_most, '<=', 1.15, 'walsizer measures no more than the test');
 
 my ($raise) = grep { $_->{action} eq 'raise' } history($node);
 my ($written) = written_until($raise->{epoch});
-is($raise->{outcome}, 'applied', 'it raised');
-is($raise->{reason}, 'forced', 'the classic rule raised');
-cmp_ok($raise->{epoch} - $began_at, '>=', 29.9, 'it raises at the end of its first cycle, not before');
+is($raise->{outcome}, 'applied', 'the raise is applied');
+is($raise->{reason}, 'forced', 'the raise comes from the classic rule');
+cmp_ok($raise->{epoch} - $began_at, '>=', 29.9, 'walsizer raises at the end of its first cycle, not before');
 # The first in which the load had forced checkpoints: without stalls, the very first.
 my $cycles = int(($begin + 5 - $began_at) / 30) + 1;
-cmp_ok($raise->{epoch} - $began_at, '<', 30 * ($cycles + 1), 'it raises before its next cycle is over');
-cmp_ok($raise->{demand}, '>=', 0.6 * $written, 'the window is not cut short');
+cmp_ok($raise->{epoch} - $began_at, '<', 30 * ($cycles + 1), 'walsizer raises before its next cycle is over');
+cmp_ok($raise->{demand}, '>=', 0.6 * $written, 'the demand is that of the whole window');
 # The event has the last demand of the cycle, and the largest counts.
-cmp_ok($raise->{new_mb}, '>=', classic_size_mb($raise, 1), 'the size is for the demand');
+cmp_ok($raise->{new_mb}, '>=', classic_size_mb($raise, 1), 'the size is enough for the demand');
 cmp_ok($raise->{new_mb}, '<=', classic_size_mb({ %$raise, demand => 1.1 * $raise->{demand} }, 1),
 	'the size is for not much more than the demand');
 $node->stop;

@@ -24,19 +24,19 @@ foreach my $segsize (1, 64)
 		conf => $conf . "max_wal_size = ${least}MB\nmin_wal_size = ${least}MB\n");
 
 	is($node->safe_psql('postgres', 'SHOW wal_segment_size'),
-		"${segsize}MB", "segments of $segsize MB");
-	is(status($node)->{trigger_point}, $segsize * MB, 'one segment forces a checkpoint');
+		"${segsize}MB", "segments have $segsize MB");
+	is(status($node)->{trigger_point}, $segsize * MB, 'the trigger point is one segment');
 
 	force_checkpoints($node, 3 * $segsize + 1);
-	like(adjust($node), qr/^raise .*: applied$/, 'raised');
+	like(adjust($node), qr/^raise .*: applied$/, 'walsizer raises');
 	my $event = last_event($node);
 	is($event->{new_mb}, classic_size_mb($event, $segsize),
-		"to $event->{new_mb} MB, the size for the demand");
+		"the raise is to $event->{new_mb} MB, the size for the demand");
 	is($event->{new_mb} % $segsize, 0, 'the size is in whole segments');
-	is(setting_mb($node), $event->{new_mb}, 'it is in effect');
+	is(setting_mb($node), $event->{new_mb}, 'the size is in effect');
 	wait_for($node, 'set_by_walsizer IS NOT NULL');
 	is(status($node)->{trigger_point}, MB * trigger_point_mb($event->{new_mb}, $segsize, 0.9),
-		'the trigger point is known');
+		'the trigger point is that of the new size');
 
 	$node->restart;
 	wait_for_worker($node);
@@ -55,22 +55,23 @@ is(adjust($node), 'raise to 256 MB, limited by max: applied',
 revert($node);
 $node->safe_psql('postgres', 'SELECT walsizer_forget()');
 is(act($node, "walsizer_boost('300MB', '1 hour')"), 'raise to 256 MB: applied',
-	'whole segments alone are no limit');
+	'a size that is only rounded down is not limited');
 is(act($node, "walsizer_boost('320MB', '1 hour')"), 'none, limited by max: the limit is 256 MB',
-	'walsizer.max is a limit');
+	'a size that exceeds walsizer.max is limited');
 $node->safe_psql('postgres', 'SELECT walsizer_boost_end()');
 set_conf($node, 'walsizer.max = 2MB');
 wait_for($node, 'size_limit < 256 * 1048576');
 is(status($node)->{size_limit}, 128 * MB,
-	'no limit is below two segments, or the server would not start again');
+	'no limit is below two segments, with which the server would not start');
 $node->stop;
 
 # A value that a reload accepts, and with which no server starts, is not restored.
 $node = make_node('one', segsize => 16, conf => $conf . "max_wal_size = 32MB\nmin_wal_size = 32MB\n");
 set_conf($node, 'max_wal_size = 16MB');
 wait_for($node, 'original_size = 16 * 1048576');
-is(act($node, "walsizer_boost('64MB', '1 hour')"), 'raise to 64 MB: applied', 'raised from one segment');
-like(revert($node), qr/^revert to 32 MB: applied/, 'reverted to two');
+is(act($node, "walsizer_boost('64MB', '1 hour')"), 'raise to 64 MB: applied',
+	'walsizer raises from one segment');
+like(revert($node), qr/^revert to 32 MB: applied/, 'walsizer_revert() restores two segments instead of one');
 $node->restart;
 is(setting_mb($node), 32, 'the server starts with two segments');
 $node->stop;
@@ -78,7 +79,7 @@ $node->stop;
 # The largest segments: two of them exceed what an int holds in bytes.
 $node = make_node('large', segsize => 1024, conf => "max_wal_size = 2GB\nmin_wal_size = 2GB\n");
 my (undef, undef, $stderr) = $node->psql('postgres', "SELECT walsizer_boost('1GB', '1 hour')");
-like($stderr, qr/ERROR:  size must be between 2048 MB and /, 'two segments of 1GB are the least');
+like($stderr, qr/ERROR:  size must be between 2048 MB and /, 'two segments of 1 GB are the smallest size');
 $node->stop;
 
 # The largest values there are.
@@ -90,13 +91,14 @@ walsizer.threshold = 1000
 END
 my $pid = pid($node);
 write_wal($node, 20);
-like(adjust($node), qr/^none: the value in effect suffices$/, 'the largest max_wal_size');
-is(status($node)->{trigger_point}, MB * trigger_point_mb(2147483647, 1, 0.9), 'has its trigger point');
+like(adjust($node), qr/^none: the value in effect suffices$/, 'the largest max_wal_size suffices');
+is(status($node)->{trigger_point}, MB * trigger_point_mb(2147483647, 1, 0.9),
+	'the trigger point of the largest max_wal_size is known');
 is(status($node)->{max_wal_size}, MB * 2147483647, 'the largest max_wal_size is known in bytes');
 set_conf($node, 'checkpoint_timeout = 1d');
-like(adjust($node), qr/^none: /, 'the largest checkpoint_timeout is no trouble');
-is(pid($node), $pid, 'the worker lives on');
-is(log_count($node, qr/(ERROR|FATAL|PANIC):/), 0, 'no error was met');
+like(adjust($node), qr/^none: /, 'the largest checkpoint_timeout causes no error');
+is(pid($node), $pid, 'the worker is the same');
+is(log_count($node, qr/(ERROR|FATAL|PANIC):/), 0, 'the log has no error');
 $node->stop;
 
 done_testing();
