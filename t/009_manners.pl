@@ -31,18 +31,18 @@ $offset = log_offset($node);
 
 is($node->safe_psql('postgres',
 		"SELECT backend_type, datid IS NULL, backend_xmin IS NULL FROM pg_stat_activity WHERE pid = $pid"),
-	'walsizer|t|t', 'one worker, in no database, holding nothing back');
+	'walsizer|t|t', 'the worker has no database and no snapshot');
 is($node->safe_psql('postgres', "SELECT state IS NULL, query FROM pg_stat_activity WHERE pid = $pid"),
-	't|', 'the worker looks like no session, idle or active');
+	't|', 'pg_stat_activity shows the worker without state and query');
 is($node->safe_psql('postgres',
 		"SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsizer'"),
-	1, 'there is no second one');
+	1, 'there is one worker');
 SKIP:
 {
 	skip 'needs PostgreSQL 17 or later', 1 if $node->pg_version < 17;
 	ok( $node->poll_query_until('postgres',
 			"SELECT wait_event = 'WalsizerMain' FROM pg_stat_activity WHERE pid = $pid"),
-		'it waits under its own name');
+		'the worker waits for an event of its own name');
 }
 
 # Commands on databases wait for every process to absorb a barrier: a worker
@@ -63,52 +63,57 @@ foreach my $command (
 }
 wait_for_nobody_in($node, 'postgres', 'four');
 $result = $node->psql('four', 'DROP DATABASE postgres WITH (FORCE)', stderr => \$stderr);
-is($result, 0, 'even the database postgres may go') or diag($stderr);
+is($result, 0, 'even the database postgres can be dropped') or diag($stderr);
 wait_for_nobody_in($node, 'template1', 'four');
 $node->safe_psql('four', 'CREATE DATABASE postgres');
 $node->safe_psql('postgres', 'CREATE EXTENSION IF NOT EXISTS walsizer');
-is(pid($node), $pid, 'the worker lives on');
-is(log_count($node, qr/(ERROR|FATAL|PANIC|WARNING):/, $offset), 0, 'nobody complains');
+is(pid($node), $pid, 'the worker is the same after commands on databases');
+is(log_count($node, qr/(ERROR|FATAL|PANIC|WARNING):/, $offset), 0,
+	'the log has no complaint after commands on databases');
 
 # ---- walsizer.max
 
 set_conf($node, 'walsizer.max = 8MB');
 $offset = log_offset($node);
 force_checkpoints($node, 30);
-is(adjust($node), 'raise to 8 MB, limited by max: applied', 'raised to walsizer.max');
-is(last_event($node)->{limited_by}, 'max', 'history: which is what limits it');
-cmp_ok(last_event($node)->{wanted_mb}, '>', 8, 'history: more is wanted');
+is(adjust($node), 'raise to 8 MB, limited by max: applied',
+	'walsizer.max: the raise goes as far as the limit');
+is(last_event($node)->{limited_by}, 'max', 'history: the event names the limit');
+cmp_ok(last_event($node)->{wanted_mb}, '>', 8, 'history: the size that was wanted exceeds the limit');
 my $limited = qr/LOG:  "max_wal_size" of \d+ MB is too small: (?:at most )?\d+ MB are needed, and "walsizer\.max" allows \d+ MB$/;
 for (1 .. 3)
 {
 	force_checkpoints($node, 30);
-	is(adjust($node), 'none, limited by max: WAL volume forced checkpoints', 'walsizer.max holds');
+	is(adjust($node), 'none, limited by max: WAL volume forced checkpoints',
+		'walsizer.max: there is no raise beyond the limit');
 }
-is(log_count($node, $limited, $offset), 1, 'one message on the limit');
-is(status($node)->{limited_by}, 'max', 'status: which limit applies');
-is(status($node)->{state}, 'limited', 'status: and that there is one');
-is(status($node)->{outcome}, undef, 'status: that is no trouble');
-is(scalar(history($node)), 1, 'history: nothing more happens');
+is(log_count($node, $limited, $offset), 1, 'walsizer.max: the limit is logged once');
+is(status($node)->{limited_by}, 'max', 'status: limited_by names the limit');
+is(status($node)->{state}, 'limited', 'status: the state is "limited"');
+is(status($node)->{outcome}, undef, 'status: a limit is no failed attempt');
+is(scalar(history($node)), 1, 'history: nothing else is recorded');
 
 # Lowered below what the administrator has set, it lowers nothing.
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '20MB'");
 $node->safe_psql('postgres', "ALTER SYSTEM SET walsizer.max = '6MB'");
 $node->restart;
 wait_for_worker($node);
-is(last_event($node)->{action}, 'external', 'the administrator has set 20MB');
+is(last_event($node)->{action}, 'external', 'walsizer notices that the administrator has set 20MB');
 $node->restart;
 wait_for_worker($node);
 $offset = log_offset($node);
 my $events = history($node);
-is(adjust($node), 'none: the value in effect suffices', 'walsizer.max below: idle');
+is(adjust($node), 'none: the value in effect suffices',
+	'walsizer.max below: the value in effect suffices without a load');
 for (1 .. 3)
 {
 	force_checkpoints($node, 50);
-	is(adjust($node), 'none, limited by max: WAL volume forced checkpoints', 'walsizer.max below: load');
+	is(adjust($node), 'none, limited by max: WAL volume forced checkpoints',
+		'walsizer.max below: the limit prevents a raise under load');
 }
 is(setting_mb($node), 20, 'walsizer.max below the value in effect lowers nothing');
-is(scalar(history($node)), $events, 'a lower walsizer.max changes nothing');
-is(log_count($node, $limited, $offset), 1, 'a lower walsizer.max is logged once');
+is(scalar(history($node)), $events, 'walsizer.max below the value in effect causes no event');
+is(log_count($node, $limited, $offset), 1, 'walsizer.max below the value in effect is logged once');
 $node->stop;
 
 # ---- statistics are reset all the time
@@ -125,12 +130,13 @@ my $resets = IPC::Run::start(
 	'<', \undef, '>', '/dev/null', '2>', '/dev/null');
 my $load = start_load($node, 4);
 wait_for($node, 'checkpoints_forced >= 3');
-like(adjust($node), qr/^raise .*: applied$/, 'statistics resets do not keep it from raising');
+like(adjust($node), qr/^raise .*: applied$/, 'statistics resets: walsizer raises');
 stop_load($resets);
 stop_load($load);
-cmp_ok(last_event($node)->{checkpoints_forced}, '>=', 3, 'all forced checkpoints are counted');
+cmp_ok(last_event($node)->{checkpoints_forced}, '>=', 3,
+	'statistics resets: all forced checkpoints are counted');
 is(last_event($node)->{new_mb}, classic_size_mb(last_event($node), 1),
-	'the size is as without');
+	'statistics resets: the size is the same as without them');
 $node->stop;
 
 # ---- a standby
@@ -165,15 +171,15 @@ $pid = pid($node);
 $primary->wait_for_catchup($node, 'replay', $primary->lsn('write'));
 wait_for_log_line($node, qr/restartpoint starting:.* wal\b/, $offset);
 wait_for_sample($node);
-like(adjust($node), qr/^none: /, 'forced restartpoints are no reason to do anything');
+like(adjust($node), qr/^none: /, 'forced restartpoints are no reason to raise');
 my ($requested, $timed) = $node->pg_version < 17
   ? ('checkpoints_req FROM pg_stat_bgwriter', 'checkpoints_timed FROM pg_stat_bgwriter')
   : ('restartpoints_req FROM pg_stat_checkpointer', 'restartpoints_timed FROM pg_stat_checkpointer');
 wait_for($node, "num_requested = (SELECT $requested) AND num_timed = (SELECT $timed)");
-pass('the counters of the server are those of restartpoints');
-is(setting_mb($node), 4, 'the setting stays');
-is(scalar(history($node)), 0, 'nothing happens');
-unlike(auto_conf($node), qr/max_wal_size/, 'nothing is written');
+pass("the standby shows the server's counters of restartpoints");
+is(setting_mb($node), 4, 'forced restartpoints do not change max_wal_size');
+is(scalar(history($node)), 0, 'forced restartpoints cause no event');
+unlike(auto_conf($node), qr/max_wal_size/, 'forced restartpoints write nothing into postgresql.auto.conf');
 foreach my $function (qw(forget reset_stats))
 {
 	is($node->psql('postgres', "SELECT walsizer_$function()"), 0, "walsizer_$function() works on a standby");
@@ -187,14 +193,14 @@ set_conf($node, 'checkpoint_timeout = 30s');
 my $load_on_primary = start_load($primary, 2);
 wait_for($node, "set_by_walsizer >= $enough");
 stop_load($load_on_primary);
-pass('it follows the demand of the primary');
+pass('the standby follows the demand of the primary');
 
 my $event = last_event($node);
-is($event->{role}, 'standby', 'history: on a standby');
+is($event->{role}, 'standby', 'history: the event has the role of the standby');
 cmp_ok($event->{new_mb}, '<=', 1.6 * size_for_mb(90 * MB, 1, 0.9),
 	'the size on the standby does not exceed what it needs');
 wait_for($node, "set_by_walsizer = pg_size_bytes(current_setting('max_wal_size'))");
-pass('the value is in effect');
+pass('the raise on the standby is in effect');
 is(setting_mb($primary), 1024, "the primary knows nothing of the standby's size");
 
 # After promotion it is there, and so is the worker.
@@ -218,15 +224,15 @@ $primary->stop;
 $node = make_node('no_room', conf => "max_worker_processes = 0\n", start => 0);
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
-is(status($node)->{state}, 'not running', 'no room for the worker: says so');
-is(status($node)->{pid}, undef, 'no room: no process');
-is(scalar(history($node)), 0, 'no room: no history');
+is(status($node)->{state}, 'not running', 'no room: the status says that the worker is not running');
+is(status($node)->{pid}, undef, 'no room: the status has no process ID');
+is(scalar(history($node)), 0, 'no room: the history is empty');
 is($node->psql('postgres', 'SELECT walsizer_reset_stats()'), 0, 'no room: walsizer_reset_stats() needs no worker');
 foreach my $function (qw(adjust revert boost_end forget))
 {
 	$node->psql('postgres', "SELECT walsizer_$function()", stderr => \$stderr);
 	like($stderr, qr/ERROR:  the walsizer worker is not running\nHINT:  .*max_worker_processes/,
-		"no room: walsizer_$function() says so, with a hint");
+		"no room: the error of walsizer_$function() says so, with a hint");
 }
 $node->stop;
 
@@ -261,7 +267,7 @@ is($node->safe_psql('postgres', "LOAD 'walsizer'; SELECT 'alive'"),
 	'alive', 'not preloaded: LOAD does not kill the session');
 is($node->safe_psql('postgres', "LOAD 'walsizer'; SHOW max_wal_size"),
 	'4MB', 'not preloaded: LOAD changes nothing');
-is($node->psql('postgres', 'DROP EXTENSION walsizer'), 0, 'not preloaded: it can be dropped');
+is($node->psql('postgres', 'DROP EXTENSION walsizer'), 0, 'not preloaded: the extension can be dropped');
 
 # In a session's own list of libraries it is as harmless.
 $node->safe_psql('postgres', "ALTER SYSTEM SET session_preload_libraries = 'walsizer'");
@@ -270,7 +276,7 @@ $node->poll_query_until('postgres',
 	"SELECT current_setting('session_preload_libraries') = 'walsizer'")
   or die 'session_preload_libraries is not set';
 is($node->safe_psql('postgres', "SELECT 'alive'"), 'alive', 'not preloaded: session_preload_libraries does no harm');
-is(log_count($node, qr/(FATAL|PANIC):/, $offset), 0, 'not preloaded: nobody died');
+is(log_count($node, qr/(FATAL|PANIC):/, $offset), 0, 'not preloaded: no session ends with an error');
 $node->stop;
 
 done_testing();

@@ -28,7 +28,7 @@ walsizer.enable = off
 walsizer.sample_interval = 500ms
 END
 $node->command_ok([ 'pgbench', '-i', '-q', '-s', '5', $node->connstr('postgres') ],
-	'pgbench has its tables');
+	'pgbench creates its tables');
 $node->safe_psql('postgres', 'CHECKPOINT');
 $node->append_conf('postgresql.conf', 'walsizer.enable = on');
 $node->restart;
@@ -84,9 +84,9 @@ while ($quiet < 2 && $intervals < 12 && time < $give_up)
 	$last = $now;
 }
 stop_load($load);
-is($quiet, 2, 'in the end all checkpoints are timed');
+is($quiet, 2, 'the last two intervals end with timed checkpoints and have no forced one');
 cmp_ok(log_count($node, qr/checkpoint starting: time/, $offset), '>=', 2,
-	'the log of the server has timed checkpoints, too');
+	'the log of the server has timed checkpoints');
 
 my @events = history($node);
 my @raises = grep { $_->{action} eq 'raise' } @events;
@@ -96,15 +96,15 @@ my $needed = size_for_mb($most, 16, 0.9);
 note(sprintf('demand %.1f to %.1f MB, size for it %d to %d MB, max_wal_size 64 MB',
 		$least / MB, $most / MB, size_for_mb($least, 16, 0.9), $needed)
 	  . join('', map { " -> $_->{new_mb} MB" } @raises));
-cmp_ok($needed, '>', 64, 'the load needs more than was there');
-cmp_ok(scalar(@raises), '>=', 1, 'walsizer raised');
+cmp_ok($needed, '>', 64, 'the load needs more than the original value');
+cmp_ok(scalar(@raises), '>=', 1, 'walsizer raises');
 cmp_ok(scalar(@raises), '<=', 4, 'walsizer raises in a few steps');
-is(scalar(@events), scalar(@raises), 'walsizer did nothing but raise');
+is(scalar(@events), scalar(@raises), 'walsizer only raises');
 # The size for a demand has a trigger point of a segment more than the demand: for a
 # redo pointer at the end of its segment, which need not have been met.
 cmp_ok(trigger_point_mb($final, 16, 0.9) * MB, '>=', $least, 'walsizer raises to what the load needs');
 cmp_ok($final, '<=', 1.6 * $needed, 'walsizer raises to not much more than the load needs');
-is(scalar(grep { $_->{outcome} ne 'applied' } @events), 0, 'all was applied');
+is(scalar(grep { $_->{outcome} ne 'applied' } @events), 0, 'all raises are applied');
 $node->stop;
 
 done_testing();

@@ -57,12 +57,13 @@ for (1 .. 10)
 	$starts = count_forced_in_log($slow);
 	write_wal($slow, 1) until count_forced_in_log($slow) > $starts;
 	wait_for($slow, "checkpoints_forced > $forced");
-	isnt(status($slow)->{verdict_code}, 'slow_checkpoint', 'a checkpoint takes its time: which is no news');
+	isnt(status($slow)->{verdict_code}, 'slow_checkpoint',
+		'a checkpoint that has only begun is not called slow');
 	kill 'STOP', $checkpointer or die $!;
 	last if checkpoint_under_way();
 	kill 'CONT', $checkpointer or die $!;
 }
-ok(checkpoint_under_way(), 'the checkpoint is not complete');
+ok(checkpoint_under_way(), 'the checkpoint is not complete when the checkpointer stops');
 
 # ---- a planned load that is not ended early
 
@@ -77,7 +78,7 @@ sub boost_for_a_second
 		$answer = act($node, "walsizer_boost('${mb}MB', '1 second')");
 		last if $answer =~ /^raise /;
 	}
-	is($answer, "raise to $mb MB: applied", 'for a second: raised');
+	is($answer, "raise to $mb MB: applied", 'a planned load of a second: walsizer raises');
 	return;
 }
 
@@ -107,110 +108,124 @@ is_deeply(
 		old_mb     => 8,
 		new_mb     => 200,
 	},
-	'raised at once');
+	'walsizer_boost() raises at once');
 $status = status($node);
-is($status->{max_wal_size}, 200 * MB, 'status: in effect');
-is($status->{boost_size}, 200 * MB, 'status: the plan');
+is($status->{max_wal_size}, 200 * MB, 'status: the planned size is in effect');
+is($status->{boost_size}, 200 * MB, 'status: boost_size is the planned size');
 like($node->safe_psql('postgres', 'SELECT walsizer_report()'),
-	qr/^Planned load: at least 200 MB until \d{4}-[^;]*;\s+walsizer_boost_end\(\)\s+ends\s+it\.$/m, 'report: the plan');
-is(last_event($node)->{action}, 'raise', 'history');
-is(last_event($node)->{reason}, 'boost', 'history: reason');
+	qr/^Planned load: at least 200 MB until \d{4}-[^;]*;\s+walsizer_boost_end\(\)\s+ends\s+it\.$/m,
+	'report: it shows the planned load');
+is(last_event($node)->{action}, 'raise', 'history: the action is a raise');
+is(last_event($node)->{reason}, 'boost', 'history: the reason is the planned load');
 write_in_one_statement($node, 80);
-is(count_forced_in_log($node, $offset), 0, 'a statement that starts afterwards has it from its first byte');
+is(count_forced_in_log($node, $offset), 0,
+	'a statement that starts after walsizer_boost() forces no checkpoint');
 
 # The load for which it was made.
 $node->safe_psql('postgres', 'CHECKPOINT');
 $offset = log_offset($node);
 my $before = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');
-$node->command_ok([ 'pgbench', '-i', '-q', '-s', '4', $node->connstr('postgres') ], 'pgbench -i');
+$node->command_ok([ 'pgbench', '-i', '-q', '-s', '4', $node->connstr('postgres') ],
+	'pgbench creates its tables');
 cmp_ok($node->safe_psql('postgres', "SELECT pg_current_wal_insert_lsn() - '$before'"),
-	'>', 5 * trigger_point_mb(8, 1, 0.9) * MB, 'writes much more WAL than the old size allows');
+	'>', 5 * trigger_point_mb(8, 1, 0.9) * MB, 'pgbench writes much more WAL than the original value allows');
 is(count_forced_in_log($node, $offset), 0, 'a planned load forces no checkpoint');
 
 # Over a crash and a restart; a second call replaces the first.
 $node->stop('immediate');
 $node->start;
 wait_for_worker($node);
-is(status($node)->{boost_size}, 200 * MB, 'a crash does not end it');
+is(status($node)->{boost_size}, 200 * MB, 'a crash does not end the planned load');
 is(setting_mb($node), 200, 'a crash leaves the planned size in effect');
-is(act($node, "walsizer_boost('240MB', '2 hours')"), 'raise to 240 MB: applied', 'enlarged');
+is(act($node, "walsizer_boost('240MB', '2 hours')"), 'raise to 240 MB: applied',
+	'a second call of walsizer_boost() enlarges the planned load');
 is($node->safe_psql('postgres',
 		"SELECT boost_until > now() + interval '90 min' FROM walsizer_status"),
-	't', 'a plan can be prolonged');
+	't', 'a second call of walsizer_boost() prolongs the planned load');
 
 # A limit is smaller: as far as it goes, and a message.
 set_conf($node, "walsizer.max = 300MB");
 is(act($node, "walsizer_boost('2GB', '1 hour')"),
-	'raise to 300 MB, limited by max: applied: the limit is 300 MB', 'limited: which is said');
-is(setting_mb($node), 300, 'limited: as far as it goes');
+	'raise to 300 MB, limited by max: applied: the limit is 300 MB', 'limited: the answer names the limit');
+is(setting_mb($node), 300, 'limited: the raise goes as far as the limit');
 wait_for($node, "action = 'none'");
 $status = status($node);
-is("$status->{state}, $status->{limited_by}, $status->{reason}", 'limited, max, boost', 'limited: the status says so');
+is("$status->{state}, $status->{limited_by}, $status->{reason}", 'limited, max, boost',
+	'limited: the status shows the limit and the reason');
 is($status->{verdict}, '"max_wal_size" of 300 MB is too small: 2048 MB are needed, and "walsizer.max" allows 300 MB. '
-	  . 'Raise "walsizer.max" to 2048 MB, or accept forced checkpoints.', 'limited: as does the verdict');
-is(log_count($node, qr/ is too small: /), 0, 'limited: no demand does');
+	  . 'Raise "walsizer.max" to 2048 MB, or accept forced checkpoints.',
+	'limited: the verdict names the limit and what to do');
+is(log_count($node, qr/ is too small: /), 0, 'limited: the log does not speak of demand');
 
 # checkpoint_timeout is an hour.
 set_conf($node, "walsizer.max = 320MB");
 wait_for($node, 'max_wal_size = 320 * 1048576');
-is(last_event($node)->{reason}, 'boost', 'limited: and follows a raised walsizer.max at once');
+is(last_event($node)->{reason}, 'boost', 'limited: walsizer raises at once when walsizer.max rises');
 
 # Back by itself, in one step, when no window contains the load any more.
 set_conf($node, 'checkpoint_timeout = 30s');
 $node->safe_psql('postgres', 'SELECT walsizer_boost_end()');
-is(status($node)->{boost_size}, undef, 'ended');
+is(status($node)->{boost_size}, undef, 'walsizer_boost_end() ends the planned load');
 wait_for($node, 'max_wal_size = original_size');
-is(setting_mb($node), 8, 'what was in effect before comes back');
-is(last_event($node)->{reason}, 'boost_over', 'history: why');
-is(last_event($node)->{old_mb}, 320, 'the size falls in one step');
+is(setting_mb($node), 8, 'the original value is restored after a planned load');
+is(last_event($node)->{reason}, 'boost_over', 'history: the reason is that the planned load is over');
+is(last_event($node)->{old_mb}, 320, 'history: the size falls in one step');
 
 # An administrator's change is left alone for a while, but not if more is asked for then.
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '12MB'");
 $node->reload;
-is(act($node, "walsizer_boost('100MB', '1 hour')"), 'raise to 100 MB: applied', 'a plan made right after a change by hand');
-is(status($node)->{original_size}, 12 * MB, 'the change by hand is noticed all the same');
+is(act($node, "walsizer_boost('100MB', '1 hour')"), 'raise to 100 MB: applied',
+	"a planned load right after an administrator's change is accepted");
+is(status($node)->{original_size}, 12 * MB,
+	"an administrator's change right before a planned load is noticed");
 revert($node);
-is(setting_mb($node), 12, 'walsizer_revert() ends the plan');
-is(status($node)->{boost_size}, undef, 'the status has no planned load after walsizer_revert()');
+is(setting_mb($node), 12, "walsizer_revert() restores the administrator's value");
+is(status($node)->{boost_size}, undef, 'walsizer_revert() ends the planned load');
 
 # Also where nothing had come of it yet: a crash does not bring it back.
 set_conf($node, 'walsizer.dry_run = on');
-is(act($node, "walsizer_boost('100MB', '1 hour')"), 'raise to 100 MB: dry run', 'a plan in a dry run');
+is(act($node, "walsizer_boost('100MB', '1 hour')"), 'raise to 100 MB: dry run',
+	'a planned load is not applied in a dry run');
 revert($node);
 $node->stop('immediate');
 $node->append_conf('postgresql.conf', 'walsizer.dry_run = off');
 $node->start;
 wait_for_worker($node);
-is(status($node)->{boost_size}, undef, 'the end of a plan survives a crash');
+is(status($node)->{boost_size}, undef, 'a crash does not bring back a planned load that was ended');
 
 # Days over the end of daylight saving time, which a zone of our own has in a week.
 my $today = (gmtime)[7];
 my $zone  = sprintf('XST0XDT,J%d,J%d', ($today - 60) % 365 + 1, ($today + 7) % 365 + 1);
 is($node->safe_psql('postgres', "SET TimeZone = '$zone'; SELECT outcome FROM walsizer_boost('100MB', '31 days')"),
-	'applied', 'days are days of the calendar');
+	'applied', 'a planned load may last 31 days of the calendar');
 is($node->safe_psql('postgres',
 		"SELECT boost_until - now() > interval '744 hours 30 min' FROM walsizer_status"),
-	't', 'one of which has an hour more');
+	't', 'a day of the calendar may have 25 hours');
 revert($node);
 
 # What is asked for is recorded each time, even if it fails as the last time; and
 # a revert that fails does not end the planned load.
-is(act($node, "walsizer_boost('100MB', '1 hour')"), 'raise to 100 MB: applied', 'not writable: before');
+is(act($node, "walsizer_boost('100MB', '1 hour')"), 'raise to 100 MB: applied',
+	'not writable: the first planned load is applied');
 my $events = () = history($node);
 my $auto_conf = $node->data_dir . '/postgresql.auto.conf';
 $offset = log_offset($node);
 chmod 0400, $auto_conf or die $!;
-like(act($node, "walsizer_boost('200MB', '1 hour')"), qr/^raise to 200 MB: forbidden: /, 'not writable: a planned load');
-like(act($node, "walsizer_boost('300MB', '1 hour')"), qr/^raise to 300 MB: forbidden: /, 'not writable: a larger one');
-like(adjust($node), qr/^raise to 300 MB: forbidden: /, 'not writable: the rules');
-like(revert($node), qr/^revert to 12 MB: forbidden: /, 'not writable: the original value');
-is(scalar(my @now = history($node)), $events + 4, 'not writable: each is in the history');
+like(act($node, "walsizer_boost('200MB', '1 hour')"), qr/^raise to 200 MB: forbidden: /,
+	'not writable: a planned load is forbidden');
+like(act($node, "walsizer_boost('300MB', '1 hour')"), qr/^raise to 300 MB: forbidden: /,
+	'not writable: a larger planned load is forbidden');
+like(adjust($node), qr/^raise to 300 MB: forbidden: /,
+	'not writable: a raise that the rules want is forbidden');
+like(revert($node), qr/^revert to 12 MB: forbidden: /, 'not writable: walsizer_revert() is forbidden');
+is(scalar(my @now = history($node)), $events + 4, 'not writable: the history has each attempt');
 is(log_count($node, qr/LOG:  walsizer could not change "max_wal_size" .* is not writable/, $offset),
-	4, 'not writable: each is in the log');
-is(status($node)->{boost_size}, 300 * MB, 'not writable: the planned load is not over');
+	4, 'not writable: the log has each attempt');
+is(status($node)->{boost_size}, 300 * MB, 'not writable: the planned load does not end');
 chmod 0600, $auto_conf or die $!;
-like(revert($node), qr/^revert to 12 MB: applied/, 'not writable any more');
-is(status($node)->{boost_size}, undef, 'the planned load is over, though its size is still there');
+like(revert($node), qr/^revert to 12 MB: applied/,
+	'writable again: walsizer_revert() restores the original value');
+is(status($node)->{boost_size}, undef, 'writable again: walsizer_revert() ends the planned load');
 
 # Bad input.
 my %errors = (
@@ -225,13 +240,14 @@ foreach my $arguments (sort keys %errors)
 {
 	(undef, undef, $stderr) =
 	  $node->psql('postgres', "SELECT walsizer_boost($arguments)");
-	like($stderr, $errors{$arguments}, "error: $arguments");
+	like($stderr, $errors{$arguments}, "error: walsizer_boost($arguments) says what is wrong");
 }
 set_conf($node, 'walsizer.enable = off');
 (undef, undef, $stderr) =
   $node->psql('postgres', "SELECT walsizer_boost('1GB', '1 hour')");
-like($stderr, qr/"walsizer.enable" is off.*HINT/s, 'error: switched off');
-is(setting_mb($node), 12, 'nothing has changed while walsizer is switched off');
+like($stderr, qr/"walsizer.enable" is off.*HINT/s,
+	'error: walsizer_boost() says that walsizer is switched off');
+is(setting_mb($node), 12, 'max_wal_size stays while walsizer is switched off');
 
 # A session that changes a setting, reloads and asks: its request may be faster
 # than the server's signal to the worker.
@@ -243,15 +259,20 @@ sub in_one_session
 		"ALTER SYSTEM SET $setting;\nSELECT pg_reload_conf();\n"
 		  . "SELECT new_size / 1048576, limited_by, outcome FROM walsizer_boost('${mb}MB', '1 hour')");
 }
-is(in_one_session('walsizer.enable = on', 100), "t\n100||applied", 'in one session: turned on, and planned');
-is(in_one_session("walsizer.max = '400MB'", 350), "t\n350||applied", 'in one session: a larger limit, and planned');
+is(in_one_session('walsizer.enable = on', 100), "t\n100||applied",
+	'in one session: a load can be planned right after walsizer is turned on');
+is(in_one_session("walsizer.max = '400MB'", 350), "t\n350||applied",
+	'in one session: a load can be planned right after the limit is raised');
 foreach my $mb (14, 16, 18)
 {
-	is(in_one_session("max_wal_size = '${mb}MB'", 100), "t\n100||applied", "in one session: $mb MB, and planned");
+	is(in_one_session("max_wal_size = '${mb}MB'", 100), "t\n100||applied",
+		"in one session, $mb MB: a load can be planned right after the change");
 	$status = status($node);
-	is($status->{original_size}, $mb * MB, "in one session: $mb MB: the change came first");
-	is($status->{boost_size}, 100 * MB, "in one session: $mb MB: and does not end the plan");
-	like(revert($node), qr/^revert to $mb MB: applied/, "in one session: $mb MB: walsizer_revert() brings the value back");
+	is($status->{original_size}, $mb * MB,
+		"in one session, $mb MB: the original value is that of the change");
+	is($status->{boost_size}, 100 * MB, "in one session, $mb MB: the change does not end the planned load");
+	like(revert($node), qr/^revert to $mb MB: applied/,
+		"in one session, $mb MB: walsizer_revert() restores the value of the change");
 }
 
 # The same with an edit of postgresql.conf.
@@ -267,8 +288,10 @@ sub edited_in_one_session
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET walsizer.enable');
 foreach my $round (1 .. 10)
 {
-	like(edited_in_one_session('walsizer.enable = off'), qr/"walsizer.enable" is off/, "edited in one session, $round: off");
-	is(edited_in_one_session('walsizer.enable = on'), '', "edited in one session, $round: on");
+	like(edited_in_one_session('walsizer.enable = off'), qr/"walsizer.enable" is off/,
+		"edited in one session, $round: walsizer_boost() knows that walsizer is off");
+	is(edited_in_one_session('walsizer.enable = on'), '',
+		"edited in one session, $round: walsizer_boost() knows that walsizer is on");
 }
 revert($node);
 
@@ -285,13 +308,13 @@ cmp_ok(seconds_for_20(), '<', 15, 'not reloaded: 20 calls do not wait a second e
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET work_mem');
 $node->reload;
 utime(undef, time + 86400, $node->data_dir . '/postgresql.auto.conf') or die $!;
-cmp_ok(seconds_for_20(), '<', 15, 'written in the future: nor do they');
+cmp_ok(seconds_for_20(), '<', 15, 'written in the future: 20 calls do not wait a second each');
 my $asked = $node;
 
 # ---- what was not ended has ended, and the next one while the server was down
 
 wait_for($expires, 'boost_size IS NULL AND max_wal_size = original_size');
-is(setting_mb($expires), 8, 'it comes back by itself');
+is(setting_mb($expires), 8, 'the original value comes back by itself after a planned load');
 is(last_event($expires)->{reason}, 'boost_over', 'the history says that the planned load is over');
 
 # Meanwhile checkpoint_timeout has passed.
@@ -300,7 +323,7 @@ $asked->poll_query_until('postgres',
   or die 'the change to 18 MB was not followed up';
 is( $asked->safe_psql('postgres',
 		"SELECT count(*) FROM walsizer_history WHERE action = 'revert' AND forced_after IS NOT NULL"),
-	0, 'forced_after belongs to changes, not to the return of the original value');
+	0, 'forced_after belongs to changes, not to the return to the original value');
 $asked->stop;
 boost_for_a_second($expires, 90);
 my $until = time + 2;
@@ -331,10 +354,11 @@ is($status->{verdict}, 'a statement that began before "max_wal_size" was raised 
 	  . 'Wait for its end; call walsizer_boost() before the next one.', 'a statement with the old value: the verdict says so');
 wait_for_log_line($node, qr/HINT:  Wait for its end;/, 0);
 is(log_count($node, qr/LOG:  a statement that began before /), 1, 'a statement with the old value: the log says so once');
-is($status->{limited_by}, undef, 'a statement with the old value: no limit is blamed');
+is($status->{limited_by}, undef, 'a statement with the old value: the status names no limit');
 my $report = $node->safe_psql('postgres', 'SELECT walsizer_report()');
 like($report, qr/^walsizer on this primary: active\na\s+statement\s+that\s+began\s+before/, 'a statement with the old value: the report says so on its second line');
-is(scalar(grep { length > 80 } split /\n/, $report), 0, 'whose lines fit into 80 columns');
+is(scalar(grep { length > 80 } split /\n/, $report), 0,
+	'a statement with the old value: the report has at most 80 columns');
 $node->safe_psql('postgres',
 	"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'long'");
 eval { $long->finish };
@@ -345,9 +369,9 @@ $node->stop;
 Time::HiRes::usleep(100_000) until time > $until;
 $expires->start;
 wait_for_worker($expires);
-is(status($expires)->{boost_size}, undef, 'after a crash: the status shows no plan');
+is(status($expires)->{boost_size}, undef, 'over during a crash: the status has no planned load');
 wait_for($expires, 'max_wal_size = original_size');
-is(setting_mb($expires), 8, 'after a crash: it comes back by itself');
+is(setting_mb($expires), 8, 'over during a crash: the original value comes back by itself');
 $expires->stop;
 
 # ---- the checkpoint of the beginning
@@ -356,13 +380,13 @@ $expires->stop;
 set_conf($slow, 'walsizer.dry_run = off');
 wait_for($slow, "verdict_code = 'slow_checkpoint'");
 like(status($slow)->{verdict}, qr/^a checkpoint takes longer than "checkpoint_timeout"\. Raise that, or use faster storage;/,
-	'a checkpoint takes longer than checkpoint_timeout: the verdict says so');
+	'a slow checkpoint: the verdict says so');
 is($slow->safe_psql('postgres', 'SELECT recovery_time_max >= recovery_time_now FROM walsizer_stats'), 't',
-	'the longest recovery is not shorter than one now');
+	'a slow checkpoint: the longest recovery is not shorter than one now');
 kill 'CONT', $checkpointer or die $!;
 $slow->safe_psql('postgres', 'CHECKPOINT');
 wait_for($slow, "verdict_code <> 'slow_checkpoint'");
-pass('a checkpoint that is over takes no more time');
+pass('a slow checkpoint: the verdict is over when the checkpoint is');
 $slow->stop;
 
 # ---- a slot holds WAL back
@@ -376,16 +400,17 @@ wait_for($node, "verdict_code = 'held_back'");
 wait_for($node, 'wal_held_back >= 8 * 1048576');
 like(status($node)->{verdict},
 	qr/^\d+ MB of WAL are held back, .*\. Replication slot "forgotten" holds back \d+ MB: have its consumer catch up, or drop it\.$/,
-	'a slot holds WAL back: it is named');
+	'a slot holds WAL back: the verdict names it');
 wait_for_log_line($node, qr/HINT:  Replication slot "forgotten" holds back/, 0);
-is(log_count($node, qr/LOG:  \d+ MB of WAL are held back/), 1, 'a slot that holds WAL back is logged once');
-pass('the statistics say how much a slot holds back');
+is(log_count($node, qr/LOG:  \d+ MB of WAL are held back/), 1, 'a slot holds WAL back: the log says so once');
+pass('a slot holds WAL back: the statistics say how much');
 $node->safe_psql('postgres', "SELECT pg_drop_replication_slot('forgotten')");
 write_wal($node, 1);
 $node->safe_psql('postgres', 'CHECKPOINT');
 wait_for($node, "verdict_code <> 'held_back'");
-pass('WAL that a slot holds back: the status says so while it does');
-cmp_ok(status($node)->{wal_held_back}, '<', 8 * MB, 'the statistics no longer count what a slot held back');
+pass('a slot holds WAL back: the verdict is over when the slot is dropped');
+cmp_ok(status($node)->{wal_held_back}, '<', 8 * MB,
+	'a slot holds WAL back: the statistics no longer count it when the slot is dropped');
 $node->stop;
 
 done_testing();

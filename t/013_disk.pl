@@ -124,20 +124,20 @@ foreach my $fill (1 .. $fills)
 }
 stop_load($watch);
 my ($samples, @too_large) = too_large(slurp_file($watched));
-cmp_ok($samples, '>=', 3, 'there were samples meanwhile');
-is(join(' ', @too_large), '', "the limit is respected in each of them ($samples)");
+cmp_ok($samples, '>=', 3, 'the test has samples of the value in effect');
+is(join(' ', @too_large), '', "the value in effect is within the limit in each of $samples samples");
 cmp_ok($node->safe_psql('postgres', "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') / 1048576"),
 	'>', 1900 * $fills, 'the load wrote several times the size of the volume');
-is(log_count($node, qr/PANIC|No space left/, $offset), 0, 'the volume was never full');
+is(log_count($node, qr/PANIC|No space left/, $offset), 0, 'the file system is never full');
 
 wait_for($node, "limited_by = 'disk' AND set_by_walsizer IS NOT NULL");
 $status = status($node);
-cmp_ok($status->{set_by_walsizer}, '>', 64 * MB, 'walsizer has raised');
+cmp_ok($status->{set_by_walsizer}, '>', 64 * MB, 'walsizer raises');
 cmp_ok($status->{set_by_walsizer}, '<=', $most, 'walsizer raises no further than the limit allows');
 cmp_ok($status->{wanted_size}, '>', $status->{size_limit}, 'walsizer wants more than the limit');
-is($status->{size_limit}, $status->{disk_limit}, 'the disk is the limit');
+is($status->{size_limit}, $status->{disk_limit}, 'the disk is the limit that applies');
 is(scalar(grep { $_->{limited_by} eq 'disk' } grep { $_->{limited_by} } history($node)),
-	scalar(grep { $_->{limited_by} } history($node)), 'the history names the same limit');
+	scalar(grep { $_->{limited_by} } history($node)), 'the history names no other limit');
 
 # Forced checkpoints that the limit makes unavoidable.
 my $limited =
@@ -149,12 +149,12 @@ for (1 .. 200)
 	write_fast($node, 80);
 }
 wait_for_log_line($node, $limited, $offset);
-is(log_count($node, $limited, $offset), 1, 'a message names the setting, once');
+is(log_count($node, $limited, $offset), 1, 'the log names the limit once');
 my ($needed, $hint) = slurp_file($node->logfile, $offset) =~
   /is too small: ((?:at most )?\d+) MB are needed, .*\n.*DETAIL:  .*\n.*HINT:  (.*)/;
 like($hint, $needed =~ s/\D+//r > 487 ? qr/^Enlarge the file system of "pg_wal": it has room for \d+ MB of WAL\.$/ :
 	  qr/^Raise "walsizer.max_disk_percent" so that it allows $needed MB, or enlarge/,
-	"with a hint that does not ask for more than there is ($needed MB)");
+	"the hint does not ask for more than there is ($needed MB)");
 
 # Crash, recover on the same volume, and nothing is lost.
 $node->stop('immediate');
@@ -177,7 +177,8 @@ for (1 .. 12)
 	last if setting_mb($node) > half_mb(487);
 }
 wait_for($node, 'set_by_walsizer > ' . half_mb(487) * MB);
-cmp_ok(setting_mb($node), '<=', half_mb(1200) + 16, 'a larger volume raises the limit by itself');
+cmp_ok(setting_mb($node), '<=', half_mb(1200) + 16,
+	'walsizer raises within the new limit when the volume grows');
 
 # ---- data eats the volume
 
@@ -191,10 +192,10 @@ foreach my $left (900, 600, 400)
 	wait_for($node, 'max_wal_size <= 1.25 * disk_limit AND disk_limit <= ' . half_mb($left + 32) * MB);
 }
 $event = last_event($node);
-is($event->{action}, 'lower', 'data eats the volume: lowered');
-is($event->{reason}, 'limit_fell', 'data eats the volume: because of the limit');
-is($event->{limited_by}, 'disk', 'data eats the volume: of the disk');
-cmp_ok(setting_mb($node), '<', $raised, 'data eats the volume: walsizer takes its raise back');
+is($event->{action}, 'lower', 'data fills the volume: walsizer lowers');
+is($event->{reason}, 'limit_fell', 'data fills the volume: the reason is that the limit fell');
+is($event->{limited_by}, 'disk', 'data fills the volume: the limit is the disk');
+cmp_ok(setting_mb($node), '<', $raised, 'data fills the volume: the value in effect is below the raise');
 
 # Nothing of what was there before walsizer is taken.
 $node->safe_psql('postgres', 'CHECKPOINT');
@@ -203,12 +204,13 @@ wait_for($node, 'max_wal_size <= 1.25 * disk_limit AND disk_limit <= ' . half_mb
 set_conf($node, 'walsizer.max_disk_percent = 10');
 wait_for($node, "disk_limit < 64 * 1048576 AND max_wal_size = 64 * 1048576");
 adjust($node);
-is(setting_mb($node), 64, 'max_wal_size is never below the original value');
-is(log_count($node, qr/PANIC|No space left/, $offset), 0, 'the server lives all the time');
+is(setting_mb($node), 64, 'data fills the volume: max_wal_size is never below the original value');
+is(log_count($node, qr/PANIC|No space left/, $offset), 0,
+	'data fills the volume: the file system is never full');
 unlink "$volume/ballast";
 set_conf($node, 'walsizer.max_disk_percent = 50');
 wait_for($node, 'disk_limit > 500 * 1048576');
-pass('room that becomes free raises the limit');
+pass('space that becomes free raises the limit');
 
 # The server does not list pg_wal to write into it, and continues.
 my $limit = status($node)->{disk_limit};
@@ -216,11 +218,12 @@ my $wal   = $node->data_dir . '/pg_wal';
 chmod 0300, $wal or die "could not change the permissions of $wal: $!";
 write_ballast($volume, 300);
 wait_for($node, 'disk_limit IS NULL');
-pass('a pg_wal that cannot be read is not an empty one: the limit is not known');
+pass('the disk limit is not known if pg_wal cannot be read');
 my $size = setting_mb($node);
 like(act($node, "walsizer_boost('480MB', '1 hour')"),
-	qr/^raise to 480 MB: failed: the free space for "pg_wal" could not be determined$/, 'nothing is raised without a known limit');
-is(setting_mb($node), $size, 'the value stays without a known limit');
+	qr/^raise to 480 MB: failed: the free space for "pg_wal" could not be determined$/,
+	'walsizer raises nothing without a known limit');
+is(setting_mb($node), $size, 'max_wal_size stays without a known limit');
 $node->safe_psql('postgres', 'SELECT walsizer_boost_end()');
 chmod 0700, $wal or die "could not change the permissions of $wal: $!";
 wait_for($node, "disk_limit < $limit - 100 * 1048576");
@@ -246,8 +249,9 @@ $node->poll_query_until('postgres',
   or die 'the disk limits nothing';
 stop_load($load);
 ($event) = grep { ($_->{limited_by} // '') eq 'disk' && $_->{wanted_mb} > 20 } history($node);
-is($event->{reason}, 'predicted', 'before a raise: a sample raises');
-is(scalar(grep { $_->{new_mb} > 20 } history($node)), 0, 'before a raise: the volume is looked at, and limits it');
+is($event->{reason}, 'predicted', 'before a raise: the reason is a prediction');
+is(scalar(grep { $_->{new_mb} > 20 } history($node)), 0,
+	'before a raise: walsizer looks at the volume, which limits the raise');
 $node->stop;
 
 # ---- walsizer.min is above what the disk allows
@@ -264,14 +268,14 @@ my @loads = (start_load($node, 20), start_dirtying($node, 20));
 wait_for($node, "set_by_walsizer >= 100 * 1048576 AND limited_by = 'disk'");
 stop_load($_) foreach @loads;
 $raised = setting_mb($node);
-cmp_ok($raised, '<', 300, 'walsizer.min: the disk held the raise below it');
+cmp_ok($raised, '<', 300, 'walsizer.min: the disk keeps the raise below it');
 $node->safe_psql('postgres', 'CHECKPOINT');
 write_ballast($volume, 400 - $raised - 30);
 wait_for($node, "max_wal_size < 0.8 * $raised * 1048576 AND max_wal_size <= 1.25 * disk_limit");
 $event = last_event($node);
-is($event->{action}, 'lower', 'walsizer.min: other data grows, and the raise is taken back');
-is($event->{limited_by}, 'disk', 'walsizer.min: because of the disk');
-is(log_count($node, qr/PANIC|No space left/), 0, 'walsizer.min: the server lives');
+is($event->{action}, 'lower', 'walsizer.min: walsizer lowers when other data grows');
+is($event->{limited_by}, 'disk', 'walsizer.min: the limit is the disk');
+is(log_count($node, qr/PANIC|No space left/), 0, 'walsizer.min: the file system is never full');
 $node->stop;
 
 # ---- WAL that is held back is none of max_wal_size's
@@ -324,10 +328,11 @@ foreach my $case (@cases)
 	# All of pg_wal and what is free is the volume; what is held is not ours.
 	wait_for($node, 'disk_limit <= ' . (400 - 200) / 2 * MB);
 	cmp_ok(status($node)->{disk_limit}, '>=', (400 - $held) / 2 * MB - MB,
-		"$name: what is held back, and only that, is not counted as ours");
-	like(status($node)->{verdict}, $case->{verdict}, "$name: the verdict");
+		"$name: the disk limit leaves out the WAL that is held back, and no other");
+	like(status($node)->{verdict}, $case->{verdict},
+		"$name: the verdict names what holds WAL back, unless it is a setting");
 	is(log_count($node, qr/LOG:  \d+ MB of WAL are held back, which "max_wal_size" does not limit$/),
-		$name eq 'wal_keep_size' ? 0 : 1, "$name: logged");
+		$name eq 'wal_keep_size' ? 0 : 1, "$name: the log says so once, unless it is a setting");
 	$node->stop('immediate');
 }
 
@@ -340,14 +345,16 @@ $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 wait_for($node, "verdict_code = 'no_room'");
 like(status($node)->{verdict},
 	qr/^"max_wal_size" of 4096 MB exceeds the file system of "pg_wal", which has room for \d+ MB of WAL\. Lower it to at most \d+ MB, or enlarge the file system\.$/,
-	'too large: the verdict');
-is(log_count($node, qr/LOG:  "max_wal_size" of 4096 MB exceeds the file system/), 1, 'too large: the log');
-is(log_count($node, qr/HINT:  Lower it to at most \d+ MB, or enlarge the file system\./), 1, 'too large: with a hint');
+	'too large: the verdict says so');
+is(log_count($node, qr/LOG:  "max_wal_size" of 4096 MB exceeds the file system/), 1,
+	'too large: the log says so');
+is(log_count($node, qr/HINT:  Lower it to at most \d+ MB, or enlarge the file system\./), 1,
+	'too large: the log has a hint');
 is($node->safe_psql('postgres',
 		"SELECT string_agg(setting || (proposal = (SELECT size_limit / 1048576 FROM walsizer_stats) || 'MB')::text, ' ') "
 		  . "FROM walsizer_related_settings WHERE setting LIKE '%_wal_size'"),
-	'max_wal_sizetrue', 'too large: the limit is proposed, and nothing above it');
-is(setting_mb($node), 4096, 'too large: walsizer does not lower it');
+	'max_wal_sizetrue', 'too large: the limit is proposed for max_wal_size, and nothing for min_wal_size');
+is(setting_mb($node), 4096, 'too large: walsizer does not lower max_wal_size');
 $node->stop;
 
 done_testing();

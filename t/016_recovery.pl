@@ -83,7 +83,7 @@ sub crash_of_one_process
 }
 
 $status = status($node);
-is($status->{replay_rate_source}, 'assumed', 'before the first recovery the rate is assumed');
+is($status->{replay_rate_source}, 'assumed', 'the rate is assumed before the first recovery');
 cmp_ok(abs($status->{replay_rate} / MB - 40), '<', 5, 'the assumed rate is about 40 MB/s, if WAL has small records');
 cmp_ok(abs($status->{replay_rate} / MB * $node->safe_psql('postgres',
 			'SELECT extract(epoch FROM recovery_time_max) FROM walsizer_stats') - 2048),
@@ -96,7 +96,7 @@ foreach my $updates (2, 2, 4, 6)
 	note("assumed: $estimate s, took $took s");
 	last if status($node)->{replay_rate_source} eq 'measured';
 }
-is(status($node)->{replay_rate_source}, 'measured', 'after a recovery the rate is measured');
+is(status($node)->{replay_rate_source}, 'measured', 'the rate is measured after a recovery');
 isnt(status($node)->{replay_rate}, $status->{replay_rate}, 'the measured rate is not the assumed one');
 
 # What one recovery takes is told from the one before, if the machine did not stall
@@ -127,9 +127,9 @@ $rate = status($node)->{replay_rate};
 $node->restart;
 wait_for_worker($node);
 $status = status($node);
-is($status->{replay_rate_source}, 'measured', 'a restart is no recovery');
-is($status->{replay_rate}, $rate, 'the rate is remembered');
-ok(-s $node->data_dir . '/pg_stat/walsizer.state', 'the rate is in the state file');
+is($status->{replay_rate_source}, 'measured', 'a restart does not change the source of the rate');
+is($status->{replay_rate}, $rate, 'a restart does not change the rate');
+ok(-s $node->data_dir . '/pg_stat/walsizer.state', 'a restart finds a state file');
 $node->stop;
 
 # A restart after a crash that left next to nothing to replay tells nothing.
@@ -137,7 +137,7 @@ $node->start;
 kill 'KILL', $node->{_pid};
 start_after_kill($node);
 wait_for_worker($node);
-is(status($node)->{replay_rate}, $rate, 'a crash with nothing to replay is no measurement');
+is(status($node)->{replay_rate}, $rate, 'a crash with nothing to replay does not change the rate');
 
 # ---- with a limit, a crash at the worst moment takes about that
 
@@ -182,22 +182,22 @@ foreach my $try (1 .. 5)
 	$limit = 2 if $limit < 2;
 	set_conf($node, "walsizer.max_recovery_time = ${limit}s");
 	ok(load_to_the_limit($node, $try > 1),
-		'limit: walsizer raises as far as it goes, and there is nearly as much to replay as it lets be');
+		'limit: walsizer raises as far as it allows, and there is nearly as much to replay');
 	my $size = status($node)->{set_by_walsizer} / MB;
-	cmp_ok($size, '>', 32, 'limit: more than the original value');
+	cmp_ok($size, '>', 32, 'limit: the raise exceeds the original value');
 	($estimate, $took) = crash($node);
 	note(sprintf('limit of %d s: %d MB, %.2f s estimated, took %.2f s', $limit, $size, $estimate, $took));
 	$good = $took < 1.25 * $limit && $took > $limit / 6;
 	last if $good;
 }
-ok($good, 'limit: recovery takes at most a quarter more than was allowed, and not much less');
+ok($good, 'limit: recovery takes at most a quarter more than is allowed, and not much less');
 
 # The administrator's own figure counts more.
 set_conf($node, 'walsizer.replay_rate = 5MB');
 adjust($node);
 $status = status($node);
-is($status->{replay_rate_source}, 'configured', 'a rate that is set counts more');
-is($status->{replay_rate}, 5 * MB, 'whatever was measured');
+is($status->{replay_rate_source}, 'configured', 'a rate that is set takes precedence');
+is($status->{replay_rate}, 5 * MB, 'the rate is the one that is set, not the one that was measured');
 
 # The estimate is that of the WAL since the redo pointer of the last checkpoint:
 # 8 MB, too little to force the next one.
@@ -220,26 +220,28 @@ checkpoint_timeout = 1h
 walsizer.replay_rate = 2MB
 walsizer.max_recovery_time = 8s
 END
-is(status($node)->{recovery_limit}, 16 * MB, 'the time that is bearable times the rate');
+is(status($node)->{recovery_limit}, 16 * MB, 'the recovery limit is the allowed time multiplied by the rate');
 $offset = log_offset($node);
 force_checkpoints($node, 24);
-is(adjust($node), 'raise to 16 MB, limited by recovery: applied', 'is as far as walsizer goes');
+is(adjust($node), 'raise to 16 MB, limited by recovery: applied',
+	'walsizer raises as far as the recovery limit');
 $event = last_event($node);
 is($event->{limited_by}, 'recovery', 'the history names the limit');
 cmp_ok($event->{wanted_mb}, '>', 16, 'the history has the size that was wanted');
 wait_for($node, "set_by_walsizer = 16 * 1048576");
 is($node->safe_psql('postgres', 'SELECT recovery_time_max FROM walsizer_stats'),
-	'00:00:08', 'recovery takes as long as was allowed, at worst');
+	'00:00:08', 'the longest recovery takes the allowed time');
 force_checkpoints($node, 24);
-is(adjust($node), 'none, limited by recovery: WAL volume forced checkpoints', 'there it stays');
+is(adjust($node), 'none, limited by recovery: WAL volume forced checkpoints',
+	'walsizer does not raise beyond the recovery limit');
 $status = status($node);
 is($status->{limited_by}, 'recovery', 'the status names the limit');
 adjust($node) for 1 .. 3;
 is(log_count($node,
 		qr/LOG:  "max_wal_size" of 16 MB is too small: (?:at most )?\d+ MB are needed, and "walsizer.max_recovery_time" allows 16 MB/,
-		$offset), 1, 'a message names the setting, and the size it would take, once');
+		$offset), 1, 'the log names the setting and the size that is needed, once');
 is(log_count($node, qr/HINT:  Raise "walsizer.max_recovery_time" so that it allows (?:at most )?\d+ MB, or accept forced checkpoints\./, $offset),
-	1, 'a hint tells what helps');
+	1, 'the log has a hint');
 
 # The limit moves, the value follows.
 set_conf($node, 'walsizer.max_recovery_time = 16s');
@@ -254,13 +256,13 @@ wait_for($node, "set_by_walsizer = 12 * 1048576");
 $event = last_event($node);
 is($event->{action}, 'lower', 'a limit that falls takes back what walsizer raised');
 is($event->{reason}, 'limit_fell', 'the history says that the limit fell');
-is($event->{limited_by}, 'recovery', 'naming the limit');
+is($event->{limited_by}, 'recovery', 'the history names the limit that fell');
 
 set_conf($node, 'walsizer.max_recovery_time = 1s');
 wait_for($node, "max_wal_size = 4 * 1048576");
 adjust($node) for 1 .. 2;
-is(status($node)->{recovery_limit}, 2 * MB, 'a limit below the original value');
-is(setting_mb($node), 4, 'does not lower that one');
+is(status($node)->{recovery_limit}, 2 * MB, 'the recovery limit may be below the original value');
+is(setting_mb($node), 4, 'a limit below the original value does not lower it');
 
 # Nor one that an administrator sets.
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '40MB'");
@@ -269,9 +271,9 @@ wait_for($node, "original_size = 40 * 1048576");
 $node->restart;
 wait_for_worker($node);
 adjust($node) for 1 .. 2;
-is(setting_mb($node), 40, 'a limit does not take back the value of an administrator');
+is(setting_mb($node), 40, 'a limit does not lower the value of an administrator');
 is(scalar(grep { $_->{action} eq 'lower' && $_->{old_mb} == 40 } history($node)),
-	0, 'taking back the value of an administrator is never tried');
+	0, 'walsizer never tries to lower the value of an administrator');
 $node->stop;
 
 done_testing();

@@ -99,21 +99,24 @@ wait_for($primary, "set_by_walsizer >= $needed * 1048576");
 wait_for($standby, "set_by_walsizer >= $needed * 1048576");
 ($event) = history($standby);
 is($event->{action}, 'raise', 'the standby raises');
-is($event->{old_mb}, 4, 'beginning with what is there');
-is($event->{role}, 'standby', 'the history says that it was a standby');
+is($event->{old_mb}, 4, 'the first raise of the standby starts at the value in effect');
+is($event->{role}, 'standby', 'the history has the role of the standby');
 is_deeply([ uniq(map { $_->{reason} } history($standby)) ],
 	['primary'],
 	'the standby raises for what the primary writes, never for the speed of replay');
 is($event->{outcome}, 'applied', 'the raise on a standby is applied before a promotion');
 $status = status($standby);
-cmp_ok($status->{demand}, '>=', 0.7 * $rate * 30 * MB, 'its demand is that of the primary');
-cmp_ok($status->{demand}, '<=', 1.4 * $rate * 30 * MB, 'its demand is not what replay reads at full speed');
-cmp_ok($status->{max_wal_size}, '<=', 1.7 * $needed * MB, 'its size is not for what replay reads at full speed');
-like(auto_conf($standby), qr/^max_wal_size = '\d+MB'$/m, 'its own file says so');
+cmp_ok($status->{demand}, '>=', 0.7 * $rate * 30 * MB,
+	'the demand of the standby is at least that of the primary');
+cmp_ok($status->{demand}, '<=', 1.4 * $rate * 30 * MB,
+	'the demand of the standby is not what replay reads at full speed');
+cmp_ok($status->{max_wal_size}, '<=', 1.7 * $needed * MB,
+	'the size of the standby is not for what replay reads at full speed');
+like(auto_conf($standby), qr/^max_wal_size = '\d+MB'$/m, 'the standby writes its own postgresql.auto.conf');
 wait_for_log_line($standby, qr/LOG:  walsizer changed "max_wal_size" from 4 MB/, 0);
 like(slurp_file($standby->logfile),
 	qr/LOG:  walsizer changed "max_wal_size" from 4 MB to \d+ MB\n.*DETAIL:  Reason: the primary writes more.*\. WAL that the primary writes between two checkpoints: \d+ MB\./,
-	'its log says why');
+	'the log of the standby says why walsizer raised');
 my $report = $standby->safe_psql('postgres', 'SELECT walsizer_report()');
 like($report, qr/^The primary writes \d+ MB of WAL between two checkpoints; after a promotion/m,
 	'the report speaks of the primary');
@@ -124,18 +127,21 @@ is( $standby->safe_psql('postgres',
 	0, 'a server that writes no WAL has no share of page images');
 wait_for($cascade, "set_by_walsizer >= $needed * 1048576");
 is(status($cascade)->{role}, 'standby', 'a standby of a standby raises as well');
-is(last_event($cascade)->{reason}, 'primary', 'a standby of a standby raises for the same reason');
+is(last_event($cascade)->{reason}, 'primary', 'a standby of a standby raises for what the primary writes');
 
 # ---- so it does where no checkpoint of the primary says so
 
 wait_for($follower, "set_by_walsizer >= 0.9 * $needed * 1048576");
 is($rare->safe_psql('postgres', 'SELECT redo_lsn FROM pg_control_checkpoint()'),
-	$redo, 'no checkpoint: the primary has made none');
-is(last_event($follower)->{reason}, 'primary', 'no checkpoint: but it writes');
-cmp_ok(status($follower)->{demand}, '<=', 1.4 * $rate * 30 * MB, 'no checkpoint: and not more');
+	$redo, 'no checkpoint: the primary makes none');
+is(last_event($follower)->{reason}, 'primary',
+	'no checkpoint: the standby raises for what the primary writes');
+cmp_ok(status($follower)->{demand}, '<=', 1.4 * $rate * 30 * MB,
+	'no checkpoint: the demand of the standby does not exceed that of the primary');
 stop_load($rare_load);
 like(revert($follower), qr/^revert to 4 MB: applied/, 'a standby restores its original value');
-unlike(auto_conf($follower), qr/max_wal_size/, 'nothing is left in the file of the standby');
+unlike(auto_conf($follower), qr/max_wal_size/,
+	'postgresql.auto.conf of the standby has no max_wal_size after a revert');
 $_->stop foreach $follower, $rare;
 
 # ---- catching up forces restartpoints, which is no reason to raise
@@ -151,17 +157,18 @@ $primary->wait_for_catchup('catching_up', 'replay', $primary->lsn('write'));
 wait_for_log_line($behind, qr/restartpoint starting:.* wal\b/, 0);
 pass('catching up: restartpoints are forced');
 adjust($behind) for 1 .. 2;
-is(setting_mb($behind), $needed + 16, 'catching up: which is no reason to raise');
-is(scalar(my @none = history($behind)), 0, 'catching up: nothing is done at all');
-unlike(auto_conf($behind), qr/max_wal_size/, 'each server writes its own file');
+is(setting_mb($behind), $needed + 16, 'catching up: the standby does not raise for forced restartpoints');
+is(scalar(my @none = history($behind)), 0, 'catching up: nothing is recorded');
+unlike(auto_conf($behind), qr/max_wal_size/, 'catching up: the file of the standby has no max_wal_size');
 
 # ---- no load is planned on a standby, where its size might not come back
 
 my (undef, undef, $refused) = $behind->psql('postgres', "SELECT walsizer_boost('1GB', '1 hour')");
 like($refused, qr/ERROR:  no load can be planned on a standby\nHINT:  Call walsizer_boost\(\) on the primary/,
-	'planned: a standby refuses it');
-is(status($behind)->{boost_size}, undef, 'planned: nothing');
-like(act($behind, 'walsizer_boost_end()'), qr/^none: /, 'planned: the end of one that a copy has brought is no error');
+	'planned: walsizer_boost() on a standby is an error with a hint');
+is(status($behind)->{boost_size}, undef, 'planned: the standby has no planned load');
+like(act($behind, 'walsizer_boost_end()'), qr/^none: /,
+	'planned: walsizer_boost_end() on a standby is no error');
 
 # ---- a clone that brought the primary's value to a smaller disk, and no memory
 
@@ -174,13 +181,13 @@ my $clone = make_standby('clone', $primary, 'late', "walsizer.max_disk_percent =
 wait_for_worker($clone);
 wait_for($clone, "set_by_walsizer < $own * 1048576 AND max_wal_size <= disk_limit");
 $event = last_event($clone);
-is($event->{action}, 'lower', 'clone: lowers what the primary needed');
-is($event->{reason}, 'limit_fell', 'clone: because of a limit');
-is($event->{limited_by}, 'disk', 'clone: of its own disk');
-is($event->{old_mb}, $own, 'clone: from the value that came with it');
-is(status($clone)->{original_size}, 4 * MB, 'clone: whose value that is, and the original value, came, too');
+is($event->{action}, 'lower', 'clone: walsizer lowers the value that came with the backup');
+is($event->{reason}, 'limit_fell', 'clone: the reason is that the limit fell');
+is($event->{limited_by}, 'disk', 'clone: the limit is the disk of the clone');
+is($event->{old_mb}, $own, 'clone: the lowering starts at the value that came with the backup');
+is(status($clone)->{original_size}, 4 * MB, 'clone: the original value came with the backup');
 is(scalar(grep { $_->{action} eq 'external' } history($clone)), 0, 'clone: no administrator is suspected');
-cmp_ok(setting_mb($primary), '>=', $own, 'clone: and nobody else does');
+cmp_ok(setting_mb($primary), '>=', $own, 'clone: the primary keeps its value');
 wait_for($clone, "limited_by = 'disk' AND demand > 0");
 cmp_ok(status($clone)->{disk_limit}, '<', status($standby)->{disk_limit},
 	'clone: each server has its own limit');
@@ -189,7 +196,7 @@ wait_for_log_line($clone,
 	0);
 like(slurp_file($clone->logfile),
 	qr/DETAIL:  WAL that the primary writes between two checkpoints: \d+ MB\.\n.*HINT:  (?:Raise "walsizer.max_disk_percent"|Enlarge the file system)/,
-	'clone: a message says what is to come, and what to do');
+	'clone: the log has the demand of the primary, and a hint');
 
 # ---- promotion
 
@@ -200,7 +207,8 @@ $standby->promote;
 stop_load($load);
 wait_for($standby, "role = 'primary'");
 pass('promotion: the same worker continues');
-cmp_ok(status($standby)->{set_by_walsizer}, '>=', $needed * MB, 'promotion: with its size');
+cmp_ok(status($standby)->{set_by_walsizer}, '>=', $needed * MB,
+	'promotion: the size that the standby had is in effect');
 
 # The first checkpoint is the promotion's own; the two intervals begin with it, and
 # so does the load: until the redo pointer has moved, each segment that is filled
@@ -212,13 +220,13 @@ $promoted = log_offset($standby);
 my $forced = status($standby)->{checkpoints_forced};
 
 # No worker there until now.
-is(log_count($warm, qr/walsizer/, $asleep), 0, 'hot_standby = off: nothing runs');
+is(log_count($warm, qr/walsizer/, $asleep), 0, 'hot_standby = off: no worker runs before promotion');
 $warm->promote;
 wait_for_worker($warm);
 is(status($warm)->{role}, 'primary', 'hot_standby = off: the worker starts at promotion');
 my $warm_load = start_load($warm, $rate);
 wait_for($warm, 'set_by_walsizer > 4 * 1048576');
-is(last_event($warm)->{role}, 'primary', 'hot_standby = off: and raises at once');
+is(last_event($warm)->{role}, 'primary', 'hot_standby = off: walsizer raises after promotion');
 stop_load($warm_load);
 $warm->stop('immediate');
 
@@ -231,7 +239,7 @@ wait_for_log_line($clone,
 	qr/LOG:  "max_wal_size" of \d+ MB is too small: .*"walsizer.max_disk_percent" allows/,
 	$said);
 wait_for_log_line($clone, qr/DETAIL:  WAL written within "checkpoint_timeout": \d+ MB.*; since the last checkpoint/, $said);
-pass('clone: after its promotion the message comes again, with other figures');
+pass("clone: the log names the limit again after promotion, with the clone's own demand");
 stop_load($clone_load);
 $clone->stop('immediate');
 
@@ -249,25 +257,25 @@ $primary->command_ok(
 		'pg_rewind', '--no-sync', '--source-server', $standby->connstr('postgres'),
 		'--target-pgdata', $primary->data_dir
 	],
-	'rewind: done');
+	'rewind: pg_rewind succeeds');
 write_file($primary->data_dir . '/postgresql.conf', $conf);
 $primary->append_conf('postgresql.conf', "walsizer.max_disk_percent = 10\n");
 $primary->enable_streaming($standby);
 my $brought = setting_in_file($primary);
 ok((grep { $_->{new_mb} == $brought } history($standby)),
-	'rewind: the value of the other has come along');
+	'rewind: the value of the new primary comes along');
 move_wal($primary, small_volume(6, 4 * $own));
 $primary->start;
 wait_for_worker($primary);
 wait_for($primary, "role = 'standby' AND set_by_walsizer IS NOT NULL AND max_wal_size <= disk_limit");
-is(last_event($primary)->{limited_by}, 'disk', 'rewind: within its own limit, by itself');
+is(last_event($primary)->{limited_by}, 'disk', 'rewind: walsizer lowers that value to the limit of the disk');
 
 # The next standby follows the new primary, on its new timeline.
 $cascade->poll_query_until('postgres',
 	'SELECT received_tli > 1 FROM pg_stat_wal_receiver')
   or die 'the standby of a standby stays behind';
 wait_for($cascade, "demand > 0.5 * $rate * 30 * 1048576");
-is(status($cascade)->{role}, 'standby', 'the standby of a standby follows');
+is(status($cascade)->{role}, 'standby', 'the standby of a standby follows the new primary');
 
 # Two whole intervals, each of which ends with a timed checkpoint.
 wait_until('two timed checkpoints',
@@ -276,11 +284,11 @@ pass('promotion: the next two checkpoints are timed');
 is(count_forced_in_log($standby, $promoted), 0,
 	'promotion: WAL forces none in the two intervals that follow');
 wait_for($standby, "demand > 0.8 * $rate * 30 * 1048576");
-pass('promotion: under a load that would have');
+pass('promotion: the load is large enough to force checkpoints at the original value');
 $status = status($standby);
-is($status->{checkpoints_forced}, $forced, 'promotion: as walsizer itself says');
+is($status->{checkpoints_forced}, $forced, 'promotion: walsizer counts no forced checkpoint');
 stop_load($load);
-is(log_count($_, qr/PANIC/), 0, $_->name . ': alive')
+is(log_count($_, qr/PANIC/), 0, $_->name . ': the server does not panic')
   foreach $primary, $standby, $cascade, $clone, $behind, $warm;
 $_->stop('immediate') foreach $cascade, $primary, $standby;
 

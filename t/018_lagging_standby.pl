@@ -61,7 +61,7 @@ move_wal($standby, $volume);
 $standby->start;
 wait_for_worker($standby);
 wait_for($standby, "disk_limit BETWEEN ($volume_mb / 2 - $slack_mb) * 1048576 AND $volume_mb / 2 * 1048576");
-pass('nothing waits for replay: half of the volume may be claimed');
+pass('the disk limit is half of the volume if nothing waits for replay');
 
 # ---- received and not replayed
 
@@ -69,32 +69,32 @@ write_wal($primary, $lag_mb);
 $primary->wait_for_catchup('standby', 'flush', $primary->lsn('flush'));
 cmp_ok($standby->safe_psql('postgres',
 		'SELECT pg_wal_lsn_diff(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn()) / 1048576'),
-	'>=', $lag_mb, "$lag_mb MB are received and not replayed");
+	'>=', $lag_mb, "$lag_mb MB of WAL are received and not replayed");
 my $smaller = "disk_limit BETWEEN ($volume_mb - $lag_mb - 2 * $slack_mb) / 2 * 1048576 AND ($volume_mb - $lag_mb) / 2 * 1048576";
 $standby->poll_query_until('postgres', "SELECT $smaller FROM walsizer_stats");
 cmp_ok(disk_limit_mb($standby), '<=', ($volume_mb - $lag_mb) / 2,
-	'what waits for replay is not counted as part of max_wal_size');
+	'WAL that waits for replay does not count as part of max_wal_size');
 cmp_ok(disk_limit_mb($standby), '>=', ($volume_mb - $lag_mb) / 2 - $slack_mb,
-	'all the rest of the volume is counted');
+	'the rest of the volume counts');
 
 # Started again, the standby has it on its volume, and no receiver: first it
 # replays that.
 $standby->restart;
 wait_for_worker($standby);
 is($standby->safe_psql('postgres', 'SELECT pg_last_wal_receive_lsn() IS NULL'), 't',
-	'after a restart: nothing is known of a receiver');
+	'after a restart: the server knows no received position');
 adjust($standby);
 cmp_ok(disk_limit_mb($standby), '<=', ($volume_mb - $lag_mb) / 2,
-	'after a restart: what waits for replay is still not counted');
+	'after a restart: WAL that waits for replay does not count');
 cmp_ok(disk_limit_mb($standby), '>=', ($volume_mb - $lag_mb) / 2 - $slack_mb,
-	'after a restart: all the rest is counted');
+	'after a restart: the rest of the volume counts');
 
 # ---- replayed, and recycled
 
 set_conf($standby, 'recovery_min_apply_delay = 0');
 $primary->wait_for_catchup('standby', 'replay', $primary->lsn('flush'));
 wait_for($standby, "disk_limit >= ($volume_mb / 2 - $slack_mb) * 1048576");
-pass('what was replayed counts as part of max_wal_size');
+pass('replayed WAL counts as part of max_wal_size');
 
 # Two restartpoints: what the first one leaves counts as held back after the next.
 for (1 .. 2)
@@ -107,20 +107,21 @@ for (1 .. 2)
 }
 cmp_ok(segments_ahead($standby), '>=', 50, 'old segments are recycled for later');
 wait_for($standby, "disk_limit >= ($volume_mb / 2 - $slack_mb) * 1048576");
-pass('what is recycled counts as part of max_wal_size');
+pass('recycled segments count as part of max_wal_size');
 
 # Without a primary there is no receiver, either.
 $standby->append_conf('postgresql.conf', "primary_conninfo = ''\n");
 $standby->restart;
 wait_for_worker($standby);
 is($standby->safe_psql('postgres', 'SELECT pg_last_wal_receive_lsn() IS NULL'), 't',
-	'without a primary: nothing is known of a receiver');
-cmp_ok(segments_ahead($standby), '>=', 50, 'without a primary: segments are ready for later');
+	'without a primary: the server knows no received position');
+cmp_ok(segments_ahead($standby), '>=', 50, 'without a primary: recycled segments are ready for later');
 adjust($standby);
 cmp_ok(disk_limit_mb($standby), '>=', $volume_mb / 2 - $slack_mb,
-	'without a primary: what is recycled counts as part of max_wal_size');
+	'without a primary: recycled segments count as part of max_wal_size');
 
-is(log_count($_, qr/PANIC|No space left/), 0, $_->name . ': alive') foreach $primary, $standby;
+is(log_count($_, qr/PANIC|No space left/), 0, $_->name . ': the server neither panics nor fills its volume')
+  foreach $primary, $standby;
 $_->stop('immediate') foreach $standby, $primary;
 
 done_testing();

@@ -54,28 +54,32 @@ ok($node->poll_query_until('postgres',
 my $second = start_asking($node, 'SELECT walsizer_adjust()', undef, \$queued);
 ok($node->poll_query_until('postgres',
 		"SELECT array_agg(granted ORDER BY granted) = '{f,t}' FROM pg_locks WHERE locktype = 'userlock' AND objid = 0"),
-	'no answer: others queue for a lock, which pg_locks shows');
+	'no answer: a second session waits for a lock that pg_locks shows');
 my (undef, undef, $impatient) = $node->psql('postgres', "SET lock_timeout = '1s'; SELECT walsizer_adjust()");
-like($impatient, qr/ERROR:  canceling statement due to lock timeout/, 'no answer: and obey lock_timeout');
+like($impatient, qr/ERROR:  canceling statement due to lock timeout/,
+	'no answer: a session that waits for the lock obeys lock_timeout');
 $session->finish;
 $second->finish;
-like($queued, qr/ERROR:  the walsizer worker has not answered within 30 seconds/, 'no answer: they give up, too');
+like($queued, qr/ERROR:  the walsizer worker has not answered within 30 seconds/,
+	'no answer: the second session gives up after 30 seconds');
 like($stderr, qr/ERROR:  the walsizer worker has not answered within 30 seconds\nHINT:/,
-	'no answer: and gives up');
-cmp_ok(time - $began, '>=', 29, 'no answer: after 30 seconds');
+	'no answer: the first session gives up, with a hint');
+cmp_ok(time - $began, '>=', 29, 'no answer: a session waits for 30 seconds');
 is($node->safe_psql('postgres', "SELECT now() - sampled_at > interval '25 s' FROM walsizer_stats"),
-	't', 'no answer: walsizer_stats says when the last sample was');
+	't', 'no answer: walsizer_stats has the time of the last sample');
 is(setting_mb($node), 4, 'no answer: max_wal_size stays');
 $node->psql('postgres', "SET statement_timeout = '1s'; SELECT walsizer_boost('200MB', '1 hour')", stderr => \$stderr);
-like($stderr, qr/canceling statement due to statement timeout/, 'no answer: who waits may be interrupted');
+like($stderr, qr/canceling statement due to statement timeout/,
+	'no answer: a session that waits can be canceled');
 my $cancelled = $stderr;
 
 kill 'CONT', $pid or die $!;
 wait_for_worker($node);
 wait_for($node, "sampled_at > now() - interval '5 s'");
-is(pid($node), $pid, 'the worker continues when it is answered');
-is(scalar(grep { $_->{reason} eq 'boost' } history($node)), 0, 'the worker does not do what nobody waits for');
-is(status($node)->{boost_size}, undef, 'the worker does not plan what nobody waits for');
+is(pid($node), $pid, 'the worker continues when the server resumes it');
+is(scalar(grep { $_->{reason} eq 'boost' } history($node)), 0,
+	'the worker does not raise for a request that was given up');
+is(status($node)->{boost_size}, undef, 'the worker does not plan a load for a request that was given up');
 force_checkpoints($node, 12);
 adjust($node);	# unless the end of an interval came first
 my $event = last_event($node);
@@ -91,10 +95,11 @@ SELECT walsizer_boost('300MB', '1 hour');
 \\! kill -CONT $postmaster
 END
 like($stderr, qr/ERROR:  canceling statement due to statement timeout\nDETAIL:  The worker had begun to carry out the request, and completes it\./,
-	'cancelled when it was begun: the error says so');
+	'canceled after the worker began: the error says that the worker completes the request');
 wait_for($node, 'max_wal_size = 300 * 1048576');
-is(status($node)->{boost_size}, 300 * MB, 'cancelled when it was begun: completed');
-unlike($cancelled, qr/DETAIL/, 'cancelled before: the error says nothing else');
+is(status($node)->{boost_size}, 300 * MB,
+	'canceled after the worker began: the worker completes the request');
+unlike($cancelled, qr/DETAIL/, 'canceled before the worker began: the error has no detail');
 
 # What a worker has not begun before it ends, no other worker does.
 stop_worker();
@@ -105,11 +110,12 @@ $node->poll_query_until('postgres',
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 kill 'CONT', $pid or die $!;
 $session->finish;
-like($stderr, qr/ERROR:  the walsizer worker ended before it answered\nHINT:/, 'the worker ends: who waits is told');
+like($stderr, qr/ERROR:  the walsizer worker ended before it answered\nHINT:/,
+	'the worker ends: the session that waits gets an error with a hint');
 wait_for_worker($node, $pid);
-is(status($node)->{boost_size}, 300 * MB, 'the worker ends: the next one does not do it');
+is(status($node)->{boost_size}, 300 * MB, 'the worker ends: the next worker does not carry out the request');
 
-is(log_count($node, qr/(FATAL|PANIC):/, $offset), 0, 'all the time the server lives');
+is(log_count($node, qr/(FATAL|PANIC):/, $offset), 0, 'the log has no fatal error');
 $node->stop;
 
 done_testing();

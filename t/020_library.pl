@@ -91,7 +91,7 @@ my ($node, $pid, $offset, $stderr, $other);
 $node = make_node('usual');
 $installed = $node->config_data('--pkglibdir');
 ok(wait_for_watching($node), 'by name: the worker watches');
-is(log_count($node, $crash), 0, 'by name: nobody complains');
+is(log_count($node, $crash), 0, 'by name: the log has no complaint');
 $node->stop;
 
 # ---- preloaded by its path
@@ -99,7 +99,7 @@ $node->stop;
 my $dir = directory_with_copy($node, 'elsewhere');
 $node = start_server('by_path', "$dir/walsizer", '$libdir');
 ok(wait_for_watching($node), 'by path, another copy is at $libdir: the worker watches');
-is(log_count($node, $crash), 0, 'by path: nothing crashes');
+is(log_count($node, $crash), 0, 'by path: the log has no complaint');
 
 # The functions are not the server's business, but those who create them.
 $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
@@ -109,13 +109,13 @@ SKIP:
 	$node->psql('postgres', 'SELECT * FROM walsizer_status', stderr => \$stderr);
 	like($stderr,
 		qr/ERROR:  walsizer must be loaded via "shared_preload_libraries"\nHINT:  .* names another file than "\$libdir\/walsizer"/,
-		'by path: the SQL functions of the other copy say what is wrong');
+		'by path: the error of the SQL functions of the other copy says what is wrong');
 }
 $node->stop;
 
 $node = start_server('only_copy', "$dir/walsizer", directory($node, 'nothing'));
 ok(wait_for_watching($node), 'by path, no other copy is to be found: the worker watches');
-is(log_count($node, $crash), 0, 'by path, no other copy: nobody complains');
+is(log_count($node, $crash), 0, 'by path, no other copy is to be found: the log has no complaint');
 $node->stop;
 
 # ---- found through dynamic_library_path
@@ -127,7 +127,7 @@ SKIP:
 	skip 'needs PostgreSQL 18 or later', 1 if $node->pg_version < 18;
 	$node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 	wait_for_worker($node);
-	is(status($node)->{pid}, $pid, 'searched: the SQL functions are searched, too');
+	is(status($node)->{pid}, $pid, 'searched: the SQL functions use the same copy');
 }
 
 # A package upgrade puts another file into its place: one that cannot be loaded,
@@ -142,7 +142,7 @@ unlink library($dir) or die "could not remove the library: $!";
 $other = directory_with_copy($node, 'other');
 set_conf($node, "dynamic_library_path = '$other'\n");
 ok(comes_back($node, $pid), 'removed, another one is found: the worker comes back in the copy in memory');
-is(log_count($node, $crash, $offset), 0, 'nobody complains all the time');
+is(log_count($node, $crash, $offset), 0, 'replaced and removed: the log has no complaint');
 $node->stop;
 
 # ---- a path that does not fit
@@ -156,10 +156,12 @@ SKIP:
 	$node = start_server('long', "$long/walsizer", '$libdir');
 	wait_for_log_line($node, qr/unregistering background worker "walsizer"/, 0);
 	is(log_count($node, qr/LOG:  the walsizer worker ends, because it has loaded another library than the server has preloaded/),
-		1, 'a long path, another copy: said once');
-	is(log_count($node, qr/DETAIL:  The worker looked for its library as "walsizer"/), 1, 'a long path, another copy: a detail tells the name');
-	is(log_count($node, qr/HINT:  Set "shared_preload_libraries" to a name/), 1, 'a long path, another copy: a hint tells what to set');
-	is(log_count($node, $crash), 0, 'a long path, another copy: nothing crashes');
+		1, 'a long path, another copy: the log says so once');
+	is(log_count($node, qr/DETAIL:  The worker looked for its library as "walsizer"/), 1,
+		'a long path, another copy: a detail has the name');
+	is(log_count($node, qr/HINT:  Set "shared_preload_libraries" to a name/), 1,
+		'a long path, another copy: a hint says what to set');
+	is(log_count($node, $crash), 0, 'a long path, another copy: the log has no other complaint');
 	is($node->safe_psql('postgres',
 			"SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'walsizer'"),
 		0, 'a long path, another copy: there is no worker');
@@ -167,7 +169,7 @@ SKIP:
 
 	$node = start_server('long_only', "$long/walsizer", $long);
 	ok(wait_for_watching($node), 'a long path that is searched: the worker watches');
-	is(log_count($node, $crash), 0, 'a long path that is searched: nobody complains');
+	is(log_count($node, $crash), 0, 'a long path that is searched: the log has no complaint');
 	$node->stop;
 }
 

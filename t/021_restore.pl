@@ -39,7 +39,7 @@ sub raise
 	for (1 .. 10)
 	{
 		force_checkpoints($node, 75);
-		like(adjust($node), qr/^raise .*: applied$/, $node->name . ': walsizer has raised');
+		like(adjust($node), qr/^raise .*: applied$/, $node->name . ': walsizer raises');
 		last if setting_mb($node) > 100;
 	}
 	return setting_mb($node);
@@ -56,9 +56,10 @@ $source->start;
 $source->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 wait_for_worker($source);
 $raised = raise($source);
-cmp_ok($raised, '>', 2 * $small, 'the raise goes beyond the small volumes');
+cmp_ok($raised, '>', 2 * $small, 'the raise exceeds the small volumes');
 $before = auto_conf($source);
-like($before, qr/^walsizer\.last_written = '${raised}MB instead of ${original}MB'$/m, 'a note says whose value the backup has');
+like($before, qr/^walsizer\.last_written = '${raised}MB instead of ${original}MB'$/m,
+	'a note in the backup says whose value it has');
 
 # The backup is over when the session is told so.
 my $over   = $source->basedir . '/over';
@@ -137,7 +138,7 @@ note("most in pg_wal of the standby: $most MB of $small MB, "
 $source->safe_psql('postgres', 'CREATE TABLE last AS SELECT 42 AS answer');
 write_file($over, '');
 $backup->finish;
-like($stdout, qr/stopped/, 'a backup during which more was written than the volume has');
+like($stdout, qr/stopped/, 'more is written during the backup than the small volume has');
 
 # ---- archive recovery
 
@@ -153,39 +154,41 @@ SKIP:
 	skip 'the server did not start', 1 unless $pitr->{_pid};
 	$pitr->poll_query_until('postgres', 'SELECT NOT pg_is_in_recovery()')
 	  or die 'the recovery does not end';
-	is($pitr->safe_psql('postgres', 'SELECT answer FROM last'), 42, 'archive recovery: to the end');
+	is($pitr->safe_psql('postgres', 'SELECT answer FROM last'), 42,
+		'archive recovery: the recovery reaches its end');
 	is(log_count($pitr, $no_space), 0, 'archive recovery: the volume was never full');
 }
-is(log_count($pitr, $restored), 1, 'archive recovery: said once');
+is(log_count($pitr, $restored), 1, 'archive recovery: the log says once that the original value is restored');
 like(slurp_file($pitr->logfile), qr/DETAIL:  The file system has \d+ MB of WAL and \d+ MB of free space\./, 'archive recovery: the detail has the figures');
 wait_for_worker($pitr);
 note_is_removed($pitr, 'archive recovery');
-unlike(auto_conf($pitr), qr/^(max_wal_size|walsizer)/m, 'archive recovery: the lines of walsizer are gone');
+unlike(auto_conf($pitr), qr/^(max_wal_size|walsizer)/m, "archive recovery: walsizer's lines are removed");
 $status = status($pitr);
 is($status->{max_wal_size}, $original * MB, 'archive recovery: the original value is in effect');
-is($status->{original_size},   $original * MB, 'archive recovery: as the administrator\'s');
-is($status->{set_by_walsizer},     undef,          'archive recovery: nothing is walsizer\'s');
+is($status->{original_size},   $original * MB, "archive recovery: the original value is the administrator's");
+is($status->{set_by_walsizer},     undef,          "archive recovery: no value is walsizer's");
 $event = last_event($pitr);
-is($event->{action}, 'lower', 'archive recovery: the history says so');
-is($event->{limited_by},  'disk',  'archive recovery: because of the disk');
-is($event->{old_mb}, $raised, 'archive recovery: from the source\'s value');
-is($event->{new_mb}, $original, 'archive recovery: to the original one');
-is($event->{message}, 'at the start of the server', 'archive recovery: at the start');
+is($event->{action}, 'lower', 'archive recovery: the history has a lowering');
+is($event->{limited_by},  'disk',  'archive recovery: the limit is the disk');
+is($event->{old_mb}, $raised, 'archive recovery: the event has the value of the source');
+is($event->{new_mb}, $original, 'archive recovery: the event has the original value');
+is($event->{message}, 'at the start of the server',
+	'archive recovery: the message says that it was at the start of the server');
 
 # A reload, a crash and a restart leave it at that, and say nothing more.
 $offset = log_offset($pitr);
 $pitr->reload;
 wait_for_log_line($pitr, qr/received SIGHUP/, $offset);
 wait_for_sample($pitr);
-is(setting_mb($pitr), $original, 'archive recovery: after a reload as well');
+is(setting_mb($pitr), $original, 'archive recovery: the original value is in effect after a reload');
 $pitr->stop('immediate');
 $pitr->start;
 wait_for_worker($pitr);
-is(setting_mb($pitr), $original, 'archive recovery: and after a crash');
+is(setting_mb($pitr), $original, 'archive recovery: the original value is in effect after a crash');
 is(log_count($pitr, qr/walsizer restored|an administrator changed/, $offset), 0,
 	'archive recovery: no administrator is suspected');
 is(scalar(grep { $_->{message} // '' eq 'at the start of the server' } history($pitr)),
-	1, 'archive recovery: one event');
+	1, 'archive recovery: the history has one event of the start');
 $pitr->stop;
 
 # ---- streaming
@@ -207,13 +210,14 @@ $warm->promote;
 wait_for_worker($warm);
 is(scalar(grep { $_->{action} eq 'external' } history($warm)), 0, 'warm: no administrator is suspected');
 is((grep { ($_->{message} // '') eq 'at the start of the server' } history($warm))[0]{old_mb},
-	$raised, 'warm: the history says so after the promotion');
+	$raised, 'warm: the history has the event of the start after promotion');
 
 # With room for it, nothing is touched.
 wait_for_worker($large);
-is(auto_conf($large), $before, 'large: postgresql.auto.conf is the source\'s');
-is(setting_mb($large), $raised, 'large: and so is the value');
-is(log_count($large, qr/restore the original|restored the original/), 0, 'large: nothing is said');
+is(auto_conf($large), $before, 'large: postgresql.auto.conf is that of the source');
+is(setting_mb($large), $raised, 'large: the value is that of the source');
+is(log_count($large, qr/restore the original|restored the original/), 0,
+	'large: the log has no restored value');
 $_->stop('immediate') foreach $standby, $warm, $large, $source;
 
 # ---- no clone: a disk that was filled while the server was down
@@ -237,23 +241,23 @@ $before = auto_conf($node);
 # Most of a volume is not too much.
 resize_volume(12, $raised + 40);
 $node->start;
-is(setting_mb($node), $raised, 'filled: a volume that has room for the value');
-is(auto_conf($node), $before, 'filled: changes nothing');
+is(setting_mb($node), $raised, 'filled: the value stays if the volume has room for it');
+is(auto_conf($node), $before, 'filled: postgresql.auto.conf stays if the volume has room for the value');
 $node->stop;
 
 # Questions are no start.
 resize_volume(12, 90);
 command_like([ 'postgres', '-D', $node->data_dir, '-C', 'shared_memory_size' ],
-	qr/^\d+$/, 'filled: the server is asked for a setting');
-is(auto_conf($node), $before, 'filled: which changes nothing');
+	qr/^\d+$/, 'filled: postgres -C shows a setting');
+is(auto_conf($node), $before, 'filled: postgres -C changes nothing');
 
 # Nor is it done against an administrator's word.
 $offset = log_offset($node);
 $node->append_conf('postgresql.conf', "walsizer.dry_run = on\n");
 $node->start;
-is(auto_conf($node), $before, 'dry run: nothing is changed');
+is(auto_conf($node), $before, 'dry run: postgresql.auto.conf stays');
 is(log_count($node, qr/LOG:  walsizer would restore the original "max_wal_size" of 10 MB, because .* has no room for $raised MB/, $offset),
-	1, 'dry run: but said');
+	1, 'dry run: the log says what walsizer would do');
 $node->stop;
 $node->append_conf('postgresql.conf', "walsizer.dry_run = off\n");
 
@@ -266,15 +270,15 @@ wait_for_worker($node);
 is(auto_conf($node), $before, 'read-only: the file stays as it is');
 is(setting_mb($node), 10, 'read-only: the original value is in effect all the same');
 is(log_count($node, qr/LOG:  walsizer restored the original "max_wal_size" of 10 MB until the next reload, because/, $offset),
-	1, 'read-only: said once');
+	1, 'read-only: the log says so once');
 is(log_count($node, qr/DETAIL:  .* keeps the larger value: "postgresql.auto.conf" is not writable\./, $offset),
-	1, 'read-only: with the reason');
+	1, 'read-only: the log has the reason');
 is(status($node)->{original_size}, 10 * MB, 'read-only: the original value is known');
 chmod 0600, $file or die "could not change the permissions of $file: $!";
 $node->reload;
 wait_for($node, 'max_wal_size <= disk_limit AND set_by_walsizer > 10 * 1048576');
 is(scalar(grep { $_->{action} eq 'external' && $_->{old_mb} > 8 } history($node)),
-	0, 'read-only: what a reload brings is known as walsizer\'s, and lowered to what the disk allows');
+	0, "read-only: the value that a reload brings back is known as walsizer's");
 $node->stop;
 
 # An ALTER SYSTEM of the administrator's was there before: it is there again.
@@ -284,12 +288,12 @@ $node->start;
 wait_for_worker($node);
 is(log_count($node, qr/LOG:  walsizer restored the original "max_wal_size" of 10 MB, because/, $offset), 1,
 	'ALTER SYSTEM: the original value is restored');
-like(auto_conf($node), qr/^max_wal_size = '10MB'$/m, 'ALTER SYSTEM: as the line that it was');
-like(auto_conf($node), qr/^work_mem = '5MB'$/m, 'ALTER SYSTEM: beside all others');
+like(auto_conf($node), qr/^max_wal_size = '10MB'$/m, 'ALTER SYSTEM: the original value has its line again');
+like(auto_conf($node), qr/^work_mem = '5MB'$/m, 'ALTER SYSTEM: the other lines stay');
 note_is_removed($node, 'ALTER SYSTEM');
 is($node->safe_psql('postgres',
 		"SELECT source || ' ' || (sourcefile LIKE '%postgresql.auto.conf') FROM pg_settings WHERE name = 'max_wal_size'"),
-	'configuration file true', 'ALTER SYSTEM: which is where the value is from');
+	'configuration file true', 'ALTER SYSTEM: postgresql.auto.conf is the source of the value');
 
 # ---- the start that restores it has no worker, and the next one has
 
@@ -307,27 +311,27 @@ $node->append_conf('postgresql.conf', 'max_worker_processes = 0');
 $node->start;
 is($node->safe_psql('postgres', 'SHOW max_wal_size'), '10MB', 'no worker: the original value is in effect');
 like(auto_conf($node), qr/^walsizer\.last_written = '10MB restored for lack of room, was ${raised}MB by ALTER SYSTEM'$/m,
-	'no worker: the note says so');
+	'no worker: the note says that the original value was restored');
 $node->restart;
 is(log_count($node, qr/LOG:  walsizer restored the original "max_wal_size" of 10 MB, because/, $offset), 1,
-	'no worker: it is restored once');
+	'no worker: the original value is restored once');
 $node->adjust_conf('postgresql.conf', 'max_worker_processes', '8');
 $node->restart;
 wait_for_worker($node);
 wait_for_sample($node);
 is(scalar(grep { $_->{action} eq 'external' } grep { $_->{id} > $last_id } history($node)), 0,
-	'no worker: no administrator is suspected later');
+	'no worker: no administrator is suspected when a worker starts');
 ($event) = grep { ($_->{message} // '') eq 'at the start of the server' && $_->{id} > $last_id } history($node);
-is($event->{old_mb}, $raised, 'no worker: the first worker records from which value');
-is($event->{new_mb}, 10, 'no worker: and to which');
-cmp_ok(status($node)->{boost_size}, '==', $raised * MB, 'no worker: the planned load has not ended');
+is($event->{old_mb}, $raised, 'no worker: the first worker records the value before the start');
+is($event->{new_mb}, 10, 'no worker: the first worker records the original value');
+cmp_ok(status($node)->{boost_size}, '==', $raised * MB, 'no worker: the planned load does not end');
 is(log_count($node, qr/LOG:  walsizer changed "max_wal_size" from $raised MB to 10 MB/, $offset), 1,
-	'no worker: and logs it where the log of the server is');
+	'no worker: the first worker logs the change');
 # The planned load has raised again at once, as far as the disk allows.
 wait_for($node, 'max_wal_size <= disk_limit AND set_by_walsizer > 10 * 1048576');
 like(auto_conf($node), qr/^walsizer\.last_written = '\d+MB instead of 10MB by ALTER SYSTEM'$/m,
-	'no worker: a new note is in the place of the one about the start');
-is(log_count($node, qr/PANIC/), 0, 'filled: the server lives');
+	'no worker: a new note replaces the one about the start');
+is(log_count($node, qr/PANIC/), 0, 'filled: the server does not panic');
 $node->stop;
 
 done_testing();

@@ -20,7 +20,7 @@ my $registered = qr/registering background worker "walsizer"/;
 my $old = make_node('old', conf => $conf);
 
 force_checkpoints($old, 8);
-like(adjust($old), qr/^raise .*: applied$/, 'the old server has raised');
+like(adjust($old), qr/^raise .*: applied$/, 'the old server raises');
 cmp_ok(log_count($old, $registered), '>', 0, 'the log shows that the old server has a worker');
 $old->safe_psql('postgres', 'CREATE VIEW mine AS SELECT max_wal_size FROM walsizer_status');
 $old->stop;
@@ -44,17 +44,17 @@ ok(IPC::Run::run(
 			'--socketdir'   => $new->host
 		],
 		'>&', \$output, init => sub { chdir $tmp or die $! }),
-	'pg_upgrade') or diag($output);
+	'pg_upgrade succeeds') or diag($output);
 
 my ($log) = glob $new->data_dir . '/pg_upgrade_output.d/*/log/pg_upgrade_server.log';
-like(slurp_file($log), qr/DEBUG:  loaded library "walsizer"/, 'the servers of pg_upgrade load it');
+like(slurp_file($log), qr/DEBUG:  loaded library "walsizer"/, 'the servers of pg_upgrade load the library');
 unlike(slurp_file($log), $registered, 'no server of pg_upgrade has a worker of walsizer');
 
 $new->start;
 wait_for_worker($new);
 is($new->safe_psql('postgres', 'SELECT max_wal_size / 1048576 FROM mine'),
-	4, 'the extension and what depends on it came along, the value did not');
-is($new->safe_psql('postgres', 'SELECT count(*) FROM walsizer_history'), 0, 'the history did not come along');
+	4, 'the extension and a view on it are upgraded, and the value is not');
+is($new->safe_psql('postgres', 'SELECT count(*) FROM walsizer_history'), 0, 'the history is not upgraded');
 is(status($new)->{original_size}, 4 * MB, 'the value in effect is the administrator\'s');
 $new->stop;
 

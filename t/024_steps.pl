@@ -30,7 +30,7 @@ sub steps_of_alter_system
 SKIP:
 {
 	skip 'needs PostgreSQL 16 or later', 1 unless $session->can('query_safe');
-	is(fsyncs(steps_of_alter_system()), 5, 'ALTER SYSTEM makes so many synchronous writes');
+	is(fsyncs(steps_of_alter_system()), 5, 'ALTER SYSTEM makes five synchronous writes');
 }
 $session->quit;
 
@@ -39,14 +39,14 @@ foreach my $which ('the first raise', 'the next raise')
 {
 	need_a_raise($node);
 	arm(pid($node), 0, 'count');
-	like(adjust($node), qr/^raise .*: applied$/, "$which: raised");
+	like(adjust($node), qr/^raise .*: applied$/, "$which: walsizer raises");
 	my @steps = steps();
 	$reload = first_step(qr/^sighup/, @steps);
 	my $before = fsyncs(@steps[ 0 .. $reload - 1 ]);
 	my $all = fsyncs(@steps);
 	diag("$which: $before synchronous writes before the reload, $all in all");
-	cmp_ok($before, '<=', 4, "$which: few synchronous writes before the reload");
-	cmp_ok($all, '<=', 8, "$which: and after it");
+	cmp_ok($before, '<=', 4, "$which: walsizer makes at most four synchronous writes before the reload");
+	cmp_ok($all, '<=', 8, "$which: walsizer makes at most eight synchronous writes in all");
 }
 back_to_original('the raises');
 
@@ -66,9 +66,10 @@ kill 'TERM', $pid or die $!;
 kill 'CONT', $pid or die $!;
 $told->finish;
 kill 'CONT', $postmaster or die $!;
-like(slurp_file("$dir/stderr"), qr/the walsizer worker ended before it answered/, 'told to end: it ends');
-ok(-e $node->data_dir . '/pg_stat/walsizer.state', 'told to end: and saves what it knows');
-is(log_count($node, qr/FATAL:/, $offset), 0, 'told to end: which is no error');
+like(slurp_file("$dir/stderr"), qr/the walsizer worker ended before it answered/,
+	'told to end: the worker ends');
+ok(-e $node->data_dir . '/pg_stat/walsizer.state', 'told to end: the worker saves its memory');
+is(log_count($node, qr/FATAL:/, $offset), 0, 'told to end: the log has no error');
 wait_for_worker($node, $pid);
 no_one_is_suspected('told to end');
 back_to_original('told to end');
@@ -89,7 +90,7 @@ for (my $step = 1;; $step++)
 	my @steps = steps();
 	if (@steps < $step)
 	{
-		is($answer, "raise applied\n", 'all steps of a raise were tried');
+		is($answer, "raise applied\n", 'all steps of a raise are tried');
 		last;
 	}
 	$killed++;
@@ -97,7 +98,7 @@ for (my $step = 1;; $step++)
 	my $status = status($node);
 	is($status->{original_size}, 4 * MB, "$what ($steps[-1]): the original value is known");
 	is($status->{set_by_walsizer}, $status->{max_wal_size} > 4 * MB ? $status->{max_wal_size} : undef,
-		"$what: so is whose the value is");
+		"$what: the value that is walsizer's is known");
 	no_one_is_suspected($what);
 	# what was written and not reloaded is walsizer's to overwrite
 	if ($status->{set_by_walsizer})
@@ -106,10 +107,10 @@ for (my $step = 1;; $step++)
 		restart();
 	}
 	need_a_raise($node);
-	like(adjust($node), qr/^raise .*: applied$/, "$what: the next raise works");
+	like(adjust($node), qr/^raise .*: applied$/, "$what: the next raise is applied");
 	back_to_original($what);
 }
-cmp_ok($killed, '>=', 6, "there were several steps ($killed)");
+cmp_ok($killed, '>=', 6, "a raise has several steps ($killed)");
 back_to_original('raise');
 
 # ---- killed at each step of the raise for a planned load
@@ -133,14 +134,15 @@ for (my $step = 1;; $step++)
 	last if @steps < $step;
 	$killed++;
 	wait_for_restart($pid);
-	like(act($node, $boost), qr/^(raise to 100 MB: applied|none)/, "$what ($steps[-1]): is under way");
-	is(setting_mb($node), 100, "$what: raised");
+	like(act($node, $boost), qr/^(raise to 100 MB: applied|none)/,
+		"$what ($steps[-1]): the load can be planned again");
+	is(setting_mb($node), 100, "$what: the planned size is in effect");
 	act($node, 'walsizer_boost_end()');
-	is(return_mb(), 4, "$what: the value before it is to come back");
+	is(return_mb(), 4, "$what: the value from before it is the one to come back");
 	no_one_is_suspected($what);
 	back_to_original($what);
 }
-cmp_ok($killed, '>=', 6, "there were several steps ($killed)");
+cmp_ok($killed, '>=', 6, "a planned load has several steps ($killed)");
 act($node, 'walsizer_boost_end()');
 back_to_original('planned load');
 
@@ -165,7 +167,7 @@ for (my $step = 1;; $step++)
 	{
 		kill 'CONT', $pid;
 		$asked->finish;
-		ok($stopped, 'all steps before the reload were tried');
+		ok($stopped, 'all steps before the reload are tried');
 		last;
 	}
 	my $admin = start_asking($node, "ALTER SYSTEM SET max_wal_size = '60MB'", \$out);
@@ -180,9 +182,10 @@ for (my $step = 1;; $step++)
 	$asked->finish;
 	$node->reload;
 	wait_for($node, 'max_wal_size = 60 * 1048576');
-	like(auto_conf($node), qr/^max_wal_size = '60MB'$/m, "$what ($steps[-1]): is not lost");
+	like(auto_conf($node), qr/^max_wal_size = '60MB'$/m,
+		"$what ($steps[-1]): the administrator's line is not lost");
 	wait_for($node, 'set_by_walsizer IS NULL AND original_size = 60 * 1048576');
-	pass("$what: and is the administrator's");
+	pass("$what: the value is the administrator's");
 	$node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
 	$node->reload;
 	wait_for($node, 'max_wal_size = 4 * 1048576');
@@ -217,8 +220,8 @@ like(slurp_file("$dir/stderr"), qr/the walsizer worker ended before it answered/
 	'hanging ALTER SYSTEM: the worker can be told to end');
 kill 'CONT', $pid_of_session or die $!;
 $hanging->finish;
-like(adjust($node), qr/^raise .*: applied$/, 'hanging ALTER SYSTEM: raised when it is over');
-like(auto_conf($node), qr/^work_mem = '6MB'$/m, 'hanging ALTER SYSTEM: which is not lost');
+like(adjust($node), qr/^raise .*: applied$/, 'hanging ALTER SYSTEM: walsizer raises when it is over');
+like(auto_conf($node), qr/^work_mem = '6MB'$/m, 'hanging ALTER SYSTEM: its line is not lost');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET work_mem');
 back_to_original('hanging ALTER SYSTEM');
 
@@ -228,7 +231,7 @@ raise('reset');
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
 $node->reload;
 wait_for($node, 'max_wal_size = 4 * 1048576 AND set_by_walsizer IS NULL');
-is(last_event($node)->{action}, 'external', 'reset: noticed');
+is(last_event($node)->{action}, 'external', 'reset: walsizer notices the change');
 note_is_removed($node, 'reset');
 restart();
 
@@ -243,9 +246,9 @@ kill 'KILL', $node->safe_psql('postgres',
 	"SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
 wait_for_restart($pid);
 wait_for($node, 'max_wal_size = 1073741824 AND set_by_walsizer IS NULL');
-is(last_event($node)->{id}, $id + 1, 'not reloaded: in one step');
-is(last_event($node)->{reason}, 'edited', 'not reloaded: known as what it is');
-is(last_event($node)->{old_mb}, $raised, 'not reloaded: from walsizer\'s value');
+is(last_event($node)->{id}, $id + 1, 'not reloaded: walsizer needs one step');
+is(last_event($node)->{reason}, 'edited', 'not reloaded: the reason is an edit');
+is(last_event($node)->{old_mb}, $raised, 'not reloaded: the event has the value that walsizer had set');
 write_file($node->data_dir . '/postgresql.conf', $conf);
 restart() for 1 .. 2;
 
@@ -256,9 +259,10 @@ kill 'KILL', $node->safe_psql('postgres',
 	"SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
 wait_for_restart($pid);
 need_a_raise($node);
-like(adjust($node), qr/^raise .*: applied$/, 'not reloaded, before a raise: nothing is noticed');
+like(adjust($node), qr/^raise .*: applied$/, 'not reloaded, before a raise: walsizer raises');
 wait_for($node, 'max_wal_size = 1073741824 AND set_by_walsizer IS NULL');
-is(last_event($node)->{reason}, 'edited', 'not reloaded, before a raise: its reload does');
+is(last_event($node)->{reason}, 'edited',
+	'not reloaded, before a raise: the reason of the next event is an edit');
 write_file($node->data_dir . '/postgresql.conf', $conf);
 restart() for 1 .. 2;
 
@@ -269,34 +273,35 @@ my $pinned = log_offset($node);
 $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '${raised}MB'");
 $node->reload;
 wait_for($node, "set_by_walsizer IS NULL AND original_size = $raised * 1048576");
-is(last_event($node)->{action}, 'external', 'pinned: noticed');
-is(last_event($node)->{old_mb}, $raised, 'pinned: from the same value');
+is(last_event($node)->{action}, 'external', 'pinned: walsizer notices the change');
+is(last_event($node)->{old_mb}, $raised, "pinned: the old value is walsizer's");
 is(log_count($node, qr/LOG:  an administrator took over "max_wal_size" of $raised MB/, $pinned), 1,
-	'pinned: logged');
+	'pinned: the log says that an administrator took over the value');
 revert($node);
-is(setting_mb($node), $raised, 'pinned: walsizer takes it back no more');
+is(setting_mb($node), $raised, 'pinned: walsizer_revert() does not change the value');
 restart();
-is(status($node)->{set_by_walsizer}, undef, 'pinned: nor after a restart');
+is(status($node)->{set_by_walsizer}, undef, "pinned: the value is not walsizer's after a restart");
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
 restart() for 1 .. 2;
-is(setting_mb($node), 4, 'pinned: until the administrator does');
+is(setting_mb($node), 4, 'pinned: ALTER SYSTEM RESET restores the original value');
 
 # ---- the system clock is set back
 
 need_a_raise($node);
 $node->append_conf('postgresql.conf', 'max_connections = = 5');
-like(adjust($node), qr/^raise .*: refused\b/, 'clock: a syntax error');
+like(adjust($node), qr/^raise .*: refused\b/, 'clock: the server refuses files with a syntax error');
 set_clock(-7200);
 write_file($node->data_dir . '/postgresql.conf', $conf);
 $node->reload;
 wait_for($node, 'outcome IS NULL AND set_by_walsizer > 4 * 1048576');
-pass('clock: trouble ends with a good reload, whatever the time');
+pass('clock: the trouble ends with a good reload, whatever the time is');
 set_clock(0);
 back_to_original('clock');
-is(act($node, "walsizer_boost('100MB', '3 seconds')"), 'raise to 100 MB: applied', 'clock: a planned load');
+is(act($node, "walsizer_boost('100MB', '3 seconds')"), 'raise to 100 MB: applied',
+	'clock: the planned load is applied');
 set_clock(-7200);
 wait_for($node, 'boost_size IS NULL');
-pass('clock: ends in time');
+pass('clock: the planned load ends in time');
 set_clock(0);
 revert($node);
 
@@ -324,8 +329,8 @@ wait_for_askers(2);
 kill 'CONT', $pid or die $!;
 $_->finish foreach @asked;
 is($first, "100|applied\n", 'two planned loads: the first has its own answer');
-is($second, "200|applied\n", 'two planned loads: and so has the second');
-is(setting_mb($node), 200, 'two planned loads: the second counts');
+is($second, "200|applied\n", 'two planned loads: the second has its own answer');
+is(setting_mb($node), 200, 'two planned loads: the second size is in effect');
 
 kill 'STOP', $pid or die $!;
 @asked = (ask('SELECT new_size / 1048576, outcome FROM walsizer_revert()', \$first));
@@ -334,9 +339,9 @@ push @asked, ask("SELECT new_size / 1048576, outcome FROM walsizer_boost('150MB'
 wait_for_askers(2);
 kill 'CONT', $pid or die $!;
 $_->finish foreach @asked;
-is($first, "4|applied\n", 'revert, then a planned load: reverted');
-is($second, "150|applied\n", 'revert, then a planned load: raised');
-is(setting_mb($node), 150, 'revert, then a planned load: as it was said');
+is($first, "4|applied\n", 'revert, then a planned load: the original value is restored');
+is($second, "150|applied\n", 'revert, then a planned load: walsizer raises');
+is(setting_mb($node), 150, 'revert, then a planned load: the planned size is in effect');
 revert($node);
 is(setting_mb($node), 4, 'the original value is in effect at the end');
 $node->stop;

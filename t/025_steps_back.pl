@@ -39,12 +39,13 @@ for (my $step = 1;; $step++)
 	# the file tells what was to come, or nothing had happened
 	if ($status->{set_by_walsizer})
 	{
-		is($status->{max_wal_size}, $raised * MB, "$what ($steps[-1]): nothing has happened");
-		cmp_ok($step, '<=', 3, "$what: before the file was replaced");
+		is($status->{max_wal_size}, $raised * MB,
+			"$what ($steps[-1]): the value that walsizer set is still in effect");
+		cmp_ok($step, '<=', 3, "$what: the value stays only if the file was not replaced");
 	}
 	else
 	{
-		is($status->{max_wal_size}, 4 * MB, "$what ($steps[-1]): finished");
+		is($status->{max_wal_size}, 4 * MB, "$what ($steps[-1]): the original value is in effect");
 	}
 	no_one_is_suspected($what);
 	if (!$status->{set_by_walsizer})
@@ -54,12 +55,12 @@ for (my $step = 1;; $step++)
 		with_library(sub { start_after_kill($node) });
 		wait_for_worker($node);
 		need_a_raise($node);
-		like(adjust($node), qr/^raise .*: applied$/, "$what: over after a crash");
+		like(adjust($node), qr/^raise .*: applied$/, "$what: walsizer raises after a crash");
 	}
 	back_to_original($what);
 }
-cmp_ok($killed, '>=', 10, "there were several steps ($killed)");
-is(setting_mb($node), 4, 'revert: done');
+cmp_ok($killed, '>=', 10, "a revert has several steps ($killed)");
+is(setting_mb($node), 4, 'revert: the original value is in effect');
 restart();
 
 # ---- killed at each step of making way for an edit
@@ -89,7 +90,7 @@ for (my $step = 1;; $step++)
 	adjust($node);
 	is(setting_mb($node), 7, "$what: the edit is in effect");
 	note_is_removed($node, $what);
-	unlike(auto_conf($node), qr/max_wal_size|walsizer/, "$what: nothing is left behind");
+	unlike(auto_conf($node), qr/max_wal_size|walsizer/, "$what: walsizer's lines are removed");
 	no_one_is_suspected($what);
 	write_file($node->data_dir . '/postgresql.conf', $conf);
 	$node->reload;
@@ -100,7 +101,7 @@ for (my $step = 1;; $step++)
 	last if @steps < $step;
 	$killed++;
 }
-cmp_ok($killed, '>=', 10, "there were several steps ($killed)");
+cmp_ok($killed, '>=', 10, "making way for an edit has several steps ($killed)");
 
 # ---- turned off meanwhile: what was asked for is finished, and nothing else
 
@@ -115,10 +116,10 @@ set_conf($node, 'walsizer.enable = off');
 kill 'KILL', $pid or die $!;
 wait_for_restart($pid);
 is(adjust($node), q(none: walsizer.enable is off, and walsizer's value hides an edit of max_wal_size in the configuration file),
-	'turned off: it does not make way for an edit any more');
-is(setting_mb($node), $raised, 'turned off: its value stays');
-like(auto_conf($node), qr/^walsizer\.last_written/m, 'turned off: so does its line');
-is(revert($node), 'revert to 7 MB: applied', 'turned off: walsizer_revert() makes way');
+	'turned off: walsizer does not make way for an edit');
+is(setting_mb($node), $raised, 'turned off: the value that walsizer set stays');
+like(auto_conf($node), qr/^walsizer\.last_written/m, "turned off: walsizer's note stays");
+is(revert($node), 'revert to 7 MB: applied', 'turned off: walsizer_revert() makes way for the edit');
 write_file($node->data_dir . '/postgresql.conf', $conf);
 $node->reload;
 wait_for($node, 'max_wal_size = 4 * 1048576');
@@ -132,9 +133,9 @@ ask('SELECT walsizer_revert()', \my $nothing)->finish;
 steps();
 wait_for_restart($pid);
 adjust($node);
-is(setting_mb($node), 4, 'turned off, revert: finished');
+is(setting_mb($node), 4, 'turned off, revert: the original value is in effect');
 note_is_removed($node, 'turned off, revert');
-unlike(auto_conf($node), qr/max_wal_size|walsizer/, 'turned off, revert: nothing is left behind');
+unlike(auto_conf($node), qr/max_wal_size|walsizer/, "turned off, revert: walsizer's lines are removed");
 write_file($node->data_dir . '/postgresql.conf', $conf);
 restart();
 $node->stop;

@@ -194,21 +194,21 @@ sub change
 
 	arm($pid, $fault);
 	my $done = $try->();
-	cmp_ok(disarm(), '>', 0, "$what: happens");
-	like($done, qr/: \Q$outcome: $fault->{message}\E$/, "$what: the message says so");
+	cmp_ok(disarm(), '>', 0, "$what: the call fails");
+	like($done, qr/: \Q$outcome: $fault->{message}\E$/, "$what: the message says why");
 	is(setting_mb($node), $before, "$what: max_wal_size stays");
 	if ($fault->{replaced})
 	{
-		isnt(auto_conf($node), $text, "$what: the file has been replaced");
+		isnt(auto_conf($node), $text, "$what: postgresql.auto.conf has been replaced");
 	}
 	else
 	{
-		is(auto_conf($node), $text, "$what: so does the file");
+		is(auto_conf($node), $text, "$what: postgresql.auto.conf stays");
 	}
-	ok(!-e "$data/postgresql.auto.conf.tmp", "$what: nothing is left behind");
-	like($try->(), qr/: applied\b/, "$what: over");
-	is(status($node)->{outcome}, undef, "$what: no trouble is left");
-	is(pid($node), $pid, "$what: the worker lives");
+	ok(!-e "$data/postgresql.auto.conf.tmp", "$what: no temporary file is left");
+	like($try->(), qr/: applied\b/, "$what: the next attempt is applied");
+	is(status($node)->{outcome}, undef, "$what: the status shows no failed attempt");
+	is(pid($node), $pid, "$what: the worker is the same");
 	$after->();
 	return;
 }
@@ -221,15 +221,17 @@ foreach my $fault (@changes)
 	change(
 		"raise, $fault->{name}",
 		$fault, 4,
-		sub { $raised = setting_mb($node); cmp_ok($raised, '>', 4, "raise, $fault->{name}: raised") },
+		sub { $raised = setting_mb($node); cmp_ok($raised, '>', 4,
+		"raise, $fault->{name}: max_wal_size rises in the end") },
 		sub { return adjust($node) });
 	change(
 		"revert, $fault->{name}",
 		$fault, $raised,
-		sub { is(setting_mb($node), 4, "revert, $fault->{name}: back") },
+		sub { is(setting_mb($node), 4, "revert, $fault->{name}: the original value is restored in the end") },
 		sub { return revert($node) });
 	note_is_removed($node, "revert, $fault->{name}");
-	unlike(auto_conf($node), qr/max_wal_size|walsizer/, "revert, $fault->{name}: no line is left");
+	unlike(auto_conf($node), qr/max_wal_size|walsizer/,
+		"revert, $fault->{name}: walsizer's lines are removed");
 	restart();	# what was reverted is left alone for a while
 }
 
@@ -237,18 +239,18 @@ foreach my $fault (@changes)
 need_a_raise($node);
 adjust($node);
 arm($pid, { call => 'fsync', error => EIO, path => '/pgdata' });
-like(revert($node), qr/: failed: /, 'revert, replaced and failed: said');
-cmp_ok(disarm(), '>', 0, 'revert, replaced and failed: happens');
+like(revert($node), qr/: failed: /, 'revert, replaced and failed: the answer says that it failed');
+cmp_ok(disarm(), '>', 0, 'revert, replaced and failed: the call fails');
 $node->reload;
 wait_for($node, 'max_wal_size = 4 * 1048576 AND set_by_walsizer IS NULL');
-is(last_event($node)->{action}, 'revert', 'revert, replaced and failed: no one else did it');
+is(last_event($node)->{action}, 'revert', 'revert, replaced and failed: the history has no other change');
 restart();
 
 # What cannot be looked at is no obstacle.
 need_a_raise($node);
 arm($pid, { call => 'lstat', error => EIO, path => 'postgresql.auto.conf' });
-like(adjust($node), qr/^raise .*: applied$/, 'no information about the file: raised');
-cmp_ok(disarm(), '>', 0, 'no information about the file: happens');
+like(adjust($node), qr/^raise .*: applied$/, 'no information about the file: walsizer raises');
+cmp_ok(disarm(), '>', 0, 'no information about the file: the call fails');
 revert($node);
 note_is_removed($node, 'no information about the file');
 restart();
@@ -279,14 +281,14 @@ foreach my $save (@saves)
 
 	arm($pid, { call => $call, error => $error, path => "walsizer.state$end" });
 	$node->safe_psql('postgres', 'SELECT walsizer_forget()') for 1 .. 2;
-	cmp_ok(hits(), '>=', 2, "$what: fails");
+	cmp_ok(hits(), '>=', 2, "$what: the call fails");
 	is(log_count($node, qr/LOG:  could not write walsizer's state file: $message/, $before),
-		1, "$what: logged once");
+		1, "$what: the failure is logged once");
 	is(version(), $version, "$what: the file stays as it was");
-	ok(!-e "$state_file.tmp", "$what: nothing is left behind");
+	ok(!-e "$state_file.tmp", "$what: no temporary file is left");
 	disarm();
 	$node->safe_psql('postgres', 'SELECT walsizer_forget()');
-	isnt(version(), $version, "$what: over");
+	isnt(version(), $version, "$what: the file is written as soon as it can be");
 }
 is(pid($node), $pid, 'the state file: no failure ends the worker');
 
@@ -306,7 +308,8 @@ sub memory
 		'SELECT * FROM walsizer_history ORDER BY id; SELECT boost_size, original_size, set_by_walsizer FROM walsizer_status');
 }
 
-like(act($node, "walsizer_boost('100MB', '1 hour')"), qr/^raise to 100 MB: applied/, 'a planned load');
+like(act($node, "walsizer_boost('100MB', '1 hour')"), qr/^raise to 100 MB: applied/,
+	'a planned load is applied before the file cannot be read');
 foreach my $load (@loads)
 {
 	my ($call, $error, $message) = @$load;
@@ -320,15 +323,15 @@ foreach my $load (@loads)
 	start();
 	wait_for_worker($node);
 	wait_for_sample($node);
-	is(scalar(history($node)), 0, "$what: no history");
-	is(status($node)->{original_size}, 4 * MB, "$what: walsizer works without it");
-	cmp_ok(disarm(), '>', 1, "$what: and tries again");
+	is(scalar(history($node)), 0, "$what: the history is empty");
+	is(status($node)->{original_size}, 4 * MB, "$what: the original value is known");
+	cmp_ok(disarm(), '>', 1, "$what: the worker tries again");
 	wait_for($node, 'boost_size IS NOT NULL');
-	is(memory(), $known, "$what: nothing is forgotten");
+	is(memory(), $known, "$what: nothing is forgotten when the file is read");
 	is(log_count($node, qr/LOG:  could not read walsizer's state file "[^"]*\.state": $message$/, $before),
-		1, "$what: logged once");
-	is((stat $state_file)[1], $inode, "$what: the file stays");
-	ok(!-e "$state_file.bad", "$what: where it is");
+		1, "$what: the failure is logged once");
+	is((stat $state_file)[1], $inode, "$what: the file is not replaced");
+	ok(!-e "$state_file.bad", "$what: the file is not set aside");
 }
 
 # What was done meanwhile follows what the file has.
@@ -339,17 +342,19 @@ arm(ANY_PROCESS, { call => 'open', error => EIO, path => 'walsizer.state' });
 start();
 wait_for_worker($node);
 need_a_raise($node);
-like(adjust($node), qr/^raise .*: applied$/, 'state file, not read yet: raised');
-is(last_event($node)->{id}, 1, 'state file, not read yet: recorded');
+like(adjust($node), qr/^raise .*: applied$/, 'state file, not read yet: walsizer raises');
+is(last_event($node)->{id}, 1, 'state file, not read yet: the raise is recorded');
 disarm();
 wait_until('the file is read', sub { return history($node) > 1 });
-is(last_event($node)->{id}, $events[-1]{id} + 1, 'state file, read: the raise follows');
-is(last_event($node)->{action}, 'raise', 'state file, read: as it was');
-is(scalar(history($node)), @events + 1, 'state file, read: with all before it');
+is(last_event($node)->{id}, $events[-1]{id} + 1,
+	'state file, read: the raise follows the events of the file');
+is(last_event($node)->{action}, 'raise', 'state file, read: the last event is the raise');
+is(scalar(history($node)), @events + 1, 'state file, read: the events of the file are there');
 is(status($node)->{set_by_walsizer}, setting_mb($node) * MB, "state file, read: the value is walsizer's");
 revert($node);
 restart();
-is(scalar(history($node)), @events + 2, 'state file, read: and is written again');
+is(scalar(history($node)), @events + 2,
+	'state file, read: the file has the events from before and after it was read');
 
 # A file that is of no use, and stays where it is.
 $node->stop;
@@ -358,10 +363,12 @@ $offset = log_offset($node);
 arm(ANY_PROCESS, { call => 'rename', error => EACCES, path => 'walsizer.state.bad' });
 start();
 wait_for_worker($node);
-cmp_ok(disarm(), '>', 0, 'useless state file: cannot be renamed');
+cmp_ok(disarm(), '>', 0, 'useless state file: it cannot be renamed');
 like(slurp_file($node->logfile, $offset),
-	qr/walsizer starts with an empty memory.*\n.*DETAIL:  Line 1: [^\n]*\.\n/, 'useless state file: logged');
-unlike(slurp_file($node->logfile, $offset), qr/was renamed/, 'useless state file: as it is');
+	qr/walsizer starts with an empty memory.*\n.*DETAIL:  Line 1: [^\n]*\.\n/,
+	'useless state file: the log says so');
+unlike(slurp_file($node->logfile, $offset), qr/was renamed/,
+	'useless state file: the log does not say that it was renamed');
 $pid = pid($node);
 
 # ---- the volume of pg_wal
@@ -374,15 +381,15 @@ foreach my $fault ([ 'statvfs', EIO ], [ 'opendir', EACCES ], [ 'readdir', EIO ]
 	my $limit = status($node)->{disk_limit};
 
 	$offset = log_offset($node);
-	cmp_ok($limit, '>', 0, "$what: known before");
+	cmp_ok($limit, '>', 0, "$what: the disk limit is known before");
 	need_a_raise($node);
 	arm($pid, { call => $call, error => $error, path => 'pg_wal' });
-	like(adjust($node), qr/^raise .*: applied$/, "$what: raised");
-	cmp_ok(disarm(), '>', 0, "$what: fails");
-	cmp_ok(status($node)->{disk_limit}, '>', $limit / 2, "$what: and is limited as before");
-	is(pid($node), $pid, "$what: the worker lives");
+	like(adjust($node), qr/^raise .*: applied$/, "$what: walsizer raises");
+	cmp_ok(disarm(), '>', 0, "$what: the call fails");
+	cmp_ok(status($node)->{disk_limit}, '>', $limit / 2, "$what: the disk limit is still known");
+	is(pid($node), $pid, "$what: the worker is the same");
 	is(log_count($node, qr/LOG:  could not determine the free space for "pg_wal": /, $offset),
-		$call eq 'statfs' ? 0 : 1, "$what: which is logged once");
+		$call eq 'statfs' ? 0 : 1, "$what: the failure is logged once, unless it is harmless");
 	revert($node);
 	restart();
 }
@@ -397,19 +404,19 @@ wait_for_worker($node);
 $pid = pid($node);
 need_a_raise($node);
 like(adjust($node), qr/^raise .*: failed: the free space for "pg_wal" could not be determined$/,
-	'volume, never read: nothing is raised') for 1 .. 2;
-is(setting_mb($node), 4, 'volume, never read: the value stays');
-is(status($node)->{disk_limit}, undef, 'volume, never read: its limit is not known');
-cmp_ok(disarm(), '>', 1, 'volume, never read: it was tried');
+	'volume, never read: walsizer does not raise') for 1 .. 2;
+is(setting_mb($node), 4, 'volume, never read: max_wal_size stays');
+is(status($node)->{disk_limit}, undef, 'volume, never read: the disk limit is not known');
+cmp_ok(disarm(), '>', 1, 'volume, never read: the worker tries again');
 is(log_count($node, qr/LOG:  could not determine the free space for "pg_wal": Input\/output error$/, $offset),
-	1, 'volume, never read: which is logged once');
-is(status($node)->{state}, 'blocked', 'volume, never read: the state says so');
+	1, 'volume, never read: the failure is logged once');
+is(status($node)->{state}, 'blocked', 'volume, never read: walsizer is blocked');
 $node->safe_psql('postgres', 'SELECT walsizer_forget()');
 wait_for($node, "state = 'active'");
-pass('volume, never read: until nothing has to be raised');
+pass('volume, never read: walsizer is active when nothing has to be raised');
 need_a_raise($node);
 adjust($node);                 # unless the end of a cycle came before
-cmp_ok(setting_mb($node), '>', 4, 'volume, never read: raised as soon as it can be');
+cmp_ok(setting_mb($node), '>', 4, 'volume, never read: walsizer raises as soon as the limit is known');
 revert($node);
 $node->append_conf('postgresql.conf', 'checkpoint_timeout = 1h');
 restart();
@@ -443,15 +450,15 @@ SKIP:
 	last SKIP if !$with_malloc;
 	arm($pid, { call => 'malloc', error => ENOMEM, times => 1 });
 	$node->psql('postgres', 'SELECT walsizer_forget()', stderr => \$stderr);
-	is(disarm(), 1, 'no memory: happens');
+	is(disarm(), 1, 'no memory: one call fails');
 	like($stderr, qr/ERROR:  the walsizer worker ended before it answered\nHINT:/,
-		'no memory: who asked the worker is told');
-	is(log_count($node, qr/ERROR:  out of memory/, $offset), 1, 'no memory: logged');
+		'no memory: the session that waits gets an error with a hint');
+	is(log_count($node, qr/ERROR:  out of memory/, $offset), 1, 'no memory: the log has the error');
 	wait_for_another_worker();
 	is(status($node)->{set_by_walsizer}, $own, 'no memory: the next worker continues');
 }
 
-is(log_count($node, qr/(FATAL|PANIC):/), 0, 'all the time the server lives');
+is(log_count($node, qr/(FATAL|PANIC):/), 0, 'the log has no fatal error');
 like(revert($node), qr/: applied\b/, 'what walsizer changed can be reverted');
 $node->stop;
 

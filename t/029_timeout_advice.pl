@@ -31,7 +31,7 @@ is(advice('30 s')->{label}, 'in effect', 'the value in effect has a row');
 is_deeply(advice('15 min'),
 	{ basis => 'cannot tell: fewer than three timed checkpoints in a row', map { $_ => '' }
 		  qw(label least most saved compared_with size) },
-	'at first, nothing is said');
+	'nothing is said before three timed checkpoints');
 
 # 4000 pages, of which a steady load changes some again and again
 make_pages($node);
@@ -42,12 +42,12 @@ $node->poll_query_until('postgres',
 my $row = advice('15 min');
 my ($images, $bytes) = split /\|/, $node->safe_psql('postgres', 'SELECT wal_fpi, wal_bytes FROM pg_stat_wal');
 note "least $row->{least}, most $row->{most}; $images images in $bytes bytes";
-cmp_ok($row->{least}, '<=', $row->{most}, 'the bounds are in order');
-cmp_ok($row->{most}, '>', 0.3, 'most of the WAL is images, so much may be saved');
-cmp_ok($row->{most}, '<', 1, 'but not all');
-cmp_ok($row->{size}, '>', 0, 'it needs a size');
-is(advice('30 s')->{basis}, 'measured', 'the value in effect is measured');
-is(advice('30 s')->{$_}, 0, "and saves nothing: $_") foreach qw(least most);
+cmp_ok($row->{least}, '<=', $row->{most}, 'the least saving is at most the greatest');
+cmp_ok($row->{most}, '>', 0.3, 'much may be saved, because most of the WAL is images');
+cmp_ok($row->{most}, '<', 1, 'not all WAL can be saved');
+cmp_ok($row->{size}, '>', 0, 'a longer interval has the size that it needs');
+is(advice('30 s')->{basis}, 'measured', 'the row of the value in effect is measured');
+is(advice('30 s')->{$_}, 0, "the value in effect saves nothing: $_") foreach qw(least most);
 
 # What was said of a value is in its row when it is set.
 my $said = advice('5 min');
@@ -56,13 +56,14 @@ $node->poll_query_until('postgres',
 	"SELECT label = 'in effect' FROM walsizer_timeout_advice WHERE checkpoint_timeout = '5 min'")
   or die 'the value does not take effect';
 $row = advice('5 min');
-is($row->{compared_with}, '00:00:30', 'it is compared with the value before');
-cmp_ok(abs($row->{$_} - $said->{$_}), '<', 0.05, "what was said: $_") foreach qw(least most);
-is($row->{saved}, '', 'what came of it is not known yet');
+is($row->{compared_with}, '00:00:30', 'a new value is compared with the value before');
+cmp_ok(abs($row->{$_} - $said->{$_}), '<', 0.05,
+	"a new value keeps what was said of it: $_") foreach qw(least most);
+is($row->{saved}, '', 'a new value does not know at once what it saves');
 stop_load($load);
 
 $node->safe_psql('postgres', 'SELECT walsizer_forget()');
-is(advice('5 min')->{compared_with}, '', 'walsizer_forget() forgets it');
+is(advice('5 min')->{compared_with}, '', 'walsizer_forget() forgets the comparison');
 $node->stop;
 
 done_testing();

@@ -100,7 +100,7 @@ sub sql_block
 }
 
 my $node = enter_scene();
-is(complaint_of_sql($node, sql_block('SELECT 1;')), '', 'what is right has no complaint');
+is(complaint_of_sql($node, sql_block('SELECT 1;')), '', 'a right example has no complaint');
 like(complaint_of_sql($node, sql_block('SELECT state FROM walsizer_state;')),
 	qr/walsizer_state" does not exist/, 'a wrong example would be noticed');
 like(complaint_of_sql($node, sql_block("SELECT 1;\nSELECT walsizer_bost();\nSELECT 1;")),
@@ -137,17 +137,17 @@ sub is_stale_if
 ok(!is_stale_if($right =~ s/(\d+) MB/9$1 MB/r), 'an output may have other numbers');
 ok(!is_stale_if($right =~ s/^-+\+-+/---+---/mr), 'an output may have other widths');
 ok(is_stale_if($right =~ s/\boutcome\b(?=\s*\|)/result /r), 'a column with another name would be noticed');
-ok(is_stale_if($right =~ s/^(\s*)action\s*\|/$1/mr), 'a column that is gone, too');
-ok(is_stale_if($right =~ s/value in effect suffices/value suffices/r), 'another message');
-ok(is_stale_if($right =~ s/\|\n\(/| 1 MB\n(/r), 'a value where there is none');
-ok(is_stale_if($right =~ s/^ raise.*\n//gmr), 'an output without its rows');
-ok(is_stale_if($example . "```\n"), 'an output that is empty');
+ok(is_stale_if($right =~ s/^(\s*)action\s*\|/$1/mr), 'a column that is gone would be noticed');
+ok(is_stale_if($right =~ s/value in effect suffices/value suffices/r), 'another message would be noticed');
+ok(is_stale_if($right =~ s/\|\n\(/| 1 MB\n(/r), 'a value where there is none would be noticed');
+ok(is_stale_if($right =~ s/^ raise.*\n//gmr), 'an output without its rows would be noticed');
+ok(is_stale_if($example . "```\n"), 'an output that is empty would be noticed');
 my ($silent) = blocks($example =~ s/^```text\n//mr);
 ok(lacks_output($silent), 'an output that is missing would be noticed');
 my $stale = $right =~ s/suffices/is fine/r;
 my ($old) = blocks($stale);
 is(with_outputs($stale, $old->{output}{line} => $shown->{printed}), $right,
-	'a page is given an output, and keeps all else');
+	'a page gets an output, and keeps all else');
 leave_scene($node);
 
 my $refresh = ($ENV{WALSIZER_REFRESH_MANUAL} // '') eq 'yes';
@@ -167,7 +167,8 @@ foreach my $page (@pages)
 			leave_scene($node);
 			$node = enter_scene();
 		}
-		is(complaint_of_sql($node, $block), '', "$name, line $block->{line}");
+		is(complaint_of_sql($node, $block), '',
+			"$name, line $block->{line}: the example runs as the page says");
 		next unless $block->{output} && defined $block->{printed};
 		$outputs++;
 		if ($refresh)
@@ -176,14 +177,14 @@ foreach my $page (@pages)
 			next;
 		}
 		is(comparable($block->{output}{text}), comparable($block->{printed}),
-			"$name, line $block->{line}: the output")
+			"$name, line $block->{line}: the output is right")
 		  or diag("It is now:\n$block->{printed}");
 	}
 	if ($name eq 'install.md')
 	{
 		is(setting_mb($node), 1024, 'removed: the original value is in effect');
 		note_is_removed($node, 'removed');
-		unlike(auto_conf($node), qr/max_wal_size|walsizer/, 'removed: no line is left');
+		unlike(auto_conf($node), qr/max_wal_size|walsizer/, "removed: walsizer's lines are removed");
 	}
 	leave_scene($node);
 	write_file($page, with_outputs($text{$page}, %fresh)) if %fresh;
@@ -243,7 +244,7 @@ sub conf_of_yaml
 }
 
 isnt(complaint_of_conf("walsizer.mx = 4GB\n"), '', 'a setting that does not exist would be noticed');
-isnt(complaint_of_conf("walsizer.max = 4XB\n"), '', 'a value that is none would be noticed');
+isnt(complaint_of_conf("walsizer.max = 4XB\n"), '', 'an invalid value of a setting would be noticed');
 isnt(complaint_of_conf(conf_of_yaml("spec:\n  parameters:\n    walsizer.mox: 4GB\n")), '',
 	'a setting of a manifest that does not exist would be noticed');
 
@@ -256,7 +257,8 @@ foreach my $page (@pages)
 		next unless $block->{language} =~ /^(ini|yaml)$/;
 		$conf = conf_of_yaml($conf) if $1 eq 'yaml';
 		next if $1 eq 'yaml' && $conf eq '';
-		is(complaint_of_conf($conf), '', basename($page) . ", line $block->{line}");
+		is(complaint_of_conf($conf), '', basename($page) .
+			", line $block->{line}: the configuration is valid");
 		$node->stop;
 	}
 }
@@ -264,8 +266,9 @@ foreach my $page (@pages)
 # The sample sets nothing as it is: it would replace a list of libraries that is
 # there.  What is commented out must be the defaults.
 my $sample = slurp_file("$top/walsizer.conf");
-is(complaint_of_conf($sample), 'it sets nothing', 'walsizer.conf');
-is(complaint_of_conf($sample =~ s/^#(?=walsizer|shared_preload)//gmr), '', 'walsizer.conf, with all settings');
+is(complaint_of_conf($sample), 'it sets nothing', 'walsizer.conf sets nothing as it is');
+is(complaint_of_conf($sample =~ s/^#(?=walsizer|shared_preload)//gmr), '',
+	'walsizer.conf is valid with all settings');
 is($node->safe_psql('postgres',
 		"SELECT string_agg(name, ' ') FROM pg_settings WHERE name LIKE 'walsizer.%' AND "
 		  . "(setting <> boot_val OR sourcefile IS NULL)"),
@@ -296,12 +299,12 @@ my $returned = $node->safe_psql('postgres',
 	  . "WHERE proname IN ('" . join("', '", @acting) . "') AND mode = 'o' GROUP BY proname");
 $columns{'Functions that act'} = $returned;
 
-cmp_ok(scalar(keys %columns), '==', 9, 'eight views, and what functions return');
+cmp_ok(scalar(keys %columns), '==', 9, 'there are eight views and the row that functions return');
 foreach my $object (sort keys %columns)
 {
 	my $columns = $columns{$object};
 
-	is(columns_in($views, $object), $columns, "the columns of $object");
+	is(columns_in($views, $object), $columns, "views.md has the columns of $object");
 	isnt(columns_in($views =~ s/^\* `\w+`(?:, |: )/* /gmr, $object), $columns,
 		"a column of $object that is missing would be noticed");
 }
@@ -314,11 +317,12 @@ is(join(' ', grep { $text{"$top/doc/views.md"} !~ /\b$_\b/ } @members), '', 'all
 my $settings = $node->safe_psql('postgres',
 	"SELECT string_agg(name, ' ' ORDER BY name) FROM pg_settings WHERE name LIKE 'walsizer.%'");
 is(join(' ', sort $text{"$top/doc/settings.md"} =~ /^### (walsizer\.\w+)$/mg), $settings,
-	'the settings of settings.md');
+	'settings.md has all settings');
 my %default = $text{"$top/doc/settings.md"} =~ /^### (walsizer\.\w+)\n\nDefault: `(.+?)`/mg;
-is(join(' ', sort keys %default), $settings, 'each has a default');
+is(join(' ', sort keys %default), $settings, 'each setting has a default in settings.md');
 $node->stop;
-is(complaint_of_conf(join '', map { "$_ = '$default{$_}'\n" } sort keys %default), '', 'they are valid');
+is(complaint_of_conf(join '', map { "$_ = '$default{$_}'\n" } sort keys %default), '',
+	'the default values are valid');
 is($node->safe_psql('postgres',
 		"SELECT string_agg(name, ' ') FROM pg_settings WHERE name LIKE 'walsizer.%' AND setting <> boot_val"),
 	'', 'the default values are true');
@@ -372,10 +376,11 @@ foreach my $file (map { glob "$top/$_/*.c" } qw(policy server sqlapi))
 # a memory context, settings; where a rate comes from and what a size is, see views.md; a part
 @messages = grep { !/^(walsizer pass|walsizer\.\w+|configured|in effect|at most )$/ } @messages;
 
-cmp_ok(scalar(@messages), '>=', 80, 'messages were found in the sources');
-is(join("\n", missing_messages($troubleshooting, @messages)), '', 'each has its place in troubleshooting.md');
+cmp_ok(scalar(@messages), '>=', 80, 'the test finds the messages in the sources');
+is(join("\n", missing_messages($troubleshooting, @messages)), '',
+	'each message has its place in troubleshooting.md');
 is(join("\n", missing_messages($troubleshooting, messages_of('errmsg("out of %d " /* of */ "luck: %m")', 0))),
-	'out of ... luck: ...', 'one without would be noticed');
+	'out of ... luck: ...', 'a message without a place would be noticed');
 
 # The other way: the manual has no message that walsizer does not have.
 sub unknown_messages
@@ -393,7 +398,8 @@ sub unknown_messages
 	return grep { !$known{$_} } map { /`(.*?)`/g } @said;
 }
 
-is(join("\n", unknown_messages($troubleshooting, @messages)), '', 'the page has no message that the sources do not have');
+is(join("\n", unknown_messages($troubleshooting, @messages)), '',
+	'troubleshooting.md has only messages that the sources have');
 is(join("\n", unknown_messages($troubleshooting, grep { !/^(?:not a valid line|sufficient)$/ } @messages)),
 	"sufficient\nnot a valid line", 'a message that is gone would be noticed');
 
@@ -432,12 +438,13 @@ sub missing_in_man
 	return grep { !$said{$_} } @messages;
 }
 
-cmp_ok(scalar(@watch_messages), '>=', 30, 'messages of walsizer-watch were found');
-is(join("\n", missing_in_man(@watch_messages)), '', 'each has its place in walsizer-watch.1');
+cmp_ok(scalar(@watch_messages), '>=', 30, 'the test finds the messages of walsizer-watch');
+is(join("\n", missing_in_man(@watch_messages)), '', 'each message has its place in walsizer-watch.1');
 is(join("\n", missing_in_man(watch_messages_of('watch_die("no %s \"%s\"" /* of */ " at all", a, b)'))),
-	'no ... "..." at all', 'one without would be noticed');
+	'no ... "..." at all', 'a message without a place in walsizer-watch.1 would be noticed');
 my %known_to_watch = map { $_ => 1 } @watch_messages, 'the server does not answer', '"..." is damaged in line ...: ...';
-is(join("\n", grep { !$known_to_watch{$_} } @said), '', 'the manual page has no message that the client does not have');
+is(join("\n", grep { !$known_to_watch{$_} } @said), '',
+	'the manual page has only messages that the client has');
 
 # A page is what it prints; a line "..." of the example stands for lines that are left out.
 sub is_excerpt
@@ -470,13 +477,14 @@ my ($trace) = slurp_file("$top/test/sim/README.md") =~ /^((?:    .*\n)+)/m;
 my $trace_file = PostgreSQL::Test::Utils::tempdir . '/example.trace';
 append_to_file($trace_file, $trace =~ s/^    //mgr);
 my (undef, $complaint) = PostgreSQL::Test::Utils::run_command([ 'walsizer-watch', '--replay', $trace_file, '--json' ]);
-is($complaint, '', 'the example of a trace is one');
+is($complaint, '', 'the example of a trace is a valid trace');
 
 # Its options are in its manual page, and the other way round.
 my ($help) = PostgreSQL::Test::Utils::run_command([ 'walsizer-watch', '--help' ]);
 my %option = map { $_ => 1 } $help =~ /(--[a-z-]+)/g;
 is(join(' ', grep { $man !~ /\Q$_\E\b/ } sort keys %option), '', 'all options are in the manual page');
-is(join(' ', grep { !$option{$_} } $man =~ /^\.(?:BR?|BR \S+ ", ") (--[a-z-]+)/mg), '', 'the manual page has no option that there is not');
+is(join(' ', grep { !$option{$_} } $man =~ /^\.(?:BR?|BR \S+ ", ") (--[a-z-]+)/mg), '',
+	'the manual page has only options that exist');
 
 # ---- links
 
@@ -494,7 +502,7 @@ my $pages = PostgreSQL::Test::Utils::tempdir_short . '/pages';
 mkdir $pages;
 append_to_file("$pages/a.md", "# On `a`\n\n[b](b.md), [again](b.md#b-and-c-1), [all](../pages)\n");
 append_to_file("$pages/b.md", "## B and c\n\n## [B](a.md) and c\n\n[a](a.md#on-a) <img src=\"b.md\">\n");
-is(broken_links($pages), '', 'links that lead somewhere');
+is(broken_links($pages), '', 'links that lead somewhere are no complaint');
 append_to_file("$pages/c.md", '[a](no.md) [b](b.md#no) [c](#d) [d](/etc/passwd) [e](..) [f](https:no)'
 	  . " [g](https://example.org/) [h](b.md) <img src=\"no.svg\">\n[i]: no\n");
 is(broken_links($pages),
@@ -505,15 +513,15 @@ mkdir "$pages/none";
 is(broken_links("$pages/none"), '0 links in 0 pages, 0 broken', 'a directory without a link would be noticed');
 
 # All Markdown of the project, and what packages carry of it.
-is(broken_links($top), '', 'links of all Markdown');
+is(broken_links($top), '', 'no link of any Markdown file is broken');
 my $manual = PostgreSQL::Test::Utils::tempdir_short . '/manual';
 PostgreSQL::Test::Utils::system_or_bail('make', '-s', '-C', $top, '-f', 'dist.mk', 'manual',
 	"MANUAL=$manual");
-is(broken_links($manual), '', 'links of the manual in packages');
+is(broken_links($manual), '', 'no link of the manual in packages is broken');
 
 my $index = $text{"$top/README.md"};
 is(join(' ', grep { $_ ne 'README.md' && $index !~ /\((?:doc\/)?\Q$_\E\)/ } map { basename($_) } @pages),
-	'', 'there is a way to each page');
+	'', 'the README has a link to each page');
 
 # ---- nothing escapes
 

@@ -57,27 +57,30 @@ foreach my $name (sort keys %$file)
 	$rows{$name} = exported($name, $file->{$name}{query}, @columns);
 }
 
-is($rows{walsizer}[0]{worker_running}, 1, 'the worker runs');
+is($rows{walsizer}[0]{worker_running}, 1, 'the metrics tell that the worker is running');
 is($rows{walsizer}[0]{standby}, 0, 'the metrics tell that it is a primary');
-is($rows{walsizer}[0]{max_wal_size_bytes}, 64 * MB, 'size in bytes');
-cmp_ok($rows{walsizer}[0]{time_to_timed_seconds}, '<=', 30, 'time in seconds');
-is($rows{walsizer}[0]{$_}, 'NaN', "no limit is no number: $_") foreach qw(recovery_limit_bytes max_recovery_time_seconds);
+is($rows{walsizer}[0]{max_wal_size_bytes}, 64 * MB, 'max_wal_size is in bytes');
+cmp_ok($rows{walsizer}[0]{time_to_timed_seconds}, '<=', 30,
+	'the time until a timed checkpoint is in seconds');
+is($rows{walsizer}[0]{$_}, 'NaN',
+	"a limit that does not exist is not a number: $_")
+  foreach qw(recovery_limit_bytes max_recovery_time_seconds);
 is(join(' ', map { $_->{state} } grep { $_->{active} } @{ $rows{walsizer_state} }),
-	'active', 'one state');
-is(scalar(grep { $_->{active} } @{ $rows{walsizer_reason} }), 1, 'one reason');
+	'active', 'one state is active');
+is(scalar(grep { $_->{active} } @{ $rows{walsizer_reason} }), 1, 'one reason is active');
 is(join(' ', map { $_->{reason} } @{ $rows{walsizer_reason} }),
 	join(' ', slurp_file("$FindBin::RealBin/../policy/names.c") =~ /\[WALSIZER_BECAUSE_\w+\] = \{"(\w+)"/g),
 	'the metrics have all reasons that walsizer gives');
-is(scalar(grep { $_->{active} } @{ $rows{walsizer_verdict} }), 1, 'one verdict');
+is(scalar(grep { $_->{active} } @{ $rows{walsizer_verdict} }), 1, 'one verdict is active');
 is(join(' ', sort map { $_->{verdict} } @{ $rows{walsizer_verdict} }),
 	join(' ', sort { $a cmp $b } slurp_file("$FindBin::RealBin/../policy/verdict.c") =~ /\{\s*"([a-z_]+)",/g),
 	'the metrics have all verdicts that walsizer gives');
 is(scalar(grep { $_->{active} } @{ $rows{walsizer_limit} }, @{ $rows{walsizer_outcome} }),
-	0, 'no limit, no failed attempt');
+	0, 'no limit and no outcome is active');
 is(join(' ', map { $_->{cause} } @{ $rows{walsizer_checkpoints} }),
-	'forced forced_old_value timed other disk_full', 'checkpoints by cause');
+	'forced forced_old_value timed other disk_full', 'checkpoints are counted by cause');
 is(join(' ', map { $_->{cause} } @{ $rows{walsizer_server_checkpoints} }),
-	'requested timed', "the server's own counters");
+	'requested timed', 'the checkpoints that the server counts are counted by cause');
 
 # The other exporter has the same queries.
 my $job = CPAN::Meta::YAML->read("$dir/sql-exporter.yaml")->[0]{jobs}[0];
@@ -85,10 +88,12 @@ foreach my $other (@{ $job->{queries} })
 {
 	my $columns = join(' ', sort @{ $other->{values} }, @{ $other->{labels} // [] });
 
-	is($other->{query}, $query{ $other->{name} }{sql}, "the same query $other->{name}");
-	is($columns, $query{ $other->{name} }{columns}, "the same columns of $other->{name}");
+	is($other->{query}, $query{ $other->{name} }{sql},
+		"the other exporter has the same query $other->{name}");
+	is($columns, $query{ $other->{name} }{columns},
+		"the other exporter has the same columns of $other->{name}");
 }
-is(scalar(@{ $job->{queries} }), scalar(keys %query), 'the same number of queries');
+is(scalar(@{ $job->{queries} }), scalar(keys %query), 'the other exporter has no other queries');
 
 # An adjustment for the second metric of pgwatch to show.
 set_conf($node, "walsizer.dry_run = on\n");

@@ -57,12 +57,12 @@ foreach my $mode (@modes)
 	my ($out, $err);
 
 	like($before, qr/^\d+ .*default_transaction_read_only=off .*search_path="\$user", public statement_timeout=0$/,
-		"$mode mode: an application uses the pooler");
+		"$mode mode: an application uses the pooler before the watcher");
 	IPC::Run::run([ 'walsizer-watch', '-h', "$dir", '-p', '6432', '-d', $mode, '--duration', '5s' ],
 		'<', \undef, '>', \$out, '2>', \$err, IPC::Run::timeout($timeout));
-	is($? >> 8, 2, "$mode mode: the watcher ends");
+	is($? >> 8, 2, "$mode mode: the watcher ends with an error");
 	is("$out$err", "walsizer-watch: error: this is a connection pooler: connect to the server itself\n",
-		"$mode mode: it says why");
+		"$mode mode: the watcher says why");
 	is(application($mode), $before, "$mode mode: the application finds the connection as it was");
 	# the pooler itself sets the name of the application
 	is(join("\n", grep { !/pg_settings|^SET application_name/ } slurp_file($node->logfile, $offset) =~ /statement: (.*)/g),

@@ -47,7 +47,7 @@ sub timeout_sql
 	my ($out, $err, $status) = run_script($node, $user, \@options);
 	my @tables;
 
-	is("$status $err", '0 ', 'timeout.sql: no complaint');
+	is("$status $err", '0 ', 'timeout.sql has no error');
 	foreach my $line (split /\n/, $out)
 	{
 		my @fields = split /\|/, $line, -1;
@@ -154,10 +154,10 @@ SKIP:
 		[ 'BEGIN', 'CREATE EXTENSION pg_walinspect' ], ['ROLLBACK']);
 	is("$status $err", '0 ', 'the script works with the extension for the session');
 	like($out, qr/^cannot tell: pg_wal does not have the WAL between two checkpoints/m,
-		'the script says that this is too little WAL');
+		'the script says that there is too little WAL');
 	is( $node->safe_psql('postgres',
 			"SELECT count(*) FROM pg_extension WHERE extname = 'pg_walinspect'"),
-		0, 'it is not installed afterwards');
+		0, 'the extension is not installed afterwards');
 
 	$node->safe_psql('postgres',
 		'CREATE SCHEMA "Look at"; CREATE EXTENSION pg_walinspect SCHEMA "Look at";'
@@ -180,12 +180,15 @@ END_SQL
 	my $position = $node->safe_psql('postgres', 'SELECT pg_current_wal_insert_lsn()');
 	my ($printed, $rows, $relations) = timeout_sql($node, 'reader');
 	is($node->safe_psql('postgres', "SELECT pg_current_wal_insert_lsn() - '$position' < 1000000"),
-		't', 'it writes nothing');
-	like($printed, qr/^Read \d+ MB of WAL: 12 intervals between checkpoints/m, 'twelve intervals');
+		't', 'the script writes no WAL');
+	like($printed, qr/^Read \d+ MB of WAL: 12 intervals between checkpoints/m,
+		'the script finds twelve intervals');
 	compare($node, $load, $each, $rows, $_) foreach 2, 3, 6;
-	cmp_ok(compare($node, $load, $each, $rows, 12), '>', 50, 'a good part of the WAL is saved');
-	is("$relations->[0][0] $relations->[0][1]", 'pages table', 'the relation with most images');
-	cmp_ok($relations->[0][4] =~ s/ %//r, '>', 90, 'it has nearly all of them');
+	cmp_ok(compare($node, $load, $each, $rows, 12), '>', 50,
+		'an interval 12 times as long saves more than half of the WAL');
+	is("$relations->[0][0] $relations->[0][1]", 'pages table',
+		'the script names the relation with most images');
+	cmp_ok($relations->[0][4] =~ s/ %//r, '>', 90, 'that relation has nearly all images');
 
 	# its size lets that much WAL pass
 	my ($size) = $rows->[0][4] =~ /^(\d+) MB$/;
@@ -208,8 +211,10 @@ END_SQL
 	interval($node, $load, 2);
 	$each = mean_interval($node, $load, 6);
 	($printed, $rows) = timeout_sql($node, '', '-v', 'intervals=6');
-	like($rows->[4][5], qr/^cannot tell: 12 intervals are needed/, 'fewer intervals than are needed');
-	cmp_ok(compare($node, $load, $each, $rows, 2), '>', 10, 'pages that were created have no image later');
+	like($rows->[4][5], qr/^cannot tell: 12 intervals are needed/,
+		'the script says how many intervals it needs');
+	cmp_ok(compare($node, $load, $each, $rows, 2), '>', 10,
+		'an interval twice as long saves WAL, although new pages have no image');
 	compare($node, $load, $each, $rows, 3);
 
 	set_conf($node, "synchronous_commit = off\n");
@@ -219,10 +224,11 @@ END_SQL
 	$node->safe_psql('postgres', 'CREATE TABLE ids (id uuid PRIMARY KEY)');
 	mean_interval($node, pgbench($node, 'uuid', "INSERT INTO ids SELECT gen_random_uuid() FROM generate_series(1, 20);\n"), 3);
 	($printed, $rows, $relations) = timeout_sql($node, '', '-v', 'intervals=3', '-v', 'relations=1');
-	is($rows->[0][5], '', 'a growing load: what it is now');
+	is($rows->[0][5], '', 'a growing load: the script has no complaint about the present interval');
 	like($rows->[1][5], qr/^cannot tell: the images change by \d+ % over the intervals/,
-		'a growing load: cannot tell');
-	is(join('|', map { "@$_[0, 1]" } @$relations), 'ids_pkey btree index', 'a random index has most of the images');
+		'a growing load: the script cannot tell about longer intervals');
+	is(join('|', map { "@$_[0, 1]" } @$relations), 'ids_pkey btree index',
+		'a growing load: a random index has most of the images');
 
 	set_conf($node, "full_page_writes = off\n");
 	refuses($node, '', 'full_page_writes is off', 'without images');

@@ -126,7 +126,7 @@ sub is_done
 sub raise
 {
 	need_a_raise($node);
-	like(adjust($node), qr/^raise .*: applied$/, "$_[0]: raised");
+	like(adjust($node), qr/^raise .*: applied$/, "$_[0]: walsizer raises");
 	return setting_mb($node);
 }
 
@@ -146,16 +146,17 @@ sub no_one_is_suspected
 	my ($what) = @_;
 	is(scalar(grep { $_->{action} eq 'external' && $_->{outcome} eq 'none' } history($node)),
 		0, "$what: no administrator is suspected");
-	is(status($node)->{outcome}, undef, "$what: no trouble");
+	is(status($node)->{outcome}, undef, "$what: the status shows no failed attempt");
 	return;
 }
 
 sub back_to_original
 {
 	my ($what) = @_;
-	is(act_row($node, 'walsizer_revert()')->{new_mb}, 4, "$what: can be reverted");
+	is(act_row($node, 'walsizer_revert()')->{new_mb}, 4,
+		"$what: walsizer_revert() leads to the original value");
 	note_is_removed($node, $what);
-	unlike(auto_conf($node), qr/max_wal_size|walsizer/, "$what: nothing is left behind");
+	unlike(auto_conf($node), qr/max_wal_size|walsizer/, "$what: walsizer's lines are removed");
 	restart();
 	return;
 }
