@@ -194,9 +194,9 @@ write_file(
 $offset = log_offset($node);
 $node->start;
 wait_for_worker($node);
-is(join(' ', @{ last_event($node) }{qw(action message)}), 'unknown with a message', 'a file that has more is read');
-is(status($node)->{original_size}, 4 * MB, 'a file that has more is read with what is known of it');
-is(log_count($node, qr/empty memory/, $offset), 0, 'a file that has more is not set aside');
+is(join(' ', @{ last_event($node) }{qw(action message)}), 'unknown with a message', 'a file with unknown fields is read');
+is(status($node)->{original_size}, 4 * MB, 'a file with unknown fields is read with what is known');
+is(log_count($node, qr/empty memory/, $offset), 0, 'a file with unknown fields is not set aside');
 $node->stop;
 
 my ($newer, $foreign) = ($good, $good);

@@ -59,7 +59,7 @@ foreach my $command (
 	wait_for_nobody_in($node, 'postgres', $db) if $db ne 'postgres';
 	$result = $node->psql($db, $command, stderr => \$stderr,
 		timeout => $PostgreSQL::Test::Utils::timeout_default, timed_out => \my $timed_out);
-	ok(!$timed_out && $result == 0, $command) or diag($stderr);
+	ok(!$timed_out && $result == 0, "$command succeeds") or diag($stderr);
 }
 wait_for_nobody_in($node, 'postgres', 'four');
 $result = $node->psql('four', 'DROP DATABASE postgres WITH (FORCE)', stderr => \$stderr);
@@ -209,7 +209,7 @@ $node->promote;
 wait_for($node, "role = 'primary'");
 is(pid($node), $pid, 'the same worker continues after promotion');
 my $set_by_walsizer = status($node)->{set_by_walsizer};
-cmp_ok($set_by_walsizer, '>=', $enough, 'the value that it set survives the promotion');
+cmp_ok($set_by_walsizer, '>=', $enough, 'the value that the standby set survives the promotion');
 $load = start_load($node, 20);
 wait_for($node, "set_by_walsizer > $set_by_walsizer");
 stop_load($load);

@@ -127,7 +127,7 @@ my ($samples, @too_large) = too_large(slurp_file($watched));
 cmp_ok($samples, '>=', 3, 'the test has samples of the value in effect');
 is(join(' ', @too_large), '', "the value in effect is within the limit in each of $samples samples");
 cmp_ok($node->safe_psql('postgres', "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') / 1048576"),
-	'>', 1900 * $fills, 'the load wrote several times the size of the volume');
+	'>', 1900 * $fills, 'the load writes several times the size of the volume');
 is(log_count($node, qr/PANIC|No space left/, $offset), 0, 'the file system is never full');
 
 wait_for($node, "limited_by = 'disk' AND set_by_walsizer IS NOT NULL");

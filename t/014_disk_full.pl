@@ -93,24 +93,26 @@ my @off = (
 my @loads = map { (start_load($_, 60), start_dirtying($_, 10)) } $node;
 my $lives = 1;
 $lives &&= lives_through($node, 400) foreach 1 .. $fills;
-ok($lives, 'with: the server writes several times the volume');
+ok($lives, 'with: the server writes several times the volume and lives');
 my @requests = requests($node);
-is(scalar(@requests), 1, 'with: the history has one row for a series');
-is("$requests[0]->{reason} $requests[0]->{outcome}", 'disk_full applied', 'with: of this reason');
-cmp_ok(status($node)->{checkpoints_disk_full}, '>=', 3, 'with: the requests are counted');
-is(status($node)->{checkpoints_other}, 0, 'with: as nothing else');
-is(log_count($node, $said), 1, 'with: one line in the log');
+is(scalar(@requests), 1, 'with: the history has one event for a series of requests');
+is("$requests[0]->{reason} $requests[0]->{outcome}", 'disk_full applied',
+	'with: the event has the reason and the outcome');
+cmp_ok(status($node)->{checkpoints_disk_full}, '>=', 3, 'with: the requested checkpoints are counted');
+is(status($node)->{checkpoints_other}, 0,
+	'with: the requested checkpoints are not counted as other checkpoints');
+is(log_count($node, $said), 1, 'with: the log says once that WAL is about to fill the volume');
 is(log_count($node, qr/DETAIL:  Room for \d+ MB of new WAL, which lasts \d+ s\. WAL now: [\d.]+ MB\/s; since the last checkpoint: \d+ MB of the \d+ MB that force one\./), 1,
-	'with: its figures');
+	'with: the detail has the figures');
 is(log_count($node, qr/HINT:  walsizer requests checkpoints\. Lower "max_wal_size" to at most \d+ MB, or enlarge the file system\./), 1,
-	'with: and a hint');
-is(status($node)->{verdict_code}, 'disk_full', 'with: the verdict');
-is(setting_mb($node), 4096, 'with: the value stays');
+	'with: the hint says what to do');
+is(status($node)->{verdict_code}, 'disk_full', 'with: the verdict says that WAL is about to fill the volume');
+is(setting_mb($node), 4096, 'with: max_wal_size stays');
 
 # Other data leaves little free, and the server crashes.
 write_ballast("$ENV{WALSIZER_SMALL_FS}/9", free_mb(9) - 50);
 ok(lives_through($node, 250), 'other data: the server continues on the nearly full volume');
-cmp_ok(free_mb(9), '<=', 50, 'other data: which it is');
+cmp_ok(free_mb(9), '<=', 50, 'other data: the volume is nearly full');
 $node->stop('immediate');
 stop_load($_) foreach @loads;
 $node->start;
@@ -125,11 +127,11 @@ foreach my $off (@off)
 {
 	my $name = $off->name;
 
-	ok(!lives_through($off, 600), "$name = off: the server ends");
-	is(log_count($off, $said), 1, "$name = off: which is said");
+	ok(!lives_through($off, 600), "$name = off: the server fills the volume");
+	is(log_count($off, $said), 1, "$name = off: the log says that WAL is about to fill it");
 	is(log_count($off, qr/HINT:  Run CHECKPOINT\. Lower "max_wal_size" to at most \d+ MB, or enlarge the file system\./), 1,
-		"$name = off: with a hint");
-	is(log_count($off, $requested), 0, "$name = off: and nothing is requested");
+		"$name = off: the hint says what to do");
+	is(log_count($off, $requested), 0, "$name = off: walsizer requests no checkpoint");
 }
 stop_load($_) foreach @loads;
 $_->stop('immediate', fail_ok => 1) foreach @off;
@@ -152,8 +154,8 @@ foreach my $case (@cases)
 {
 	my $name = $case->{node}->name;
 
-	ok(lives_through($case->{node}, $case->{mb}), "$name: the server lives");
-	cmp_ok(status($case->{node})->{checkpoints_disk_full}, '>=', 1, "$name: by requests");
+	ok(lives_through($case->{node}, $case->{mb}), "$name: the server does not fill the volume");
+	cmp_ok(status($case->{node})->{checkpoints_disk_full}, '>=', 1, "$name: walsizer requests checkpoints");
 }
 stop_load($_) foreach @loads;
 $_->{node}->stop('immediate') foreach @cases;
@@ -167,14 +169,16 @@ $slot->safe_psql('postgres', "SELECT pg_create_physical_replication_slot('gone',
 chmod 0, $failing->data_dir . '/pg_xact/0000' or die "could not change the permissions: $!";
 @loads = map { start_load($_, 12) } $slot, $archiver, $failing;
 wait_for($slot, "verdict_code = 'disk_full'");
-like(status($slot)->{verdict}, qr/\. Replication slot "gone" holds back \d+ MB: /, 'slot: the verdict names it');
+like(status($slot)->{verdict}, qr/\. Replication slot "gone" holds back \d+ MB: /,
+	'slot: the verdict names the slot');
 wait_for($archiver, "verdict_code = 'disk_full'");
-like(status($archiver)->{verdict}, qr/\. Archiving fails, last at .*, which holds back \d+ MB: /, 'archiver: the verdict names it');
+like(status($archiver)->{verdict}, qr/\. Archiving fails, last at .*, which holds back \d+ MB: /,
+	'archiver: the verdict names the archiver');
 wait_for_log_line($failing, $requested);
 stop_load($_) foreach @loads;
 wait_for($failing, "verdict LIKE '%The checkpoint that walsizer requested has not helped: %'");
-is(log_count($failing, $requested), 1, 'failing: nothing more is requested');
-is(log_count($_, $requested), 0, $_->name . ': nothing is requested') foreach $slot, $archiver;
+is(log_count($failing, $requested), 1, 'failing: walsizer requests no checkpoint after one that fails');
+is(log_count($_, $requested), 0, $_->name . ': walsizer requests no checkpoint') foreach $slot, $archiver;
 chmod 0600, $failing->data_dir . '/pg_xact/0000' or die "could not change the permissions: $!";
 $_->stop('immediate') foreach $slot, $archiver, $failing;
 
@@ -194,8 +198,8 @@ write_file($primary->basedir . '/checkpoints.sql', "CHECKPOINT \\watch 2\n");
 @loads = (start_load($primary, 30),
 	IPC::Run::start([ 'psql', '-X', '-q', '-d', $primary->connstr('postgres'), '-f', $primary->basedir . '/checkpoints.sql' ],
 		'<', \undef, '>', '/dev/null', '2>', '/dev/null'));
-ok(lives_through($standby, 450), 'standby: it receives and replays more than the volume holds');
-cmp_ok(status($standby)->{checkpoints_disk_full}, '>=', 1, 'standby: by restartpoints that were requested');
+ok(lives_through($standby, 450), 'standby: the server receives and replays more than the volume holds');
+cmp_ok(status($standby)->{checkpoints_disk_full}, '>=', 1, 'standby: walsizer requests restartpoints');
 stop_load($_) foreach @loads;
 $standby->stop('immediate');
 $primary->stop('immediate');

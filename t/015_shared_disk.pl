@@ -150,18 +150,18 @@ foreach my $case (grep { $everything || $_->{hardest} } @cases)
 	my %without = $everything ? run_case($case, 'off') : (free => 100);
 	my %result = run_case($case, 'on');
 
-	cmp_ok($result{samples}, '>=', 20, "$what: the volume was watched");
+	cmp_ok($result{samples}, '>=', 20, "$what: the test watches the free space");
 	is($result{died}, 0, "$what: the volume is never full");
 	cmp_ok($result{free}, '>=', min(5, $without{free}),
-		"$what: 5 % of it stay free, or as much as without walsizer");
+		"$what: 5 % of the volume stay free, or as much as without walsizer");
 
 	# What WAL does not fill others cannot see: no further step follows.
 	next if $case->{clusters} > 1 && $case->{dirty} eq 'never';
 	cmp_ok(min(@{ $result{sizes} }) // 0, '>=', $volume_mb / ($case->{clusters} + 1) / 2,
-		"$what: each has at least half of its share");
+		"$what: each cluster has at least half of its share");
 	# a limit is followed down only by a fifth, and up by a tenth
 	cmp_ok(max(@{ $result{sizes} }) // 1e6, '<=', 2.5 * (min(@{ $result{sizes} }) // 0),
-		"$what: none has 2.5 times as much as another");
+		"$what: no cluster has more than 2.5 times as much as another");
 }
 
 done_testing();

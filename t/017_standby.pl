@@ -282,7 +282,7 @@ wait_until('two timed checkpoints',
 	sub { return log_count($standby, qr/checkpoint starting: time/, $promoted) >= 2 });
 pass('promotion: the next two checkpoints are timed');
 is(count_forced_in_log($standby, $promoted), 0,
-	'promotion: WAL forces none in the two intervals that follow');
+	'promotion: no checkpoint is forced in the two intervals that follow');
 wait_for($standby, "demand > 0.8 * $rate * 30 * 1048576");
 pass('promotion: the load is large enough to force checkpoints at the original value');
 $status = status($standby);

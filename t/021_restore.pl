@@ -156,7 +156,7 @@ SKIP:
 	  or die 'the recovery does not end';
 	is($pitr->safe_psql('postgres', 'SELECT answer FROM last'), 42,
 		'archive recovery: the recovery reaches its end');
-	is(log_count($pitr, $no_space), 0, 'archive recovery: the volume was never full');
+	is(log_count($pitr, $no_space), 0, 'archive recovery: the volume is never full');
 }
 is(log_count($pitr, $restored), 1, 'archive recovery: the log says once that the original value is restored');
 like(slurp_file($pitr->logfile), qr/DETAIL:  The file system has \d+ MB of WAL and \d+ MB of free space\./, 'archive recovery: the detail has the figures');
@@ -198,7 +198,7 @@ foreach my $node ($standby, $warm)
 {
 	my $name = $node->name;
 
-	is(log_count($node, $no_space), 0, "$name: the volume was never full");
+	is(log_count($node, $no_space), 0, "$name: the volume is never full");
 	is(log_count($node, $restored), 1, "$name: the original value is restored, once");
 	$source->wait_for_catchup($name, 'replay', $source->lsn('write'));
 	pass("$name: it follows the source");

@@ -53,7 +53,7 @@ sub compare_updates
 	foreach my $version (@old)
 	{
 		is(members_of("CREATE EXTENSION walsizer VERSION '$version'; ALTER EXTENSION walsizer UPDATE"),
-			$new, "$what: updated from $version it has the same");
+			$new, "$what: an extension that is updated from $version has the same objects");
 	}
 	return scalar @old;
 }
@@ -82,7 +82,7 @@ END
 	write_file("$dir/walsizer--1.1.sql", $old . $added);
 	set_conf($node, "extension_control_path = '" . ($dir =~ s/\/extension$//r) . "'\n");
 
-	is(compare_updates('with a newer version'), 1, 'there is something to update from');
+	is(compare_updates('with a newer version'), 1, 'there is a version to update from');
 
 	write_file("$dir/walsizer--1.1.sql", $old . $added =~ s/^REVOKE.*$//mr);
 	isnt(members_of("CREATE EXTENSION walsizer VERSION '1.0'; ALTER EXTENSION walsizer UPDATE"),
@@ -119,7 +119,7 @@ AS '\$libdir/walsizer', '$symbol' LANGUAGE C;
 SELECT * FROM another();
 END
 		like($stderr, qr/ERROR:  function returns \d+ columns, but is declared with \d+$/m,
-			"$function with other columns says so");
+			"$function with other columns is an error");
 		$node->safe_psql('postgres', 'DROP FUNCTION another');
 	}
 }
@@ -128,8 +128,9 @@ END
 my ($code, $stdout, $stderr) = $node->psql('postgres', <<'END');
 CREATE FUNCTION newer(OUT state text) AS '$libdir/walsizer', 'walsizer_get_status_9_9' LANGUAGE C;
 END
-like($stderr, qr/ERROR:  could not find function "walsizer_get_status_9_9"/, 'a newer function is not found');
-is(status($node)->{state}, 'active', 'the server is well');
+like($stderr, qr/ERROR:  could not find function "walsizer_get_status_9_9"/,
+	'a function of a newer version is an error');
+is(status($node)->{state}, 'active', 'the worker is still active');
 
 $node->stop;
 done_testing();

@@ -24,7 +24,8 @@ sub is_row
 {
 	my ($row, $what, %expected) = @_;
 
-	is($row->{$_}, $expected{$_}, "$what: $_") foreach sort keys %expected;
+	is($row->{$_}, $expected{$_}, "$what: $_ is " . ($expected{$_} // 'null'))
+	  foreach sort keys %expected;
 	return;
 }
 
@@ -40,15 +41,15 @@ force_checkpoints($node, 8);
 $row = act_row($node, 'walsizer_adjust()');
 is_row($row, 'dry run', action => 'raise', old_mb => 4, limited_by => undef,
 	outcome => 'dry run', message => undef);
-cmp_ok($row->{new_mb}, '>', 4, 'dry run: the size that it would set');
-is(setting_mb($node), 4, 'dry run: which it does not');
+cmp_ok($row->{new_mb}, '>', 4, 'dry run: new_size exceeds the value in effect');
+is(setting_mb($node), 4, 'dry run: max_wal_size stays');
 
 set_conf($node, 'walsizer.dry_run = off');
 $row = act_row($node, 'walsizer_adjust()');
 is_row($row, 'raise', action => 'raise', old_mb => 4, limited_by => undef,
 	outcome => 'applied', message => undef);
 is(setting_mb($node), $row->{new_mb}, 'raise: new_size is in effect');
-is(last_event($node)->{new_size}, $row->{new_size}, 'raise: and in the history');
+is(last_event($node)->{new_size}, $row->{new_size}, 'raise: the history has new_size');
 
 my $raised = $row->{new_mb};
 $row = act_row($node, 'walsizer_adjust()');
@@ -71,12 +72,13 @@ for (1 .. 2)
 wait_for($node, 'checkpoints_forced > 0 AND checkpoints_other > 0');
 $before = status($node);
 my $peak = peak();
-is($node->safe_psql('postgres', 'SELECT walsizer_reset_stats()'), '', 'reset_stats: returns nothing');
+is($node->safe_psql('postgres', 'SELECT walsizer_reset_stats()'), '',
+	'reset_stats: the function returns nothing');
 $status = status($node);
 is($status->{$_}, 0, "reset_stats: $_ is 0") foreach @counters;
 is($node->safe_psql('postgres',
 		"SELECT stats_reset > '$before->{stats_reset}' AND stats_reset <= now() FROM walsizer_stats"),
-	't', 'reset_stats: stats_reset is the time of it');
+	't', 'reset_stats: stats_reset is the time of the call');
 is($status->{$_}, $before->{$_}, "reset_stats: $_ stays")
   foreach qw(max_wal_size set_by_walsizer original_size);
 # these can only grow, unless they were reset
@@ -85,13 +87,13 @@ cmp_ok($status->{$_}, '>=', $before->{$_}, "reset_stats: $_ stays") foreach qw(w
 cmp_ok(abs($status->{demand} - $before->{demand}), '<', 0.1 * MB, 'reset_stats: demand stays');
 cmp_ok(abs(peak() - $peak), '<', 0.1 * MB, 'reset_stats: walsizer_demand stays');
 is(scalar(history($node)), 2, 'reset_stats: the history stays');
-is(adjust($node), 'none: the value in effect suffices', 'reset_stats: there is nothing to do');
+is(adjust($node), 'none: the value in effect suffices', 'reset_stats: the value in effect still suffices');
 
 # They count again, and the worker's end ends neither them nor stats_reset.
 force_one_checkpoint($node);
 $before = status($node);
-is($before->{checkpoints_forced}, 1, 'reset_stats: counters count again');
-cmp_ok($before->{checkpoints_other}, '>=', 2, 'reset_stats: each kind of its own');
+is($before->{checkpoints_forced}, 1, 'reset_stats: forced checkpoints count again');
+cmp_ok($before->{checkpoints_other}, '>=', 2, 'reset_stats: other checkpoints count again');
 $pid = pid($node);
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 wait_for_worker($node, $pid);
@@ -105,8 +107,9 @@ $node = make_node('threshold', conf => $conf . "walsizer.threshold = 2\n");
 force_one_checkpoint($node);
 $node->safe_psql('postgres', 'SELECT walsizer_reset_stats()');
 force_one_checkpoint($node);
-is(status($node)->{checkpoints_forced}, 1, 'threshold: one since walsizer_reset_stats()');
-like(adjust($node), qr/^raise .*: applied$/, 'threshold: but two in the window');
+is(status($node)->{checkpoints_forced}, 1,
+	'threshold: one checkpoint has been forced since walsizer_reset_stats()');
+like(adjust($node), qr/^raise .*: applied$/, 'threshold: walsizer counts the two in the window');
 
 # ---- walsizer_forget(): demand and history go, counters and value stay
 
@@ -116,20 +119,21 @@ $node->start;
 wait_for($node, 'largest_demand = 30 * 1048576');
 force_one_checkpoint($node);
 $before = status($node);
-cmp_ok($before->{wanted_size}, '>=', size_for_mb(30 * MB, 1, 0.9) * MB, 'forget: before, learned demand counts');
+cmp_ok($before->{wanted_size}, '>=', size_for_mb(30 * MB, 1, 0.9) * MB,
+	'forget: remembered demand counts before the call');
 like($before->{verdict}, qr/^"max_wal_size" of 16 MB is too small: (?:at most )?\d+ MB are needed\. walsizer raises it when a load needs it; for a larger size now, call walsizer_boost\(\)\.$/,
-	'forget: and the verdict says that it is too small');
-is(scalar(history($node)), 1, 'forget: and there is a history');
-is($node->safe_psql('postgres', 'SELECT walsizer_forget()'), '', 'forget: returns nothing');
+	'forget: the verdict says before the call that the value is too small');
+is(scalar(history($node)), 1, 'forget: the history has an event before the call');
+is($node->safe_psql('postgres', 'SELECT walsizer_forget()'), '', 'forget: the function returns nothing');
 wait_for_sample($node);
 $status = status($node);
 is($status->{$_}, $before->{$_}, "forget: $_ stays")
   foreach @counters, qw(stats_reset max_wal_size set_by_walsizer original_size);
-cmp_ok($status->{demand}, '<', MB, 'forget: demand is only what was written since');
-is($status->{largest_demand}, $status->{demand}, 'forget: nothing is learned');
-cmp_ok($status->{wanted_size}, '<', $before->{wanted_size}, 'forget: so less is wanted');
-is(scalar(history($node)), 0, 'forget: no history');
-is(adjust($node), 'none: the value in effect suffices', 'forget: at work');
+cmp_ok($status->{demand}, '<', MB, 'forget: demand is only what is written since');
+is($status->{largest_demand}, $status->{demand}, 'forget: no remembered demand counts');
+cmp_ok($status->{wanted_size}, '<', $before->{wanted_size}, 'forget: the wanted size is smaller');
+is(scalar(history($node)), 0, 'forget: the history is empty');
+is(adjust($node), 'none: the value in effect suffices', 'forget: the worker answers');
 $node->stop;
 
 # ---- states: limited, and what takes precedence over it
@@ -137,11 +141,12 @@ $node->stop;
 $node = make_node('states', conf => $conf . "walsizer.max = 8MB\n");
 is(status($node)->{state}, 'active', 'active: the limit allows what is wanted');
 force_checkpoints($node, 30);
-is(adjust($node), 'raise to 8 MB, limited by max: applied', 'limited: raised as far as walsizer.max allows');
+is(adjust($node), 'raise to 8 MB, limited by max: applied',
+	'limited: the raise goes as far as walsizer.max allows');
 wait_for($node, "state = 'limited'");
 $status = status($node);
 is_row($status, 'limited', limited_by => 'max', max_wal_size => 8 * MB, size_limit => 8 * MB, outcome => undef);
-cmp_ok($status->{wanted_size}, '>', 8 * MB, 'limited: more is wanted');
+cmp_ok($status->{wanted_size}, '>', 8 * MB, 'limited: the wanted size exceeds walsizer.max');
 
 my $auto_conf = $node->data_dir . '/postgresql.auto.conf';
 chmod 0400, $auto_conf or die $!;
@@ -150,13 +155,14 @@ is_row(status($node), 'blocked, before an attempt', state => 'blocked', outcome 
 set_conf($node, 'walsizer.dry_run = on');
 is_row(status($node), 'dry run, which takes precedence over blocked', state => 'dry run', outcome => undef, message => undef);
 set_conf($node, 'walsizer.enable = off');
-is(status($node)->{state}, 'disabled', 'disabled: takes precedence over dry run');
+is(status($node)->{state}, 'disabled', 'disabled: the state takes precedence over dry run');
 set_conf($node, 'walsizer.enable = on');
 set_conf($node, 'walsizer.dry_run = off');
 
 # An attempt that fails is recorded, and succeeds when nothing prevents it any more.
 set_conf($node, 'walsizer.max = 1GB');
-like(adjust($node), qr/^raise to \d+ MB: forbidden: "postgresql.auto.conf" is not writable$/, 'blocked: tried');
+like(adjust($node), qr/^raise to \d+ MB: forbidden: "postgresql.auto.conf" is not writable$/,
+	'blocked: an attempt is forbidden');
 is_row(status($node), 'blocked', state => 'blocked', outcome => 'forbidden',
 	message => '"postgresql.auto.conf" is not writable', limited_by => undef, max_wal_size => 8 * MB);
 is_row(last_event($node), 'blocked, history', action => 'raise', outcome => 'forbidden',
@@ -165,7 +171,7 @@ is_row(last_event($node), 'blocked, history', action => 'raise', outcome => 'for
 like($node->safe_psql('postgres', 'SELECT place, instruction FROM walsizer_instructions'),
 	qr/^postgresql\.auto\.conf\|max_wal_size = '\d+MB'$/, 'blocked: the instructions say what has an effect');
 chmod 0600, $auto_conf or die $!;
-like(adjust($node), qr/^raise to \d+ MB: applied$/, 'active: applied when it may be');
+like(adjust($node), qr/^raise to \d+ MB: applied$/, 'active: the raise is applied when the file is writable');
 is_row(status($node), 'active', state => 'active', outcome => undef, message => undef, limited_by => undef);
 $node->stop;
 
@@ -176,8 +182,9 @@ walsizer.max = 32MB
 ");
 $status = status($node);
 is_row($status, 'exceeds', state => 'limited', limited_by => 'max', set_by_walsizer => undef, outcome => undef);
-cmp_ok($status->{wanted_size}, '<', 64 * MB, 'exceeds: although nothing more is wanted');
-like($status->{verdict}, qr/exceeds "walsizer\.max", so walsizer does not change it\./, 'exceeds: explained');
+cmp_ok($status->{wanted_size}, '<', 64 * MB, 'exceeds: the wanted size does not exceed the value in effect');
+like($status->{verdict}, qr/exceeds "walsizer\.max", so walsizer does not change it\./,
+	'exceeds: the verdict says so');
 set_conf($node, 'walsizer.max = 64MB');
 wait_for($node, "state = 'active' AND limited_by IS NULL");
 $node->stop;
@@ -187,17 +194,21 @@ $node->stop;
 $node = make_node('taken_back', conf => $conf);
 for (1 .. 2)
 {
-	isnt(status($node)->{verdict_code}, 'taken_back', 'taken back: once is no habit');
-	like(act($node, "walsizer_boost('50MB', '1 hour')"), qr/^raise to 50 MB: applied$/, 'taken back: raised');
+	isnt(status($node)->{verdict_code}, 'taken_back',
+		'taken back: the verdict does not speak of a single change');
+	like(act($node, "walsizer_boost('50MB', '1 hour')"), qr/^raise to 50 MB: applied$/,
+		'taken back: walsizer raises');
 	$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '4MB'");
 	$node->reload;
 	wait_for($node, 'max_wal_size = 4 * 1048576 AND set_by_walsizer IS NULL');
 }
 wait_for($node, "verdict_code = 'taken_back'");
 wait_for_log_line($node, qr/LOG:  another program sets "max_wal_size" back after each raise$/, 0);
-is(log_count($node, qr/HINT:  Have only one of the two set it: /), 1, 'taken back: what to do');
-like(act($node, "walsizer_boost('50MB', '1 hour')"), qr/^raise to 50 MB: applied$/, 'taken back: raised again');
-isnt(status($node)->{verdict_code}, 'taken_back', 'taken back: not while the raise is in effect');
+is(log_count($node, qr/HINT:  Have only one of the two set it: /), 1, 'taken back: the hint says what to do');
+like(act($node, "walsizer_boost('50MB', '1 hour')"), qr/^raise to 50 MB: applied$/,
+	'taken back: walsizer raises again');
+isnt(status($node)->{verdict_code}, 'taken_back',
+	'taken back: the verdict is over while the raise is in effect');
 $node->stop;
 
 # ---- walsizer.min above walsizer.max: walsizer.max takes precedence
@@ -205,9 +216,10 @@ $node->stop;
 $node = make_node('precedence', conf => $conf . "walsizer.min = 64MB\nwalsizer.max = 16MB\n");
 is(adjust($node), 'none: the value in effect suffices', 'precedence: walsizer.min alone raises nothing');
 force_checkpoints($node, 40);
-is(adjust($node), 'raise to 16 MB, limited by max: applied', 'precedence: raised at most to walsizer.max');
+is(adjust($node), 'raise to 16 MB, limited by max: applied',
+	'precedence: the raise goes no further than walsizer.max');
 is(act($node, "walsizer_boost('50MB', '1 hour')"), 'none, limited by max: the limit is 16 MB',
-	'precedence: for a planned load as well');
+	'precedence: a planned load does not exceed walsizer.max');
 $node->safe_psql('postgres', 'SELECT walsizer_boost_end()');
 
 # To come down to 12 MB, most of a trigger point must be free.
@@ -281,16 +293,19 @@ SELECT string_agg(DISTINCT pg_describe_object(d.classid, d.objid, 0), ', ')
    AND d.classid IN ('pg_rewrite'::regclass, 'pg_proc'::regclass)
 END
 $node->safe_psql('planted', q(CREATE VIEW walsizer AS SELECT format('%s', 1::bigint), 1::bigint * 1.5));
-is($node->safe_psql('planted', $captured), 'rule _RETURN on view walsizer', 'planted: it would be seen');
+is($node->safe_psql('planted', $captured), 'rule _RETURN on view walsizer',
+	'planted: a view that calls the planted operators would be noticed');
 $node->safe_psql('planted', 'DROP VIEW walsizer');
 
 is($node->psql('planted', 'CREATE EXTENSION walsizer', stderr => \$stderr), 0, 'planted: the extension can be created')
   or diag($stderr);
-is($node->safe_psql('planted', $captured), '', 'planted: nothing of it is bound');
+is($node->safe_psql('planted', $captured), '',
+	'planted: no view or function of the extension calls what is planted');
 foreach my $from (qw(walsizer_status walsizer_stats walsizer_history walsizer_demand walsizer_advice walsizer_timeout_advice
 	walsizer_instructions walsizer_related_settings walsizer_report()))
 {
-	is($node->psql('planted', "SELECT * FROM public.$from", stderr => \$stderr), 0, "planted: $from does not call it")
+	is($node->psql('planted', "SELECT * FROM public.$from", stderr => \$stderr), 0,
+		"planted: $from can be read")
 	  or diag($stderr);
 }
 $node->stop;

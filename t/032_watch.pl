@@ -90,11 +90,11 @@ sub decoded { return JSON::PP->new->decode($_[0]); }
 # ---- the command line
 
 my ($status, $out, $err) = watch('--help');
-is($status, 0, '--help');
-like($out, qr/^Usage: walsizer-watch/, 'the usage');
-is(join("\n", grep { length > 80 } split /\n/, $out), '', 'it fits into 80 columns');
+is($status, 0, '--help: the exit status is 0');
+like($out, qr/^Usage: walsizer-watch/, '--help: the output is the usage');
+is(join("\n", grep { length > 80 } split /\n/, $out), '', '--help: the output fits into 80 columns');
 ($status, $out, $err) = watch('--version');
-is("$status $out", "0 walsizer-watch (walsizer) 1.0\n", '--version');
+is("$status $out", "0 walsizer-watch (walsizer) 1.0\n", '--version: the output has the version');
 
 foreach my $case (
 	[ '--max', '3x', qr/--max: "3x" is not a size/ ],
@@ -114,18 +114,20 @@ foreach my $case (
 	my ($option, $value, $message) = @$case;
 
 	($status, $out, $err) = watch($option, $value);
-	is($status, 2, "$option $value: status");
-	like($err, $message, "$option $value: message");
+	is($status, 2, "$option $value: the exit status is 2");
+	like($err, $message, "$option $value: the message says what is wrong");
 }
 
 # ---- servers that are none
 
 ($status, $out, $err) = watch('-h', 'no-such-host.invalid', '--duration', '1s');
-is($status, 2, 'unknown host');
-like($err, qr/^walsizer-watch: error: could not connect: .*no-such-host\.invalid/, 'it says so');
+is($status, 2, 'an unknown host is an error');
+like($err, qr/^walsizer-watch: error: could not connect: .*no-such-host\.invalid/,
+	'the error names the unknown host');
 ($status, $out, $err) = watch('-h', $dir, '-p', '1', '--duration', '1s');
-is($status, 2, 'no server');
-like($err, qr/could not connect: .*No such file or directory/, 'it says so');
+is($status, 2, 'a socket that does not exist is an error');
+like($err, qr/could not connect: .*No such file or directory/,
+	'the error says that the socket does not exist');
 
 # A server of another version, and one that does not answer.
 sub fake_server
@@ -159,14 +161,16 @@ require POSIX;
 require Socket;
 my ($sockets, $pid) = fake_server(1, '12.22');
 ($status, $out, $err) = watch('-h', "$sockets", '-p', '1', '-U', 'x');
-is($status, 2, 'old server');
-like($err, qr/the server is PostgreSQL 12\.22; version 13 or later is needed/, 'it says so');
+is($status, 2, 'a server that is too old is an error');
+like($err, qr/the server is PostgreSQL 12\.22; version 13 or later is needed/,
+	'the error names the version of the old server');
 kill 'KILL', $pid;
 waitpid $pid, 0;
 ($sockets, $pid) = fake_server(1, '18.0');
 ($status, $out, $err) = watch('-h', "$sockets", '-p', '1', '-U', 'x');
-is($status, 2, 'a server that does not answer');
-like($err, qr/lost the connection: the server does not answer/, 'it says so');
+is($status, 2, 'a server that does not answer is an error');
+like($err, qr/lost the connection: the server does not answer/,
+	'the error says that the server does not answer');
 kill 'KILL', $pid;
 waitpid $pid, 0;
 # The last message of the server comes with the answer to a statement, not to the next one.
@@ -174,9 +178,9 @@ my $goodbye = "SFATAL\0C57P01\0Mterminating connection due to administrator comm
 ($sockets, $pid) = fake_server(1, '18.0', 'C' . pack('N', 8) . "SET\0" . 'Z' . pack('N', 5) . 'I'
 	  . 'E' . pack('N', 4 + length $goodbye) . $goodbye);
 ($status, $out, $err) = watch('-h', "$sockets", '-p', '1', '-U', 'x');
-is($status, 2, 'a server that ends the connection');
+is($status, 2, 'a server that ends the connection is an error');
 is($err, "walsizer-watch: lost the connection: FATAL:  terminating connection due to administrator command\n",
-	'it says why');
+	'the error has the last message of the server');
 waitpid $pid, 0;
 
 # A pooler names a process of its own; what is set would stay on its connection to the server.
@@ -185,8 +189,9 @@ my $row = 'T' . pack('Nn', 6 + length $column, 1) . $column . 'D' . pack('NnN', 
   . 'C' . pack('N', 13) . "SELECT 1\0" . 'Z' . pack('N', 5) . 'I';
 ($sockets, $pid) = fake_server(1, '18.0', $row, 42);
 ($status, $out, $err) = watch('-h', "$sockets", '-p', '1', '-U', 'x');
-is($status, 2, 'a pooler');
-is($err, "walsizer-watch: error: this is a connection pooler: connect to the server itself\n", 'it is refused');
+is($status, 2, 'a connection pooler is an error');
+is($err, "walsizer-watch: error: this is a connection pooler: connect to the server itself\n",
+	'the error says that it is a connection pooler');
 waitpid $pid, 0;
 
 # Until it is connected, there is nothing that a signal could end in order.  Not
@@ -197,7 +202,7 @@ my $connecting = IPC::Run::start([ 'walsizer-watch', '-h', "$sockets", '-p', '1'
 wait_until('it connects', sub { return -e "$sockets/asked" });
 $connecting->signal('TERM');
 eval { $connecting->finish };
-is($? & 127, 15, 'a signal ends it while it connects');
+is($? & 127, 15, 'a signal ends the client while it connects');
 kill 'KILL', $pid;
 waitpid $pid, 0;
 
@@ -227,15 +232,16 @@ sub same_decisions
 	note("$what: worker " . join(' ', map { "$_->{reason} $_->{new_mb}" } @history)
 		  . '; watcher ' . join(' ', map { "$_->{reason} " . $_->{new_size} / MB } @changes));
 	note("demand $demand $said->{demand}, wanted $worker->{wanted_size} $said->{wanted_size}");
-	is($messages, '', "$what: nothing is missing");
-	cmp_ok(abs($wanted), '<=', int($apart * 1.2 * 1.9) + 2, "$what: the same size is wanted");
-	ok(@history > 0, "$what: the worker would raise");
-	is($changes[0]{reason}, $history[0]{reason}, "$what: the watcher would, too, for the same reason");
+	is($messages, '', "$what: the client reports nothing that it cannot see");
+	cmp_ok(abs($wanted), '<=', int($apart * 1.2 * 1.9) + 2,
+		"$what: the client and the worker want the same size");
+	ok(@history > 0, "$what: the worker wants to raise");
+	is($changes[0]{reason}, $history[0]{reason}, "$what: the client proposes a raise for the same reason");
 	# a prediction within a burst depends on the moment of the sample
 	cmp_ok(abs($changes[0]{new_size} / MB - $history[0]{new_mb}), '<=', int($apart * 1.2 * 1.9) + 2,
-		"$what: to the same size")
+		"$what: the client proposes the same size")
 	  unless $what =~ /burst/;
-	is($code, 1, "$what: the size in effect is too small");
+	is($code, 1, "$what: the exit status says that the size in effect is too small");
 	return $said;
 }
 
@@ -258,61 +264,68 @@ wait_for_sample($node);
 wait_for_watch($node);
 my $said = same_decisions('steady load', 5, $watch);
 my $worker = status($node);
-is($said->{checkpoints_forced}, $worker->{checkpoints_forced}, 'the same forced checkpoints were seen');
-ok($said->{seconds_forced} > 0, 'the time of the forced checkpoints was seen');
-is($said->{max_wal_size}, 64 * MB, 'the value in effect');
-is($said->{proposed_size}, $said->{wanted_size}, 'no limit');
+is($said->{checkpoints_forced}, $worker->{checkpoints_forced},
+	'the client counts the same forced checkpoints');
+ok($said->{seconds_forced} > 0, 'the client counts the time of the forced checkpoints');
+is($said->{max_wal_size}, 64 * MB, 'the client knows the value in effect');
+is($said->{proposed_size}, $said->{wanted_size}, 'the client proposes what it wants if no limit applies');
 is($said->{source}, 'configuration file', 'the client tells where the size is set');
 
 # It never wrote, and took one statement for each sample.
 my @statements = slurp_file($node->logfile) =~ /(?:statement|execute [^:]*): (.*)/g;
 my @foreign = grep { !/^(SELECT|SET|CREATE EXTENSION|CHECKPOINT|WITH|BEGIN|COMMIT)/i } @statements;
 is(join("\n", @foreign), '', 'the client sends only SELECT and SET');
-ok($said->{samples} > 50, 'there are enough samples');
+ok($said->{samples} > 50, 'the client takes more than 50 samples');
 # One that a signal ends may have sent the next one.
 my $offset = log_offset($node);
 (undef, $out) = watch('-d', $node->connstr('postgres'), '--interval', '100ms', '--duration', '2s', '--json');
-is(log_count($node, qr/execute sample: /, $offset), decoded($out)->{samples}, 'one statement for each sample');
+is(log_count($node, qr/execute sample: /, $offset), decoded($out)->{samples},
+	'the client sends one statement for each sample');
 
 # The file for Prometheus.
 my $metrics = slurp_file("$dir/watch.prom");
 my @lines = split /\n/, $metrics;
 is(join("\n", grep { !/^# (?:HELP \w+ \S.*|TYPE \w+ (?:gauge|counter))$|^\w+(?:\{cause="\w+"\})? -?\d+$/ } @lines),
-	'', 'its lines are valid');
-like($metrics, qr/^walsizer_watch_checkpoints_total\{cause="forced"\} $said->{checkpoints_forced}$/m, 'counters');
-like($metrics, qr/^walsizer_watch_too_small 1$/m, 'the verdict');
-is(join(' ', glob "$dir/watch.prom.*"), '', 'no temporary file is left');
+	'', 'prometheus: the lines of the file are valid');
+like($metrics, qr/^walsizer_watch_checkpoints_total\{cause="forced"\} $said->{checkpoints_forced}$/m,
+	'prometheus: the file has the forced checkpoints');
+like($metrics, qr/^walsizer_watch_too_small 1$/m, 'prometheus: the file has the verdict');
+is(join(' ', glob "$dir/watch.prom.*"), '', 'prometheus: no temporary file is left');
 
 # A replay decides the same.
 ($status, $out, $err) = watch('--replay', "$dir/steady.trace", '--json');
-is($status, 1, 'replay: status');
+is($status, 1, 'a replay of a value that is too small has the exit status 1');
 is_deeply(decoded($out), $said, 'a replay says what the recording watch said');
 my ($replayed, undef) = (decoded($out));
 ($status, $out) = watch('--replay', "$dir/steady.trace", '--json', '--max', '80MB', '--max-recovery-time', '1h');
-is(decoded($out)->{limited_by}, 'max', 'another limit is the reason');
-is(decoded($out)->{proposed_size}, 80 * MB, 'it proposes as much');
+is(decoded($out)->{limited_by}, 'max', 'limited by max: --max is the limit');
+is(decoded($out)->{proposed_size}, 80 * MB, 'limited by max: the proposal is the limit');
 ($status, $out) = watch('--replay', "$dir/steady.trace", '--json', '--disk-limit', '100MB', '--max-disk-percent', '90');
-is(decoded($out)->{limited_by}, 'disk', 'the disk limit');
-is(decoded($out)->{proposed_size}, 90 * MB, 'it proposes as much');
+is(decoded($out)->{limited_by}, 'disk', 'limited by disk: --disk-limit and --max-disk-percent are the limit');
+is(decoded($out)->{proposed_size}, 90 * MB, 'limited by disk: the proposal is the limit');
 ($status, $out) = watch('--replay', "$dir/steady.trace", '--json', '--max-recovery-time', '2s', '--replay-rate', '36MB');
-is(decoded($out)->{limited_by}, 'recovery', 'the limit of recovery');
-is(decoded($out)->{proposed_size}, 72 * MB, 'it proposes as much');
+is(decoded($out)->{limited_by}, 'recovery',
+	'limited by recovery: --max-recovery-time and --replay-rate are the limit');
+is(decoded($out)->{proposed_size}, 72 * MB, 'limited by recovery: the proposal is the limit');
 ($status, $out) = watch('--replay', "$dir/steady.trace", '--json', '--headroom', '2');
 cmp_ok(decoded($out)->{wanted_size}, '>', 1.5 * $said->{wanted_size}, 'more headroom takes a larger size');
 
 # The page, for people.
 ($status, $out) = watch('--replay', "$dir/steady.trace");
-is(join("\n", grep { length > 80 } split /\n/, $out), '', 'the page fits into 80 columns');
+is(join("\n", grep { length > 80 } split /\n/, $out), '', 'the page: it fits into 80 columns');
 my $mb = $said->{proposed_size} / MB;
-like($out, qr/^"max_wal_size" of 64 MB is too small: (?:at most )?$mb MB are needed\.\s+Set\s+it\s+to\s+$mb\s+MB\.$/m, 'the page: verdict');
-like($out, qr/^Set           max_wal_size 64 MB \(configuration file\),/m, 'the page: what is set');
+like($out, qr/^"max_wal_size" of 64 MB is too small: (?:at most )?$mb MB are needed\.\s+Set\s+it\s+to\s+$mb\s+MB\.$/m,
+	'the page: it has the verdict and what to do');
+like($out, qr/^Set           max_wal_size 64 MB \(configuration file\),/m,
+	'the page: it has the value in effect and its source');
 foreach my $line ("max_wal_size = '${mb}MB'", "ALTER SYSTEM SET max_wal_size = '${mb}MB';",
 	"max_wal_size = $mb in the DB parameter group (unit: MB)", "flag max_wal_size=$mb",
 	"server parameter max_wal_size = $mb", "max_wal_size=${mb}MB", "{max_wal_size: \"${mb}MB\"}")
 {
-	ok(index($out =~ s/\n {19}/ /gr, $line) >= 0, "the page: $line");
+	ok(index($out =~ s/\n {19}/ /gr, $line) >= 0, "the page: it has the line $line");
 }
-like($out, qr/walsizer would change max_wal_size from 64 MB to \d+ MB:/, 'a line for the change');
+like($out, qr/walsizer would change max_wal_size from 64 MB to \d+ MB:/,
+	'the page: it has a line for the change');
 ($status, $out) = watch('--replay', "$dir/steady.trace", '--quiet');
 is("$status$out", '1', '--quiet prints nothing and keeps the status');
 
@@ -358,7 +371,7 @@ sub replay_text
 	return watch('--replay', "$dir/damaged.trace", '--quiet');
 }
 
-is((replay_text($trace))[0], 1, 'an undamaged trace');
+is((replay_text($trace))[0], 1, 'an undamaged trace can be replayed');
 foreach my $case (
 	[ $trace =~ s/^wal (\d)/'wal ' . ($1 + 1)/emr, qr/its checksum is wrong/, 'one digit' ],
 	[ $trace . "wal 5\n", qr/its checksum is wrong/, 'more after the end' ],
@@ -382,55 +395,58 @@ foreach my $case (
 	my ($text, $message, $what) = @$case;
 
 	($status, $out, $err) = replay_text($text);
-	is($status, 2, "damaged trace: $what");
-	like($err, $message, "damaged trace: $what: message");
+	is($status, 2, "damaged trace, $what: the exit status is 2");
+	like($err, $message, "damaged trace, $what: the error says what is wrong");
 }
 ($status, $out, $err) = replay_text(substr($trace, 0, int(0.9 * length $trace)));
-like($err, qr/ends too early; its complete lines are used/, 'a trace that was cut');
-is($status, 1, 'a trace that was cut still tells what to do');
+like($err, qr/ends too early; its complete lines are used/,
+	'a trace that was cut is used as far as it goes, with a message');
+is($status, 1, 'a trace that was cut still has a verdict');
 
 # What is set on the command line has one place only; a cut trace needs no checksum.
 write_file("$dir/damaged.trace", substr($trace =~ s/configuration file/command line/r, 0, int(0.9 * length $trace)));
 ($status, $out, $err) = watch('--replay', "$dir/damaged.trace");
-like($out, qr/^Set           max_wal_size 64 MB \(command line\),/m, 'on the command line: which is said');
+like($out, qr/^Set           max_wal_size 64 MB \(command line\),/m, 'on the command line: the page says so');
 like($out, qr/\n\nTo set it; nothing else has an effect:\n  command line     Where the server is started, replace the option by -c\n {19}max_wal_size=\d+MB, and restart the server\.\n\z/,
-	'on the command line: the one way to set it');
+	'on the command line: the page has the only way to set it');
 ($status, $out, $err) = watch('--replay', "$dir/none.trace");
-is($status, 2, 'no such trace');
-like($err, qr/could not open .*No such file/, 'it says so');
+is($status, 2, 'a trace that does not exist is an error');
+like($err, qr/could not open .*No such file/, 'the error says that the trace does not exist');
 
 # Handwritten ones: peaks before the lookback, the end unseen, no sample at all.
 my $head = "walsizer-trace 1\nset interval 60\nset start 864000\nset segment 1\nset max_wal_size 64\n"
   . "set completion_target 0.9\nset timeout 300\nbegin primary 0 0\nredo 0 0\n";
 my $days = 'wal 0 6400*5' . ' 0*1440' x 9;
 ($status) = replay_text("$head$days\n");
-is($status, 1, 'a replay does not forget a peak of nine days before');
+is($status, 1, 'a replay remembers a peak of nine days before');
 ($status) = replay_text("${head}wal 0*60\n");
-is($status, 0, 'an hour in which nothing was written');
+is($status, 0, 'an hour without WAL is enough for a verdict');
 ($status) = replay_text("${head}wal 0*60\ngap 61\n");
-is($status, 2, 'one after which nothing was seen for longer');
+is($status, 2, 'an hour is not enough for a verdict if a longer time without samples follows');
 write_file("$dir/none.text", $head);
 ($status, $out) = watch('--replay', "$dir/none.text", '--json');
-is(decoded($out)->{started_at}, 864000, 'without a sample, the time is that of the start');
+is(decoded($out)->{started_at}, 864000, 'the time without a sample is that of the start');
 watch('--replay', "$dir/none.text", '--quiet', '--prometheus', "$dir/none.prom");
-like(slurp_file("$dir/none.prom"), qr/^walsizer_watch_last_sample_timestamp_seconds 864000$/m, 'for Prometheus, too');
+like(slurp_file("$dir/none.prom"), qr/^walsizer_watch_last_sample_timestamp_seconds 864000$/m,
+	'prometheus: the time without a sample is that of the start');
 
 # ---- files that cannot be written
 
 my @here = ('-d', $node->connstr('postgres'), '--interval', '100ms');
 ($status, $out, $err) = watch(@here, '--duration', '2s', '--record', '/dev/full');
-is($status, 2, 'full disk');
-like($err, qr{could not write "/dev/full": No space left on device}, 'it says so');
+is($status, 2, 'a full disk is an error');
+like($err, qr{could not write "/dev/full": No space left on device}, 'the error says that no space is left');
 ($status, $out, $err) = watch(@here, '--duration', '2s', '--record', "$dir/steady.trace");
-is($status, 2, 'a trace that is there');
-like($err, qr/"[^"]*" exists already, and is not replaced/, 'it says so');
-is(slurp_file("$dir/steady.trace"), $trace, 'the trace that is there is not replaced');
+is($status, 2, 'a trace that exists already is an error');
+like($err, qr/"[^"]*" exists already, and is not replaced/, 'the error says that the trace exists already');
+is(slurp_file("$dir/steady.trace"), $trace, 'a trace that exists already is not replaced');
 ($status, $out, $err) = watch(@here, '--duration', '2s', '--record', "$dir/no/such");
-is($status, 2, 'no such directory');
-like($err, qr/could not create .*No such file/, 'it says so');
+is($status, 2, 'a trace in a directory that does not exist is an error');
+like($err, qr/could not create .*No such file/, 'the error says that there is no such directory');
 ($status, $out, $err) = watch(@here, '--duration', '2s', '--prometheus', "$dir/no/such");
-is($status, 2, 'no such directory for Prometheus');
-like($err, qr/could not create .*No such file/, 'it says so');
+is($status, 2, 'a file for Prometheus in a directory that does not exist is an error');
+like($err, qr/could not create .*No such file/,
+	'the error says that there is no such directory for Prometheus');
 
 # ---- roles
 
@@ -451,26 +467,27 @@ foreach my $case (
 	write_wal($node, 30);
 	wait_for_watch($node);
 	($status, $out, $err) = finish_watch($watch, 'INT');
-	like($err, $message, "role $role: what is missing");
-	is($status, 1, "role $role: too small");
+	like($err, $message, "role $role: the client says what the role may not see");
+	is($status, 1, "role $role: the verdict is that the size is too small");
 	cmp_ok(abs(decoded($out)->{demand} / MB - 60), '<', 4, "role $role: the demand is right");
-	ok(decoded($out)->{checkpoints_forced} > 0, "role $role: forced checkpoints are seen");
+	ok(decoded($out)->{checkpoints_forced} > 0, "role $role: the client counts forced checkpoints");
 }
 $node->safe_psql('postgres', 'REVOKE EXECUTE ON FUNCTION pg_current_wal_lsn() FROM PUBLIC');
 ($status, $out, $err) = watch(@here, '-U', 'nobody', '--duration', '1s');
-is($status, 2, 'without positions nothing can be told');
-like($err, qr/permission denied for function pg_current_wal_lsn/, 'it says so');
+is($status, 2, 'a server that does not show its positions is an error');
+like($err, qr/permission denied for function pg_current_wal_lsn/,
+	'the error names the function that is not permitted');
 $node->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION pg_current_wal_lsn() TO PUBLIC');
 $node->safe_psql('postgres', 'CREATE ROLE barred NOLOGIN');
 ($status, $out, $err) = watch(@here, '-U', 'barred', '--duration', '1s');
-is($status, 2, 'a role that may not log in');
-like($err, qr/could not connect: .*not permitted to log in/, 'it says so');
+is($status, 2, 'a role that may not log in is an error');
+like($err, qr/could not connect: .*not permitted to log in/, 'the error says that the role may not log in');
 
 # A role whose idle sessions end, sooner than the next sample comes.
 $node->safe_psql('postgres', "ALTER ROLE monitor SET idle_session_timeout = '200ms'");
 ($status, $out, $err) = watch('-d', $node->connstr('postgres'), '-U', 'monitor', '--interval', '500ms', '--duration', '2s');
-is($err, '', 'a short idle_session_timeout does not matter');
-unlike($out, qr/to set/, 'after two seconds, the page does not say that there is nothing to set');
+is($err, '', 'a short idle_session_timeout does not end the connection');
+unlike($out, qr/to set/, 'the page of two seconds does not say that there is nothing to set');
 
 # ---- a restart under the watch
 
@@ -488,18 +505,21 @@ write_wal($node, 20);
 wait_for_sample($node);
 wait_for_watch($node);
 ($status, $out, $err) = finish_watch($watch, 'TERM');
-like($err, qr/^walsizer-watch: lost the connection: .*\n(?:walsizer-watch: could not connect: .*; trying again\n)?walsizer-watch: connected again after \d+ s\n$/, 'a restart is survived, and said');
-is(decoded($out)->{restarts}, 1, 'a restart is counted');
-cmp_ok(decoded($out)->{wal} / MB, '>=', 39, 'WAL of both');
-is_deeply(decoded((watch('--replay', "$dir/restart.trace", '--json'))[1]), decoded($out), 'a replay across the restart');
+like($err, qr/^walsizer-watch: lost the connection: .*\n(?:walsizer-watch: could not connect: .*; trying again\n)?walsizer-watch: connected again after \d+ s\n$/,
+	'the client survives a restart, and says so');
+is(decoded($out)->{restarts}, 1, 'the client counts the restart');
+cmp_ok(decoded($out)->{wal} / MB, '>=', 39, 'the client counts WAL from before and after the restart');
+is_deeply(decoded((watch('--replay', "$dir/restart.trace", '--json'))[1]), decoded($out),
+	'a replay across the restart says the same');
 
 # The server is gone at the end.
 $watch = start_watch($node, '--json', '--record', "$dir/gone.trace");
 $node->stop('fast');
 wait_until('it cannot connect', sub { $watch->{run}->pump_nb; return $watch->{err} =~ /could not connect/; });
 ($status, $out, $err) = finish_watch($watch, 'TERM');
-cmp_ok(decoded($out)->{unseen_seconds}, '>=', 1, 'the time without a server at the end is unseen');
-is_deeply(decoded((watch('--replay', "$dir/gone.trace", '--json'))[1]), decoded($out), 'a replay tells the same of the time without a server');
+cmp_ok(decoded($out)->{unseen_seconds}, '>=', 1, 'the time without a server at the end counts as unseen');
+is_deeply(decoded((watch('--replay', "$dir/gone.trace", '--json'))[1]), decoded($out),
+	'a replay says the same of the time without a server');
 $node->start;
 wait_for_worker($node);
 
@@ -513,13 +533,14 @@ wait_for($node, "max_wal_size = 80 * 1048576");
 wait_for_watch($node);
 ($status, $out, $err) = finish_watch($watch, 'TERM');
 is_deeply([ map { "$_->{action} " . $_->{old_size} / MB . ' ' . $_->{new_size} / MB } @{ decoded($out)->{changes} } ],
-	['external 64 80'], 'a change by an administrator');
-like(slurp_file("$dir/change.prom"), qr/^walsizer_watch_connected 0$/m, 'nobody watches any more: the file says so');
+	['external 64 80'], 'the client notices a change by an administrator');
+like(slurp_file("$dir/change.prom"), qr/^walsizer_watch_connected 0$/m,
+	'prometheus: the file says when the client has ended');
 foreach my $string ("host=$host port=$port", "postgresql:///?host=$host&port=$port")
 {
 	delete local $ENV{PGDATABASE};
 	($status, $out, $err) = watch('-d', $string, '--duration', '1s');
-	is($err, '', "a connection string without a database: $string");
+	is($err, '', "a connection string without a database is valid: $string");
 }
 
 # ---- a server on which all is well, for a whole checkpoint_timeout; and a standby
@@ -532,13 +553,14 @@ $standby->init_from_backup($primary, 'copy', has_streaming => 1);
 $standby->start;
 wait_for_worker($standby);
 ($status, $out, $err) = watch('-d', $primary->connstr('postgres'), '--duration', '2s', '--interval', '100ms');
-is($status, 2, 'two seconds tell nothing');
-like($out, qr/^"max_wal_size" of \d+ MB has sufficed so far\. It takes one\s+"checkpoint_timeout"\s+to say more\.$/m, 'it says so');
+is($status, 2, 'two seconds are not enough for a verdict');
+like($out, qr/^"max_wal_size" of \d+ MB has sufficed so far\. It takes one\s+"checkpoint_timeout"\s+to say more\.$/m,
+	'the page says that it takes one checkpoint_timeout');
 $primary->safe_psql('postgres', 'CREATE ROLE plain LOGIN');
 $primary->wait_for_catchup('standby', 'replay', $primary->lsn('write'));
 ($status, $out, $err) = watch('-d', $standby->connstr('postgres'), '-U', 'plain', '--duration', '1s');
 like($err, qr/the server does not show pg_stat_wal_receiver: the primary's position is not known/,
-	'a role that may not see where the primary is');
+	'the client says that the role may not see the position of the primary');
 my ($quiet_status, $quiet_out);
 foreach (1 .. 5)
 {
@@ -558,12 +580,12 @@ foreach (1 .. 5)
 	last if $unseen < 2;
 	note("$unseen s unseen");
 }
-is($quiet_status, 0, 'a size that suffices');
-is(decoded($quiet_out)->{verdict}, 'sufficient', 'it says so');
-cmp_ok(abs(decoded($quiet_out)->{demand} / MB - 20), '<=', 2, 'the demand');
-is("$status $err", '0 ', 'a size that suffices on the standby is told');
-is(decoded($out)->{role}, 'standby', 'the standby is known to be one');
+is($quiet_status, 0, 'a size that suffices has the exit status 0');
+is(decoded($quiet_out)->{verdict}, 'sufficient', 'the verdict is that the size suffices');
+cmp_ok(abs(decoded($quiet_out)->{demand} / MB - 20), '<=', 2, 'the demand is the WAL that was written');
+is("$status $err", '0 ', 'a size that suffices has the exit status 0 on a standby, too');
+is(decoded($out)->{role}, 'standby', 'the client says that it is a standby');
 cmp_ok(abs(decoded($out)->{wanted_size} - status($standby)->{wanted_size}) / MB, '<=', 4,
-	'its worker wants the same');
+	'the worker of the standby wants the same size');
 
 done_testing();

@@ -67,44 +67,53 @@ foreach my $case (
 
 	is("$code $said->{checkpoints_forced} $said->{checkpoints_timed} " . $said->{max_wal_size} / MB
 		  . " $said->{checkpoint_timeout}", "$status $forced $timed $mb $timeout",
-		"$name: status, forced, timed, max_wal_size, checkpoint_timeout");
-	cmp_ok($said->{demand} / MB, '>=', $least, "$name: demand at least");
-	cmp_ok($said->{demand} / MB, '<=', $most,  "$name: demand at most");
-	cmp_ok($said->{wanted_size} / MB, '>=', $from, "$name: size at least");
-	cmp_ok($said->{wanted_size} / MB, '<=', $to,   "$name: size at most");
-	cmp_ok($said->{demand_at_least}, '<=', $said->{demand}, "$name: the range begins below");
-	cmp_ok($said->{demand_at_most} // 'inf', '>=', $said->{demand}, "$name: and ends above");
+		"$name: status, forced, timed, max_wal_size and checkpoint_timeout are right");
+	cmp_ok($said->{demand} / MB, '>=', $least, "$name: the demand is at least $least MB");
+	cmp_ok($said->{demand} / MB, '<=', $most,  "$name: the demand is at most $most MB");
+	cmp_ok($said->{wanted_size} / MB, '>=', $from, "$name: the wanted size is at least $from MB");
+	cmp_ok($said->{wanted_size} / MB, '<=', $to,   "$name: the wanted size is at most $to MB");
+	cmp_ok($said->{demand_at_least}, '<=', $said->{demand}, "$name: the range of the demand begins below it");
+	cmp_ok($said->{demand_at_most} // 'inf', '>=', $said->{demand},
+		"$name: the range of the demand ends above it");
 }
 
 my ($status, $out, $err) = watch_log('--json', glob "$logs/02*");
 is(decoded($out)->{demand_at_most}, undef, 'a storm shorter than checkpoint_timeout has no upper bound');
-is_deeply(decoded($out)->{assumed}, [ 'checkpoint_timeout', 'checkpoint_completion_target' ], 'the client says what is assumed');
+is_deeply(decoded($out)->{assumed}, [ 'checkpoint_timeout', 'checkpoint_completion_target' ],
+	'a storm shorter than checkpoint_timeout: the client says what it assumes');
 ($status, $out) = watch_log(glob "$logs/02*");
-like($out, qr/^Demand        at least 1780 MB of WAL within checkpoint_timeout, which needs a\n\s+max_wal_size of at least 3440 MB$/m, 'the page: a lower bound only');
-like($out, qr/^max_wal_size of 1024 MB is too small: at least 4848 MB are needed\./, 'the page: also in the verdict');
-like($out, qr/^Assumed       --checkpoint-timeout/m, 'the page: what is assumed');
+like($out, qr/^Demand        at least 1780 MB of WAL within checkpoint_timeout, which needs a\n\s+max_wal_size of at least 3440 MB$/m,
+	'the page: it has only a lower bound');
+like($out, qr/^max_wal_size of 1024 MB is too small: at least 4848 MB are needed\./,
+	'the page: the verdict has the lower bound');
+like($out, qr/^Assumed       --checkpoint-timeout/m, 'the page: it says what is assumed');
 ($status, $out) = watch_log(glob "$logs/07*");
-is($status, 2, 'warnings alone');
-like($out, qr/the log has 7 warnings.*give --max-wal-size/s, 'they need the size');
+is($status, 2, 'warnings alone are not enough for a verdict');
+like($out, qr/the log has 7 warnings.*give --max-wal-size/s,
+	'the client says that warnings need --max-wal-size');
 ($status, $out) = watch_log('--json', '--max-wal-size', '1GB', glob "$logs/07*");
-is($status, 1, 'warnings, and the size');
-is(decoded($out)->{checkpoints_forced}, 7, 'each is a forced checkpoint');
-cmp_ok(decoded($out)->{demand_at_most}, '>', 1.3 * decoded($out)->{demand_at_least}, 'a wide range');
+is($status, 1, 'warnings are enough for a verdict with --max-wal-size');
+is(decoded($out)->{checkpoints_forced}, 7, 'each warning counts as a forced checkpoint');
+cmp_ok(decoded($out)->{demand_at_most}, '>', 1.3 * decoded($out)->{demand_at_least},
+	'warnings lead to a wide range of demand');
 foreach my $name ('10-cri-managed', '11-operator-json')
 {
 	($status, $out) = watch_log("$logs/$name.log");
-	like($out, qr/^Too little: complete checkpoints in the log: 1\./m, "$name: too little, and no size");
+	like($out, qr/^Too little: complete checkpoints in the log: 1\./m,
+		"$name: the page says that there are too few checkpoints");
 }
 ($status, $out) = watch_log(glob "$logs/01*");
-is(join("\n", grep { length > 80 } split /\n/, $out), '', 'the page fits into 80 columns');
-like($out, qr/^Demand        about 699 MB of WAL within checkpoint_timeout \(579 MB to 1056\s+MB\)/m, 'the page: the range');
-like($out, qr/^Log           checkpoints from 2025-02-03 11:41 to 2025-02-03 11:50/m, 'the page: times as in the log');
+is(join("\n", grep { length > 80 } split /\n/, $out), '', 'the page: it fits into 80 columns');
+like($out, qr/^Demand        about 699 MB of WAL within checkpoint_timeout \(579 MB to 1056\s+MB\)/m,
+	'the page: it has the range of the demand');
+like($out, qr/^Log           checkpoints from 2025-02-03 11:41 to 2025-02-03 11:50/m,
+	'the page: it has times as in the log');
 ($status, $out) = watch_log('--json', '--year', '2016', glob "$logs/08*");
-is(decoded($out)->{started_at}, 1465272002, 'the year of syslog');
+is(decoded($out)->{started_at}, 1465272002, '--year is the year of the times in syslog');
 ($status, $out) = watch_log('--json', '--checkpoint-timeout', '20min', '--completion-target', '0.5',
 	'--segment-size', '64MB', '--max-wal-size', '8GB', glob "$logs/01*");
 is(join(' ', map { decoded($out)->{$_} } qw(checkpoint_timeout checkpoint_completion_target wal_segment_size max_wal_size)),
-	join(' ', 1200, 0.5, 64 * MB, 8192 * MB), 'what is given is not inferred');
+	join(' ', 1200, 0.5, 64 * MB, 8192 * MB), 'values that are given are not inferred');
 
 # ---- one log in all formats
 
@@ -184,24 +193,27 @@ my @figures = qw(status verdict checkpoints checkpoints_forced checkpoints_timed
 sub figures { my ($said) = @_; return join ' ', map { $said->{$_} // 'null' } @figures; }
 my $plain = judge(text_of($formats{'%m [%p]'}));
 is(figures($plain), join(' ', 0, 'sufficient', 6, 0, 1, 1, 4096 * MB, 300, 300 * MB, 300 * MB, 309 * MB, 736 * MB, 0, 0),
-	'the stretch after the change');
+	'the last stretch has the figures since max_wal_size changed');
 is_deeply([ map { [ $_->{max_wal_size} / MB, $_->{verdict} ] } @{ $plain->{stretches} } ], [ [ 1024, 'too small' ] ],
-	'the stretch before it');
+	'the stretch before has the old max_wal_size and its own verdict');
 foreach my $name (sort keys %formats)
 {
 	my @year = $name =~ /^s.*(?:log|precise)/ ? ('--year', 2025) : ();
 
-	is(figures(judge(text_of($formats{$name}), @year)), figures($plain), "the same in the format $name");
+	is(figures(judge(text_of($formats{$name}), @year)), figures($plain),
+		"the figures are the same in the format $name");
 }
 my $text = text_of($formats{'%m [%p]'});
 
 # A prefix without a process, but with a number in its place.
 my $line = 0;
-is(figures(judge(join '', map { $line++; s/\[\d+\]/[$line]/r } split /^/, $text)), figures($plain), 'line numbers are no process IDs');
+is(figures(judge(join '', map { $line++; s/\[\d+\]/[$line]/r } split /^/, $text)), figures($plain),
+	'line numbers in place of process IDs do not change the figures');
 
 # Nothing but CHECKPOINT on an idle server, and the timer.
 my $idle = judge($text =~ s/starting: wal/starting: time/r =~ s/(distance|estimate)=\d+/$1=0/gr);
-is("$idle->{status} $idle->{checkpoints_timed} $idle->{demand}", '0 1 0', 'a server that writes nothing');
+is("$idle->{status} $idle->{checkpoints_timed} $idle->{demand}", '0 1 0',
+	'a server that writes nothing has no demand');
 
 # The newest line first, as consoles show them, and journalctl -r.
 foreach my $name ('%m [%p]', '%t [%p]: [%l-1] user=%u,db=%d', 'syslog', 'cloud')
@@ -209,7 +221,7 @@ foreach my $name ('%m [%p]', '%t [%p]: [%l-1] user=%u,db=%d', 'syslog', 'cloud')
 	my $newest_first = join '', reverse split /^/, text_of($formats{$name});
 
 	is(figures(judge($newest_first, $name eq 'syslog' ? ('--year', 2025) : ())), figures($plain),
-		"the newest line first, in the format $name");
+		"the figures are the same with the newest line first, in the format $name");
 }
 
 # Rotated files, in any order; the same lines twice; an empty file.
@@ -221,7 +233,7 @@ write_file("$dir/empty.log", '');
 foreach my $files ([ 'a.log', 'b.log' ], [ 'b.log', 'a.log' ], [ 'c.csv', 'a.log', 'empty.log', 'b.log' ])
 {
 	($status, $out) = watch_log('--json', map { "$dir/$_" } @$files);
-	is(decoded($out)->{demand}, $plain->{demand}, "files @$files");
+	is(decoded($out)->{demand}, $plain->{demand}, "the demand is the same with the files @$files");
 }
 
 # Translated: the numbers stand in the same order.
@@ -236,12 +248,13 @@ my %languages = (
 	});
 foreach my $language (sort keys %languages)
 {
-	is(figures(judge(join '', map { $languages{$language}->($_) } @lines)), figures($plain), "the same in $language");
+	is(figures(judge(join '', map { $languages{$language}->($_) } @lines)), figures($plain),
+		"the figures are the same in $language");
 }
 
 # Later servers: positions, SLRU buffers (18), flags again and "fast" (19).
 my @later = map { my $line = $_; $line =~ s/buffers \(0\.1%\);/buffers (0.1%), wrote 3 SLRU buffers;/; $line } @lines;
-is(figures(judge(join '', @later)), figures($plain), 'SLRU buffers');
+is(figures(judge(join '', @later)), figures($plain), 'SLRU buffers do not change the figures');
 my $flags = '';
 @later = map {
 	my $line = s/immediate/fast/r;
@@ -249,8 +262,9 @@ my $flags = '';
 	$line =~ s/complete: wrote/complete: $flags: wrote/;
 	$line;
 } @later;
-is(figures(judge(join '', @later)), figures($plain), 'flags in both lines');
-is(figures(judge(join '', grep { !/starting/ } @later)), figures($plain), 'flags in the last line only');
+is(figures(judge(join '', @later)), figures($plain), 'flags in both lines do not change the figures');
+is(figures(judge(join '', grep { !/starting/ } @later)), figures($plain),
+	'flags only in the last line do not change the figures');
 
 # ---- what is missing, or not ours
 
@@ -267,17 +281,19 @@ foreach my $case ([ 'csvlog', 1 ], [ 'jsonlog', 1 ], [ '%m [%p]', 0 ])
 	my @text = do { local @events = @steady; split /(?<=\n)/, text_of($formats{$name}) };
 
 	splice @text, 6, 4;
-	is(judge(join '', @text)->{missing}, $missing, "numbered lines that are missing, in the format $name");
+	is(judge(join '', @text)->{missing}, $missing,
+		"$name: missing lines are noticed only if lines are numbered");
 }
-like(judge(join '', grep { !/checkpoint/ } @lines)->{error}, qr/the log has no line about checkpoints/, 'no checkpoints');
+like(judge(join '', grep { !/checkpoint/ } @lines)->{error}, qr/the log has no line about checkpoints/,
+	'a log without checkpoints is an error');
 like(judge(join '', map { s/checkpoint complete/restartpoint complete/r } grep { /complete/ } @lines)->{error},
-	qr/only restartpoints.*primary/, 'a standby');
+	qr/only restartpoints.*primary/, 'the log of a standby is an error');
 my $other = join '', map { s/\[77\]/[88]/r } @lines;
 my $mixed = join '', sort split /^/, $text . ($other =~ s/00\.500/01.500/gr);
 like(judge($mixed)->{error}, qr/checkpointer 77: 6 checkpoints\n.*checkpointer 88: 6.*of several servers: choose one with --pid/s,
-	'two servers');
+	'a log of two servers is an error');
 my $one = judge($mixed, '--pid', '77', '--max-wal-size', '4GB');
-is("$one->{checkpoints} $one->{missing}", '6 0', 'one of two servers');
+is("$one->{checkpoints} $one->{missing}", '6 0', '--pid chooses one of two servers');
 
 # Hostile: what statements, names, other fields and other processes say.
 my $fake = "checkpoint complete: wrote 1 buffers (0.1%); 0 WAL file(s) added, 0 removed, 9 recycled; write=1.000 s, "
@@ -335,17 +351,17 @@ foreach my $case (
 	[ ["$dir/none"], qr/could not open .*No such file/ ])
 {
 	($status, $out, $err) = watch_log(@{ $case->[0] });
-	is($status, 2, "@{ $case->[0] }: status");
-	like($err, $case->[1], "@{ $case->[0] }: message");
+	is($status, 2, "--log @{ $case->[0] }: the exit status is 2");
+	like($err, $case->[1], "--log @{ $case->[0] }: the message says what is wrong");
 }
 IPC::Run::run([ 'walsizer-watch', '--max-wal-size', '1GB' ], '<', \undef, '>', \$out, '2>', \$err);
-like($err, qr/needs --log/, 'what is given without a log');
+like($err, qr/needs --log/, 'an option for logs without --log is an error');
 ($status, $out, $err) = watch_log('--quiet', '--record', "$dir/log.trace", glob "$logs/01*");
-is("$status$out$err", '1', 'a log makes a trace');
+is("$status$out$err", '1', 'a log can be recorded as a trace');
 IPC::Run::run([ 'walsizer-watch', '--replay', "$dir/log.trace", '--no-predict', '--json' ], '>', \$out, '2>', \$err);
 cmp_ok(abs(decoded($out)->{demand} / MB - 698), '<', 10, 'a replay finds the same demand');
 cmp_ok(decoded($out)->{checkpoints_forced}, '>=', 7, 'a replay finds the forced checkpoints, by their distances');
-is($err, '', 'the trace is whole');
+is($err, '', 'a replay of that trace has no complaint');
 
 ($status) = watch_log('--quiet', '--record', "$dir/idle.trace", glob "$logs/03*");
 my ($longest) = sort { $b <=> $a } slurp_file("$dir/idle.trace") =~ / 0\*(\d+)/g;
@@ -390,10 +406,13 @@ foreach my $file ('server.log', 'server.csv', 'server.json')
 
 	$of{$file} = figures($said);
 	note("$file: $of{$file}; watched: $live->{checkpoints_forced} $live->{checkpoints_other} $live->{demand}");
-	is($said->{checkpoints_forced}, $live->{checkpoints_forced}, "$file: as many forced checkpoints");
+	is($said->{checkpoints_forced}, $live->{checkpoints_forced},
+		"$file: the client counts as many forced checkpoints");
 	is($said->{max_wal_size}, 64 * MB, "$file: max_wal_size is inferred");
-	cmp_ok(abs($said->{demand_at_least} - $live->{demand}), '<=', 0.2 * $live->{demand}, "$file: the demand");
-	cmp_ok(abs($said->{needed_size_at_least} - $live->{needed_size}), '<=', 0.2 * $live->{needed_size}, "$file: the size");
+	cmp_ok(abs($said->{demand_at_least} - $live->{demand}), '<=', 0.2 * $live->{demand},
+		"$file: the client finds the same demand");
+	cmp_ok(abs($said->{needed_size_at_least} - $live->{needed_size}), '<=', 0.2 * $live->{needed_size},
+		"$file: the client finds the same size");
 }
 is($of{'server.csv'}, $of{'server.log'}, 'csvlog says the same as stderr');
 is($of{'server.json'}, $of{'server.log'}, 'jsonlog says the same as stderr');

@@ -51,7 +51,7 @@ sub size_sql
 
 	IPC::Run::run([ psql_command($node, %variable) ], '>', \$stdout, '2>', \$stderr)
 	  or die "size.sql: $stderr";
-	is($stderr, '', 'size.sql: no complaint');
+	is($stderr, '', 'size.sql has no error');
 	return rows_of($stdout);
 }
 
@@ -106,13 +106,14 @@ sub compare
 	my %expected = sizes_of_walsizer($node);
 	my @rows = size_sql($node, headroom => $headroom, wal => join(',', @bytes));
 
-	is(differences(\@bytes, [ map { $_->{roomy} } @rows ], [ @expected{@bytes} ]), '', $what);
+	is(differences(\@bytes, [ map { $_->{roomy} } @rows ], [ @expected{@bytes} ]),
+		'', "$what: size.sql has the sizes of walsizer");
 
 	# the column without headroom, by the test's own arithmetic
 	my @small = grep { $amounts[$_] < 2048 } 0 .. $#amounts;
 	is(differences([ @bytes[@small] ], [ map { $_->{size} } @rows[@small] ],
 			[ map { size_for_mb($_ * MB, $segsize, $target) } @amounts[@small] ]),
-		'', "$what: without headroom");
+		'', "$what: size.sql has the sizes without headroom");
 	return;
 }
 
@@ -144,9 +145,9 @@ $node = make_node('positions', streaming => 1, conf => "walsizer.enable = off\nw
 $node->safe_psql('postgres', 'CREATE ROLE anybody LOGIN');
 my ($row) = size_sql($node, from => '0/3000000', to => '0/2F000000');
 is("$row->{wal} $row->{size} $row->{in_effect}", '704 ' . size_for_mb(704 * MB, 1, 0.9) . ' 4',
-	'two positions');
+	'two positions have their WAL and its size');
 my ($same) = size_sql($node, from => '0/2F000000', to => '0/3000000');
-is_deeply($same, $row, 'two positions, the other way round');
+is_deeply($same, $row, 'two positions may be given in the other order');
 
 # Start to measure; the table appears in $$output, a line every three seconds.
 sub start_measuring
@@ -177,8 +178,8 @@ my $psql   = start_measuring($standby, \$output);
 wait_for_row($psql, \$output, sub { 1 });
 write_wal($node, 6);
 $row = wait_for_row($psql, \$output, sub { $_[0]->{wal} >= 6 });
-cmp_ok($row->{wal}, '<=', 8, 'a standby: the WAL that was replayed');
-is($row->{size}, size_for_mb($row->{wal} * MB, 1, 0.9), 'a standby: and its size');
+cmp_ok($row->{wal}, '<=', 8, 'a standby: size.sql measures the WAL that is replayed');
+is($row->{size}, size_for_mb($row->{wal} * MB, 1, 0.9), 'a standby: size.sql has the size for that WAL');
 $psql->kill_kill;
 $standby->stop;
 $node->stop;
@@ -194,9 +195,9 @@ wait_for_row($psql, \$output, sub { $_[0]->{seconds} >= 36 || rows_of($output) >
 my $demand = status($node)->{demand} / MB;
 $row = (rows_of($output))[-1];
 $psql->kill_kill;
-cmp_ok($row->{wal}, '>=', 0.9 * $demand, 'under load: as much WAL as walsizer measures');
-cmp_ok($row->{wal}, '<=', 1.25 * $demand, 'under load: there is a step more WAL at most');
-cmp_ok($row->{largest}, '>=', $row->{wal}, 'under load: the largest');
+cmp_ok($row->{wal}, '>=', 0.9 * $demand, 'under load: size.sql measures as much WAL as walsizer');
+cmp_ok($row->{wal}, '<=', 1.25 * $demand, 'under load: size.sql measures at most a step more WAL');
+cmp_ok($row->{largest}, '>=', $row->{wal}, 'under load: the largest WAL is at least that of the last step');
 
 set_conf($node, "max_wal_size = $row->{roomy}MB\n");
 $node->safe_psql('postgres', 'CHECKPOINT');
@@ -212,7 +213,7 @@ $node->safe_psql('postgres', 'CHECKPOINT');
 wait_for_sample($node);
 $offset = log_offset($node);
 wait_for_log_line($node, qr/checkpoint starting:/, $offset);
-is(count_forced_in_log($node, $offset), 1, 'under load: one is at half of it');
+is(count_forced_in_log($node, $offset), 1, 'under load: a checkpoint is forced at half of that size');
 stop_load($load);
 $node->stop;
 
