@@ -19,18 +19,14 @@ OBJS = \
 	policy/whatif.o \
 	server/act.o \
 	server/config.o \
-	server/record.o \
-	server/recovery.o \
-	server/request.o \
 	server/sample.o \
 	server/settings.o \
 	server/shmem.o \
-	server/startcheck.o \
+	server/start.o \
 	server/statefile.o \
 	server/statetext.o \
 	server/worker.o \
 	sqlapi/functions.o \
-	sqlapi/rows.o \
 	sqlapi/views.o
 PGFILEDESC = "walsizer - sizes max_wal_size so that checkpoints are timed, not forced"
 

@@ -15,7 +15,6 @@
 #include "fmgr.h"
 #include "miscadmin.h"
 
-#include "server/compat.h"
 #include "server/server.h"
 
 WALSIZER_MODULE_MAGIC;
@@ -34,7 +33,6 @@ _PG_init(void)
 	/* The servers that pg_upgrade starts have no load to size for. */
 	if (IsBinaryUpgrade)
 		return;
-	walsizer_startcheck_install_hook();
-	walsizer_recovery_install_hook();
+	walsizer_start_install_hooks();
 	walsizer_register_worker(NULL);
 }

@@ -1,12 +1,15 @@
 /*-------------------------------------------------------------------------
  *
  * server/act.c
- *	  Carry out a decision: write, reload, compare, record.
+ *	  Carry out a decision: write, reload, compare; and record in the history and
+ *	  in the log what came of it.
  *
  * Only a reload shows whether a value in postgresql.auto.conf takes effect: an
  * error anywhere in the configuration refuses the whole reload, and a value on
  * the command line overrides every file.  Only the worker runs this, so it
- * reads shared memory without the lock.
+ * reads shared memory without the lock; but sessions, too, ask for the verdict.
+ *
+ * Each change is logged; a trouble is logged once, even if it is met again.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -14,90 +17,47 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
-
 #include "access/xlog.h"
 #include "miscadmin.h"
 #include "postmaster/bgwriter.h"
-#include "postmaster/interrupt.h"
-#include "storage/latch.h"
+#include "utils/timestamp.h"
 
-#include "server/compat.h"
 #include "server/server.h"
 
-#define RELOAD_WAIT_MS		10000	/* longest wait for our own reload */
-
-/*
- * Wait until the server tells this process to reread its configuration, at most
- * so long (ms).  Returns false if it does not.
- */
-bool
-walsizer_await_reload(int64 wait)
-{
-	int64		deadline = walsizer_monotonic_ms() + wait;
-	int64		left = wait;
-
-	while (!ConfigReloadPending && left > 0)
-	{
-		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) left, walsizer_wait_event(WALSIZER_WAIT_RELOAD));
-		ResetLatch(MyLatch);
-		walsizer_check_for_interrupts();
-		left = deadline - walsizer_monotonic_ms();
-	}
-	/* the latch may also have been set for something else */
-	SetLatch(MyLatch);
-	return ConfigReloadPending;
-}
-
-/*
- * Make the server reread its configuration, and wait until this process has
- * done so.  Returns false if that takes longer than RELOAD_WAIT_MS.
- */
-bool
-walsizer_reload(void)
-{
-	if (ConfigReloadPending)
-		walsizer_reread_configuration();
-	if (kill(PostmasterPid, SIGHUP) != 0 || !walsizer_await_reload(RELOAD_WAIT_MS))
-		return false;
-	walsizer_reread_configuration();
-	return true;
-}
+#define NOTICE_AGAIN_MS		(3600 * 1000)	/* without what was logged */
 
 /*
  * Write this note with its line, and bring it into effect for the whole server.
- * Waits up to RELOAD_WAIT_MS for the reload, with interrupts.  Reports failures
- * in *applied and raises no error for them.
+ * Waits up to 10 seconds for the reload, with interrupts.  Reports failures
+ * in *result and raises no error for them.
  */
 static void
-apply(const WalsizerNote *note, WalsizerApplied *applied)
+apply(const WalsizerNote *note, WalsizerResult *result)
 {
-	int64		reloads = walsizer_shared->unlocked.reloads;
+	TimestampTz reloaded_before = PgReloadTime;
 	const char *message;
 
-	applied->outcome = walsizer_write_note(note, &message);
-	if (applied->outcome == WALSIZER_APPLIED)
+	result->outcome = walsizer_write_note(note, &message);
+	if (result->outcome == WALSIZER_APPLIED)
 	{
 		if (!walsizer_reload())
 		{
 			/* the value takes effect when the server handles the signal */
-			applied->outcome = WALSIZER_REFUSED;
+			result->outcome = WALSIZER_REFUSED;
 			message = "the server has not reloaded its configuration";
 		}
-		else if (walsizer_shared->unlocked.reloads == reloads)
+		else if (PgReloadTime == reloaded_before)
 		{
-			applied->outcome = WALSIZER_REFUSED;
+			result->outcome = WALSIZER_REFUSED;
 			message = "an error in the configuration files keeps the reload from taking effect";
 		}
 		else if (walsizer_auto_conf_in_effect().note.kind != note->kind)
 		{
-			applied->outcome = WALSIZER_OVERRIDDEN;
+			result->outcome = WALSIZER_OVERRIDDEN;
 			message = "an administrator changed \"max_wal_size\" at the same moment";
 		}
 	}
-	applied->in_effect_mb = max_wal_size_mb;
-	strlcpy(applied->message, message != NULL ? message : "", sizeof(applied->message));
+	strlcpy(result->message, message != NULL ? message : "", sizeof(result->message));
 }
 
 /*
@@ -119,13 +79,173 @@ note_for(const WalsizerDecision *decision)
 	if (owner->own_mb == 0)
 		note = walsizer_note_waiting();
 	return note.kind != WALSIZER_NOTE_WRITTEN ? (WalsizerNote) {0} :
-		walsizer_restoring(&note, walsizer_shared->unlocked.configured_mb, WALSIZER_NOTE_RESTORED);
+		walsizer_restoring(&note, walsizer_shared->configured_mb, WALSIZER_NOTE_RESTORED);
+}
+
+/* The figures of a decision, for DETAIL. */
+static const char *
+figures_text(const WalsizerEvent *event)
+{
+	const WalsizerFigures *figures = &event->decision.figures;
+	const WalsizerLastResort *resort = &walsizer_shared->state.last_resort;
+
+	if (resort->fills)
+		return psprintf("Room for %lld MB of new WAL, which lasts %lld s. WAL now: %.1f MB/s; since the last checkpoint: %lld MB of the %lld MB that force one.",
+						(long long) (resort->room / WALSIZER_MB),
+						(long long) (resort->until_full_ms / 1000),
+						(double) figures->rate / WALSIZER_MB,
+						(long long) (figures->used / WALSIZER_MB),
+						(long long) (figures->trigger_point / WALSIZER_MB));
+	if (event->standby)
+		return psprintf("WAL that the primary writes between two checkpoints: %lld MB.",
+						(long long) (figures->demand / WALSIZER_MB));
+	return psprintf("WAL written within \"checkpoint_timeout\": %lld MB, now %.1f MB/s; since the last checkpoint: %lld MB of the %lld MB that force one. Forced checkpoints in that time: %lld; the next timed one is due in %lld s.",
+					(long long) (figures->demand / WALSIZER_MB),
+					(double) figures->rate / WALSIZER_MB,
+					(long long) (figures->used / WALSIZER_MB),
+					(long long) (figures->trigger_point / WALSIZER_MB),
+					(long long) figures->forced,
+					(long long) (figures->until_timed_ms / 1000));
+}
+
+static int
+detail_of(const WalsizerEvent *event)
+{
+	if (event->result.outcome == WALSIZER_NO_OUTCOME)
+		return errdetail("walsizer takes this as the original value, and leaves it alone for one \"checkpoint_timeout\", but for five minutes at most.");
+	return errdetail("Reason: %s. %s", walsizer_reason_text(event->decision.reason),
+					 figures_text(event));
+}
+
+/* What was done, or could not be.  An administrator may set the value in effect. */
+static int
+message_of(const WalsizerEvent *event)
+{
+	WalsizerOutcome outcome = event->result.outcome;
+	long long	from = event->old_mb;
+	long long	to = event->decision.target_mb;
+
+	if (outcome == WALSIZER_DRY_RUN)
+		return errmsg("walsizer would change \"max_wal_size\" from %lld MB to %lld MB", from, to);
+	if (outcome > WALSIZER_APPLIED)
+		return errmsg("walsizer could not change \"max_wal_size\" from %lld MB to %lld MB: %s",
+					  from, to, event->result.message);
+	if (event->decision.action == WALSIZER_EXTERNAL && from == to)
+		return errmsg("an administrator took over \"max_wal_size\" of %lld MB", to);
+	if (outcome == WALSIZER_APPLIED)
+		return errmsg("walsizer changed \"max_wal_size\" from %lld MB to %lld MB", from, to);
+	return errmsg("an administrator changed \"max_wal_size\" from %lld MB to %lld MB", from, to);
+}
+
+static int
+hint_of(const WalsizerEvent *event)
+{
+	if (event->result.outcome == WALSIZER_DRY_RUN)
+		return errhint("Turn off \"walsizer.dry_run\" to have walsizer change it.");
+	if (event->result.outcome <= WALSIZER_APPLIED)
+		return 0;
+	if (event->decision.reason == WALSIZER_BECAUSE_REVERT)
+		return errhint("If the cause does not pass by itself, remove it, and call walsizer_revert() again unless the original value has come back.");
+	return errhint("If the cause does not pass by itself, remove it. walsizer tries again once per \"checkpoint_timeout\", but at least every five minutes, and does not repeat this message.");
+}
+
+/* Add to the history, on disk, too, and to the log. */
+static void
+record(const WalsizerEvent *event)
+{
+	const WalsizerHistory *history = &walsizer_shared->history;
+	const WalsizerEvent *before = &history->events[Max(history->length, 1) - 1];
+	bool		back = before->decision.action == WALSIZER_RAISE &&
+		before->result.outcome == WALSIZER_APPLIED &&
+		event->decision.target_mb <= before->old_mb;
+
+	/* only the worker counts, and a copy may be one behind */
+	if (event->decision.action == WALSIZER_EXTERNAL)
+		walsizer_shared->taken_back = back ? walsizer_shared->taken_back + 1 : 0;
+	walsizer_add_event(event);
+	walsizer_state_save();
+	ereport(LOG, (message_of(event), detail_of(event), hint_of(event)));
+}
+
+/* Publish this as the present trouble. */
+static void
+set_trouble(const WalsizerResult *trouble)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->trouble = *trouble;
+	walsizer_shared->trouble_reload = PgReloadTime;
+	LWLockRelease(walsizer_shared->lock);
 }
 
 /*
- * Carry out a decision to raise, to lower, to restore the original value or to
- * request a checkpoint, without waiting for that, and record the result, also in
- * *applied: no outcome if there is nothing to restore.
+ * Record and log an attempt to change the value, if it is news.  An
+ * attempt that fails is repeated every timeout, but is news only if it fails in
+ * another way than the last one, or if it was asked for; a dry run, if its size
+ * differs by more than a quarter.  Takes the lock briefly and writes the state
+ * file.
+ */
+static void
+record_attempt(const WalsizerEvent *event, bool asked)
+{
+	const WalsizerResult *trouble = &walsizer_shared->trouble;
+	const WalsizerResult *result = &event->result;
+	const WalsizerResult none = {0};
+	WalsizerEvent recorded = *event;
+
+	if (result->outcome == WALSIZER_DRY_RUN)
+	{
+		if (!walsizer_is_news(event->decision.target_mb, &walsizer_shared->dry_run_mb))
+			return;
+	}
+	else if (result->outcome == WALSIZER_APPLIED)
+		set_trouble(&none);
+	else if (result->outcome != trouble->outcome || strcmp(result->message, trouble->message) != 0)
+		set_trouble(result);
+	else if (!asked && event->decision.reason != WALSIZER_BECAUSE_REVERT)
+		return;
+	if (event->decision.reason == WALSIZER_BECAUSE_EDITED)
+		recorded.decision.action = WALSIZER_EXTERNAL;
+	record(&recorded);
+}
+
+/*
+ * Record a checkpoint that was requested: of a series, the first one.  Takes the lock
+ * briefly and writes the state file.  The log has its line from the verdict.
+ */
+static void
+record_request(const WalsizerEvent *event)
+{
+	static int64 before = 0;
+
+	if (before == 0 || event->made_at - before > NOTICE_AGAIN_MS)
+	{
+		walsizer_add_event(event);
+		(void) walsizer_state_save();
+	}
+	before = event->made_at;
+}
+
+/* The value (MB) is in effect: it counts, and is shown, from now on, not from the next sample. */
+static void
+publish(const WalsizerEvent *event, WalsizerNoteKind kind, int64 mb)
+{
+	WalsizerSettings *settings = &walsizer_shared->sample.settings;
+	WalsizerFigures *figures = &walsizer_shared->decision.figures;
+
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	if (kind == WALSIZER_NOTE_WRITTEN)
+		walsizer_took_effect(&walsizer_shared->state, event->made_at, mb);
+	else
+		walsizer_original_is_back(&walsizer_shared->state, mb);
+	settings->max_wal_size_mb = figures->in_effect_mb = mb;
+	figures->trigger_point = walsizer_trigger_point(mb, settings);
+	LWLockRelease(walsizer_shared->lock);
+}
+
+/*
+ * Carry out the decision of an event to raise, to lower, to restore the original
+ * value or to request a checkpoint, without waiting for that, and record it with
+ * the result: no outcome if there is nothing to restore.
  * A dry run only says what it would do, except for a revert on request.  Waits
  * up to 10 seconds for the reload; takes the lock briefly.
  *
@@ -134,53 +254,211 @@ note_for(const WalsizerDecision *decision)
  * walsizer.max_disk_percent would limit nothing.
  */
 void
-walsizer_act(const WalsizerDecision *decision, const WalsizerSample *sample,
-			 WalsizerApplied *applied)
+walsizer_act(WalsizerEvent *event, bool asked)
 {
-	WalsizerState *state = &walsizer_shared->state;
-	WalsizerSettings *settings = &walsizer_shared->sample.settings;
-	WalsizerFigures *figures = &walsizer_shared->decision.figures;
-	WalsizerEvent event = walsizer_make_event(decision, sample, sample->settings.max_wal_size_mb);
+	WalsizerDecision *decision = &event->decision;
+	WalsizerResult *result = &event->result;
 	WalsizerNote note = note_for(decision);
 
-	memset(applied, 0, sizeof(*applied));
-	applied->in_effect_mb = max_wal_size_mb;
 	if (decision->action == WALSIZER_CHECKPOINT)
 	{
 		/* as CHECKPOINT does; a standby may have nothing to do */
-		RequestCheckpoint(CHECKPOINT_IMMEDIATE | (sample->standby ? 0 : CHECKPOINT_FORCE));
-		applied->outcome = WALSIZER_APPLIED;
-		walsizer_record_request(decision, sample);
+		RequestCheckpoint(CHECKPOINT_IMMEDIATE | (event->standby ? 0 : CHECKPOINT_FORCE));
+		result->outcome = WALSIZER_APPLIED;
+		record_request(event);
 		return;
 	}
 	if (note.kind == WALSIZER_NO_NOTE)
 		return;
 
-	if (decision->reason == WALSIZER_BECAUSE_EDITED)
-		event.action = WALSIZER_EXTERNAL;
 	if (walsizer_dry_run && decision->reason != WALSIZER_BECAUSE_REVERT)
-		applied->outcome = WALSIZER_DRY_RUN;
-	else if (decision->action == WALSIZER_RAISE && !state->disk.known)
+		result->outcome = WALSIZER_DRY_RUN;
+	else if (decision->action == WALSIZER_RAISE && !walsizer_shared->state.disk.known)
 	{
-		applied->outcome = WALSIZER_FAILED;
-		strlcpy(applied->message, "the free space for \"pg_wal\" could not be determined",
-				sizeof(applied->message));
+		result->outcome = WALSIZER_FAILED;
+		strlcpy(result->message, "the free space for \"pg_wal\" could not be determined",
+				sizeof(result->message));
 	}
 	else
-		apply(&note, applied);
+		apply(&note, result);
 
-	if (applied->outcome == WALSIZER_APPLIED)
+	if (result->outcome == WALSIZER_APPLIED)
 	{
-		/* it counts, and is shown, from now on, not from the next sample */
-		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-		if (note.kind == WALSIZER_NOTE_WRITTEN)
-			walsizer_took_effect(state, sample->now, applied->in_effect_mb);
-		else
-			walsizer_original_is_back(state, applied->in_effect_mb);
-		settings->max_wal_size_mb = figures->in_effect_mb = applied->in_effect_mb;
-		figures->trigger_point = walsizer_trigger_point(applied->in_effect_mb, settings);
-		LWLockRelease(walsizer_shared->lock);
-		event.new_mb = applied->in_effect_mb;
+		decision->target_mb = max_wal_size_mb;
+		publish(event, note.kind, max_wal_size_mb);
 	}
-	walsizer_record_attempt(&event, applied, &decision->figures, sample->act_now);
+	record_attempt(event, asked);
+}
+
+/*
+ * Is what made the last attempt fail over?  An obstacle may be gone; files may
+ * be fixed and reloaded; and a failed or forbidden change does not matter when
+ * there is nothing to do; a forbidden raise, only if no remembered demand needs
+ * it either.
+ */
+static bool
+trouble_is_over(const WalsizerDecision *decision)
+{
+	const WalsizerFigures *figures = &decision->figures;
+	const WalsizerState *state = &walsizer_shared->state;
+	/* as the last attempt did: until there is room for it, the size seems sufficient */
+	bool		will_lower = state->pacing.tried_mb != 0 &&
+		state->pacing.tried_mb < figures->in_effect_mb &&
+		(state->pacing.lower_due || state->boost.return_mb != 0 ||
+		 figures->limit_mb < figures->in_effect_mb);
+	bool		nothing_to_do = decision->action == WALSIZER_EXTERNAL ||
+		decision->reason == WALSIZER_BECAUSE_DISABLED ||
+		(decision->cycle && decision->reason == WALSIZER_BECAUSE_SUFFICIENT && !will_lower);
+
+	switch (walsizer_shared->trouble.outcome)
+	{
+		case WALSIZER_FORBIDDEN:
+		case WALSIZER_OVERRIDDEN:
+			return walsizer_may_write() ||
+				(nothing_to_do && figures->wanted_mb <= figures->in_effect_mb);
+		case WALSIZER_REFUSED:
+			return PgReloadTime > walsizer_shared->trouble_reload;
+		case WALSIZER_FAILED:
+			return nothing_to_do || walsizer_dry_run;
+		default:
+			return false;
+	}
+}
+
+/* What we wrote took effect late, or the start of the server restored it. */
+static void
+complete_late(WalsizerEvent *event)
+{
+	WalsizerDecision *decision = &event->decision;
+	WalsizerNoteKind note = walsizer_shared->sample.note.kind;
+	const char *message = "took effect with a later reload or a restart";
+
+	decision->target_mb = decision->wanted_mb = event->settings.max_wal_size_mb;
+	decision->action = note == WALSIZER_NOTE_RESTORED ? WALSIZER_REVERT :
+		decision->target_mb > event->old_mb ? WALSIZER_RAISE : WALSIZER_LOWER;
+	decision->reason = WALSIZER_BECAUSE_LATE;
+	event->result.outcome = WALSIZER_APPLIED;
+	if (note == WALSIZER_NOTE_NO_ROOM)
+	{
+		event->at = PgStartTime;
+		decision->reason = WALSIZER_BECAUSE_LIMIT_FELL;
+		decision->limited_by = WALSIZER_LIMIT_DISK;
+		decision->wanted_mb = event->old_mb;
+		message = "at the start of the server";
+	}
+	strlcpy(event->result.message, message, sizeof(event->result.message));
+}
+
+/*
+ * Record a change that no attempt of this pass made: an administrator's; or ours,
+ * with a later reload or a restart, because the reload was refused or the worker
+ * ended before it; or what the start of the server restored.  "pass" is the event of
+ * the pass, old_mb was in effect before.  Clear the trouble if it is over.  Locks as
+ * above.
+ */
+void
+walsizer_record_change(const WalsizerEvent *pass, int64 old_mb)
+{
+	const WalsizerResult none = {0};
+	WalsizerEvent event = *pass;
+	bool		external = event.decision.action == WALSIZER_EXTERNAL;
+	bool		late = !external && old_mb != 0 && event.settings.max_wal_size_mb != old_mb;
+
+	if (late || trouble_is_over(&event.decision))
+		set_trouble(&none);
+	if (!late && !external)
+		return;
+	event.old_mb = old_mb;
+	if (late)
+		complete_late(&event);
+	record(&event);
+}
+
+/*
+ * Judge this copy of shared memory, or, in the worker, shared memory itself, with
+ * the trouble that an attempt has met, or would meet now.  The texts are valid
+ * until the next call.  Takes locks of the server.
+ */
+WalsizerVerdict
+walsizer_verdict(const WalsizerShared *shared, const WalsizerResult *trouble)
+{
+	static char holder[NAMEDATALEN];
+	const WalsizerState *state = &shared->state;
+	WalsizerConfig config = walsizer_config(shared);
+	WalsizerSituation situation = {
+		.config = &config,
+		.state = state,
+		.decision = &shared->decision,
+		.running = shared->worker_pid != 0,
+		.early = shared->decision.figures.learned == 0 &&
+			shared->sample.now - state->window.marks[state->window.first].ms <
+			shared->sample.settings.timeout_ms,
+		.dry_run = walsizer_dry_run,
+		.taken_back = shared->taken_back > 1 && state->owner.own_mb == 0,
+		.outcome = trouble->outcome,
+		.message = trouble->message,
+		.holder = holder,
+	};
+
+	if (state->last_resort.kept > state->disk.held)
+		situation.held_by = walsizer_holder(&shared->sample, shared->sample.write_lsn,
+											state->last_resort.kept, holder);
+	else if (state->disk.held > 0)
+		situation.held_by = walsizer_holder(&shared->sample, shared->sample.needed_lsn,
+											state->disk.held, holder);
+	return walsizer_judge(&situation);
+}
+
+/* The last trouble, or if there is none, what an attempt would meet now. */
+WalsizerResult
+walsizer_trouble_now(const WalsizerShared *shared)
+{
+	WalsizerResult trouble = shared->trouble;
+	const char *obstacle;
+
+	if (trouble.outcome == WALSIZER_NO_OUTCOME && shared->worker_pid != 0 &&
+		walsizer_enable && !walsizer_dry_run &&
+		(obstacle = walsizer_obstacle(&trouble.outcome)) != NULL)
+		strlcpy(trouble.message, obstacle, sizeof(trouble.message));
+	return trouble;
+}
+
+/*
+ * Log that the worker has begun; and after a pass, once, a limit that matters, or
+ * what a size does not help against: again after an hour without it, or a promotion.
+ */
+void
+walsizer_report_verdict(const WalsizerEvent *event)
+{
+	static bool begun = false;
+	static bool standby = false;
+	static int64 noticed_at[WALSIZER_NOTICES];	/* the last time; 0: never */
+	const WalsizerFigures *figures = &event->decision.figures;
+	WalsizerResult trouble = begun ? walsizer_shared->trouble :
+		walsizer_trouble_now(walsizer_shared);
+	WalsizerVerdict verdict = walsizer_verdict(walsizer_shared, &trouble);
+	int64	   *before = &noticed_at[verdict.found.notice];
+
+	if (!begun)
+		ereport(LOG,
+				(errmsg("walsizer started: %s, \"max_wal_size\" %lld MB, limit %lld MB", verdict.state,
+						(long long) figures->in_effect_mb, (long long) figures->limit_mb)));
+	begun = true;
+	if (standby != event->standby)
+		memset(noticed_at, 0, sizeof(noticed_at));
+	standby = event->standby;
+	if (verdict.found.notice != 0 &&
+		(*before == 0 || event->made_at - *before > NOTICE_AGAIN_MS))
+	{
+		char		finding[WALSIZER_SENTENCE_SIZE];
+		char		remedy[WALSIZER_SENTENCE_SIZE];
+
+		walsizer_verdict_text(&verdict, verdict.found.text, finding);
+		walsizer_verdict_text(&verdict, verdict.found.remedy, remedy);
+		ereport(LOG,
+				(errmsg_internal("%s", finding),
+				 errdetail_internal("%s", figures_text(event)),
+				 errhint("%s", remedy)));
+	}
+	*before = event->made_at;
 }

@@ -37,7 +37,6 @@
 #include "utils/timestamp.h"
 
 #include "server/server.h"
-#include "server/compat.h"
 
 #ifdef __APPLE__
 #define st_mtim				st_mtimespec
@@ -127,15 +126,17 @@ walsizer_reload_may_come(void)
 
 /*
  * Read max_wal_size and its note from a configuration file and those it
- * includes.  Returns false if the file does not exist or cannot be parsed.
- * *items, if not NULL, receives all settings, in the current memory context.
+ * includes.  Returns false if the file cannot be parsed, or does not exist, as
+ * postgresql.auto.conf need not.  *items, if not NULL, receives all settings, in the
+ * current memory context.
  */
 static bool
 read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
 {
 	ConfigVariable *head = NULL;
 	ConfigVariable *tail = NULL;
-	bool		parsed = ParseConfigFile(file, true, NULL, 0, 0, DEBUG2, &head, &tail);
+	bool		missing = file != ConfigFileName && access(file, F_OK) != 0 && errno == ENOENT;
+	bool		parsed = missing || ParseConfigFile(file, true, NULL, 0, 0, DEBUG2, &head, &tail);
 
 	memset(conf, 0, sizeof(*conf));
 	/* items that could not be parsed have no name */
@@ -185,22 +186,8 @@ walsizer_reread_configuration(void)
 
 	ConfigReloadPending = false;
 	ProcessConfigFile(PGC_SIGHUP);
-	if (PgReloadTime == reloaded_before)
-		return;					/* it was refused */
-	walsizer_shared->unlocked.reloads++;
-	walsizer_shared->unlocked.configured_mb = walsizer_configured_mb();
-}
-
-/* Like read_file() for postgresql.auto.conf, which need not exist. */
-static bool
-read_auto_conf(WalsizerAutoConf *conf, ConfigVariable **items)
-{
-	if (access(PG_AUTOCONF_FILENAME, F_OK) == 0 || errno != ENOENT)
-		return read_file(PG_AUTOCONF_FILENAME, conf, items);
-	memset(conf, 0, sizeof(*conf));
-	if (items != NULL)
-		*items = NULL;
-	return true;
+	if (PgReloadTime != reloaded_before)	/* else it was refused */
+		walsizer_shared->configured_mb = walsizer_configured_mb();
 }
 
 /*
@@ -287,20 +274,17 @@ walsizer_obstacle(WalsizerOutcome *outcome)
 }
 
 /*
- * The same for the worker that is about to write, which must not overwrite an
- * ALTER SYSTEM that awaits a reload.  A file that cannot be parsed is no
- * obstacle here: writing it fails.
+ * May the worker write?  A file that cannot be parsed is no obstacle here: writing it
+ * fails.
  */
-const char *
-walsizer_obstacle_now(WalsizerOutcome *outcome)
+bool
+walsizer_may_write(void)
 {
-	const char *obstacle = walsizer_obstacle(outcome);
+	WalsizerOutcome outcome;
 	WalsizerAutoConf conf;
 
-	if (obstacle != NULL || !read_auto_conf(&conf, NULL) || !is_pending(&conf))
-		return obstacle;
-	*outcome = WALSIZER_OVERRIDDEN;
-	return WALSIZER_PENDING;
+	return walsizer_obstacle(&outcome) == NULL &&
+		(!read_file(PG_AUTOCONF_FILENAME, &conf, NULL) || !is_pending(&conf));
 }
 
 /*
@@ -324,7 +308,8 @@ walsizer_note_waiting(void)
 {
 	WalsizerAutoConf conf;
 
-	return read_auto_conf(&conf, NULL) && is_waiting(&conf.note) ? conf.note : (WalsizerNote) {0};
+	return read_file(PG_AUTOCONF_FILENAME, &conf, NULL) && is_waiting(&conf.note) ?
+		conf.note : (WalsizerNote) {0};
 }
 
 /*
@@ -403,14 +388,14 @@ write_note(const WalsizerNote *note, const char **message)
 
 	if ((*message = walsizer_obstacle(&outcome)) != NULL)
 		return outcome;
-	if (!read_auto_conf(&conf, &items))
+	if (!read_file(PG_AUTOCONF_FILENAME, &conf, &items))
 	{
 		*message = "could not parse contents of file \"" PG_AUTOCONF_FILENAME "\"";
 		return WALSIZER_FAILED;
 	}
 	if (is_pending(&conf))
 	{
-		*message = WALSIZER_PENDING;
+		*message = "a change of \"max_wal_size\" in \"postgresql.auto.conf\" awaits a reload";
 		return WALSIZER_OVERRIDDEN;
 	}
 	if (note->kind == WALSIZER_NO_NOTE &&

@@ -34,7 +34,6 @@
 #include "utils/timestamp.h"
 
 #include "server/server.h"
-#include "server/compat.h"
 
 /* f_type of ZFS, for which there is no header, and of btrfs (linux/magic.h) */
 #define ZFS_MAGIC			0x2fc12fc1
@@ -529,5 +528,5 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 	conf = walsizer_auto_conf_in_effect();
 	sample->in_auto_conf = conf.size_mb != WALSIZER_NO_LINE;
 	sample->note = conf.note;
-	sample->configured_mb = walsizer_shared->unlocked.configured_mb;
+	sample->configured_mb = walsizer_shared->configured_mb;
 }

@@ -20,6 +20,7 @@
 #include "storage/proc.h"
 
 #include "policy/policy.h"
+#include "server/compat.h"
 #include "server/statetext.h"
 
 /* Milliseconds of a clock that cannot be set. */
@@ -51,28 +52,18 @@ typedef enum WalsizerAsk
 	WALSIZER_ASK_STOP,			/* answered by its end */
 } WalsizerAsk;
 
-/* The result of an attempt to change max_wal_size. */
-typedef struct WalsizerApplied
-{
-	WalsizerOutcome outcome;
-	int64		in_effect_mb;	/* afterwards */
-	char		message[WALSIZER_MESSAGE_SIZE]; /* why not; else empty */
-} WalsizerApplied;
-
-/* The worker's answer: its decision, and the result of that. */
+/* The worker's answer: what its pass led to. */
 typedef struct WalsizerAnswer
 {
-	WalsizerDecision decision;
-	int64		old_mb;			/* in effect before */
-	WalsizerApplied applied;
+	WalsizerEvent event;
 	bool		refused;		/* no load can be planned: walsizer.enable is off */
 	bool		acts;			/* may the worker change max_wal_size again? */
 } WalsizerAnswer;
 
-/* A request and its answer: see server/request.c. */
+/* A request and its answer: see server/shmem.c. */
 typedef enum WalsizerSlotState
 {
-	WALSIZER_SLOT_FREE = 0,
+	WALSIZER_SLOT_FREE = 0,		/* also if the worker has ended */
 	WALSIZER_SLOT_ASKED,
 	WALSIZER_SLOT_TAKEN,		/* the worker carries it out */
 	WALSIZER_SLOT_ANSWERED,
@@ -81,10 +72,9 @@ typedef enum WalsizerSlotState
 typedef struct WalsizerRequest
 {
 	WalsizerSlotState state;
-	int			worker_pid;		/* of the worker asked */
 	WalsizerAsk what;
 	int64		boost_mb;		/* 0: end the planned load */
-	int64		boost_ms;		/* its duration */
+	TimestampTz boost_until;
 	WalsizerAnswer answer;
 } WalsizerRequest;
 
@@ -97,29 +87,11 @@ typedef struct WalsizerAutoConf
 	WalsizerNote note;			/* no note unless it fits size_mb */
 } WalsizerAutoConf;
 
-/* Why an administrator's change is not overwritten. */
-#define WALSIZER_PENDING \
-	"a change of \"max_wal_size\" in \"postgresql.auto.conf\" awaits a reload"
-
 #define WALSIZER_BOOST_MOST_DAYS	31	/* longest planned load */
 
-/* What only the worker uses, without the lock; the next worker needs it, too. */
-typedef struct WalsizerUnlocked
-{
-	bool		loaded;			/* the state file has been read */
-	int64		reloads;		/* that took effect */
-	int64		configured_mb;	/* see walsizer_configured_mb() */
-
-	/* logged already, so not logged again; 0: nothing */
-	int64		dry_run_mb;		/* size of the last dry run */
-	int64		noticed_at[WALSIZER_NOTICES];	/* ms of the monotonic clock: the last time */
-	int64		requested_at;	/* the same: a checkpoint was last requested */
-	bool		noticed_standby;	/* the role in which that was */
-} WalsizerUnlocked;
-
 /*
- * Shared memory.  "lock" protects all of it except "answered" and "unlocked", and
- * is never held over I/O.  Only the worker writes, so it reads without the lock;
+ * Shared memory.  "lock" protects all of it except "answered" and what only the worker
+ * uses, and is never held over I/O.  Only the worker writes, so it reads without the lock;
  * but sessions write the request and what walsizer_reset_stats() sets, and the
  * startup process writes recoveries before there is a worker.  Others copy out
  * under the shared lock.
@@ -144,7 +116,7 @@ typedef struct WalsizerShared
 
 	/* the planned load */
 	int64		boost_mb;		/* 0: none */
-	int64		boost_end;		/* ms of the monotonic clock */
+	TimestampTz boost_until;
 
 	/* the last crash recoveries, newest first */
 	WalsizerRecovery recoveries[WALSIZER_RECOVERIES];
@@ -152,21 +124,20 @@ typedef struct WalsizerShared
 								 * nothing was measured */
 
 	/* the last attempt that did not succeed; no outcome: none */
-	WalsizerApplied trouble;
-	int64		trouble_reloads;	/* the value of unlocked.reloads then */
+	WalsizerResult trouble;
+	TimestampTz trouble_reload; /* PgReloadTime of the worker then */
 	int			taken_back;		/* raises, one after the other */
 
-	WalsizerUnlocked unlocked;
+	/* what only the worker uses, and the next one needs, too */
+	bool		loaded;			/* the state file has been read */
+	int64		configured_mb;	/* see walsizer_configured_mb() */
+	int64		dry_run_mb;		/* size of the last dry run; 0: none */
 
 	/* what a session asks, and the answer */
 	WalsizerRequest request;
 	ConditionVariable answered;
 
-	/* the history: a ring, slot (number - 1) % slots */
-	int64		last_event;		/* number of the newest, 0: none */
-	int64		forgotten;		/* numbers up to this one were cleared */
-	int64		followed;		/* up to this one, forced_after is filled in or null */
-	WalsizerEvent events[WALSIZER_HISTORY_SLOTS];
+	WalsizerHistory history;	/* last: most copies end before it */
 } WalsizerShared;
 
 /* server/settings.c */
@@ -184,27 +155,15 @@ extern WalsizerConfig walsizer_config(const WalsizerShared *shared);
 extern PGDLLEXPORT void walsizer_main(Datum main_arg);
 extern bool walsizer_register_worker(BackgroundWorkerHandle **handle);
 extern bool walsizer_start_worker(void);
+extern bool walsizer_reload(void);
 
 /* server/act.c */
-extern bool walsizer_await_reload(int64 wait);
-extern bool walsizer_reload(void);
-extern void walsizer_act(const WalsizerDecision *decision, const WalsizerSample *sample,
-						 WalsizerApplied *applied);
-
-/* server/record.c */
-extern WalsizerEvent walsizer_make_event(const WalsizerDecision *decision,
-										 const WalsizerSample *sample, int64 old_mb);
-extern void walsizer_record_attempt(WalsizerEvent *event, const WalsizerApplied *applied,
-									const WalsizerFigures *figures, bool asked);
-extern void walsizer_record_change(const WalsizerDecision *decision,
-								   const WalsizerSample *sample, int64 old_mb);
+extern void walsizer_act(WalsizerEvent *event, bool asked);
+extern void walsizer_record_change(const WalsizerEvent *event, int64 old_mb);
 extern WalsizerVerdict walsizer_verdict(const WalsizerShared *shared,
-										const WalsizerApplied *trouble);
-extern WalsizerApplied walsizer_trouble_now(const WalsizerShared *shared);
-extern void walsizer_record_request(const WalsizerDecision *decision,
-									const WalsizerSample *sample);
-extern void walsizer_report_verdict(const WalsizerDecision *decision,
-									const WalsizerSample *sample);
+										const WalsizerResult *trouble);
+extern WalsizerResult walsizer_trouble_now(const WalsizerShared *shared);
+extern void walsizer_report_verdict(const WalsizerEvent *event);
 
 /* server/sample.c */
 extern void walsizer_take_sample(WalsizerSample *sample, bool first);
@@ -220,24 +179,15 @@ extern WalsizerNote walsizer_note_waiting(void);
 extern WalsizerNote walsizer_restoring(const WalsizerNote *ours, int64 configured_mb,
 									   WalsizerNoteKind kind);
 extern const char *walsizer_obstacle(WalsizerOutcome *outcome);
-extern const char *walsizer_obstacle_now(WalsizerOutcome *outcome);
+extern bool walsizer_may_write(void);
 extern WalsizerOutcome walsizer_write_note(const WalsizerNote *note, const char **message);
 extern bool walsizer_note_is_left(void);
 extern bool walsizer_drop_note(void);
 extern void walsizer_reread_configuration(void);
 
-/* server/request.c */
-extern bool walsizer_attach_worker(void);
-extern const WalsizerRequest *walsizer_take_request(void);
-extern void walsizer_give_answer(const WalsizerAnswer *answer);
-extern WalsizerAnswer walsizer_ask(WalsizerAsk what, int64 boost_mb, int64 boost_ms);
-
-/* server/recovery.c */
-extern void walsizer_recovery_install_hook(void);
+/* server/start.c */
+extern void walsizer_start_install_hooks(void);
 extern bool walsizer_recovery_ended(void);
-
-/* server/startcheck.c */
-extern void walsizer_startcheck_install_hook(void);
 
 /* server/shmem.c */
 extern WalsizerShared *walsizer_shared;
@@ -245,9 +195,10 @@ extern void walsizer_shmem_install_hooks(void);
 extern void walsizer_attach_shared(void);
 extern void walsizer_add_event(const WalsizerEvent *event);
 extern void walsizer_follow_events(const WalsizerSample *sample);
-extern TimestampTz walsizer_boost_until(const WalsizerShared *shared);
-extern int64 walsizer_first_event(const WalsizerShared *shared);
-extern WalsizerEvent *walsizer_event(WalsizerShared *shared, int64 number);
+extern bool walsizer_attach_worker(void);
+extern const WalsizerRequest *walsizer_take_request(void);
+extern void walsizer_give_answer(const WalsizerAnswer *answer);
+extern WalsizerAnswer walsizer_ask(WalsizerAsk what, int64 boost_mb, TimestampTz boost_until);
 
 /* server/statefile.c */
 extern void walsizer_state_load(void);

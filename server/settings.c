@@ -13,7 +13,6 @@
 #include "utils/guc.h"
 
 #include "server/server.h"
-#include "server/compat.h"
 
 bool		walsizer_enable;
 bool		walsizer_dry_run;

@@ -1,12 +1,20 @@
 /*-------------------------------------------------------------------------
  *
  * server/shmem.c
- *	  Shared memory, and the history in it.
+ *	  Shared memory: the history, and the requests of SQL functions to the worker.
  *
  * A server that preloads the library has room for it among its own.  Otherwise,
  * from PostgreSQL 17 on, the first process that needs it makes a named segment.
  * Its name tells the version: after a package upgrade, new sessions load another
  * one.  Both are made anew after the crash of a process.
+ *
+ * Requests have one slot.  A session may use it while it holds a lock of the lock
+ * manager, for which the others queue: so they are served in the order of asking,
+ * can be cancelled, obey lock_timeout, and are seen in pg_locks.  The session puts
+ * its request into the slot, wakes the worker and sleeps until the answer is there.
+ * If it stops waiting, it takes back the request, unless the worker has begun:
+ * then the worker completes it, and the slot is free after that.  Requests to a
+ * worker that has ended are not carried out.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -16,12 +24,25 @@
 
 #include "miscadmin.h"
 #include "storage/ipc.h"
+#include "storage/latch.h"
+#include "storage/lock.h"
 #include "storage/lwlock.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
 
 #include "server/server.h"
-#include "server/compat.h"
+
+#define ANSWER_WAIT_MS		30000	/* the reload alone may take 10 s */
+
+/* "walsizer", and a number.  No SQL function takes locks of this type. */
+#define LOCK_OF_OURS(number) \
+	{0x77616C73, 0x697A6572, number, 0, LOCKTAG_USERLOCK, USER_LOCKMETHOD}
+
+/* Who holds this may use the slot. */
+static const LOCKTAG queue = LOCK_OF_OURS(0);
+
+/* Who holds this is the worker, whatever copy or version of the library it runs. */
+static const LOCKTAG the_worker = LOCK_OF_OURS(1);
 
 WalsizerShared *walsizer_shared = NULL;
 
@@ -90,46 +111,18 @@ walsizer_attach_shared(void)
 				 errhint("Add walsizer to \"shared_preload_libraries\" in the server's configuration and restart the server. If it is there already, it names another file than \"$libdir/walsizer\", which the SQL functions use.")));
 }
 
-/*
- * When the planned load ends, by the system clock, to the second; 0 if there is
- * none.  It lasts as long as was asked for, even if that clock is set.
- */
-TimestampTz
-walsizer_boost_until(const WalsizerShared *shared)
-{
-	TimestampTz until = GetCurrentTimestamp() +
-		(shared->boost_end - walsizer_monotonic_ms()) * 1000;
-
-	return shared->boost_mb != 0 ? until - until % USECS_PER_SEC + USECS_PER_SEC : 0;
-}
-
-/*
- * Number of the oldest event kept, last_event + 1 if there is none; and an
- * event by its number.  The caller holds the lock.
- */
-int64
-walsizer_first_event(const WalsizerShared *shared)
-{
-	return Max(shared->forgotten, shared->last_event - WALSIZER_HISTORY_SLOTS) + 1;
-}
-
-WalsizerEvent *
-walsizer_event(WalsizerShared *shared, int64 number)
-{
-	return &shared->events[(number - 1) % WALSIZER_HISTORY_SLOTS];
-}
-
-/* Add an event and number it.  Takes the lock. */
+/* Add an event and number it; a full history loses its oldest.  Takes the lock. */
 void
 walsizer_add_event(const WalsizerEvent *event)
 {
-	WalsizerEvent *slot;
+	WalsizerHistory *history = &walsizer_shared->history;
+	WalsizerEvent *events = history->events;
 
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->last_event++;
-	slot = walsizer_event(walsizer_shared, walsizer_shared->last_event);
-	*slot = *event;
-	slot->number = walsizer_shared->last_event;
+	if (history->length == WALSIZER_HISTORY_SLOTS)
+		memmove(events, events + 1, sizeof(*events) * (size_t) --history->length);
+	events[history->length] = *event;
+	events[history->length++].number = ++history->last_number;
 	LWLockRelease(walsizer_shared->lock);
 }
 
@@ -140,20 +133,206 @@ walsizer_add_event(const WalsizerEvent *event)
 void
 walsizer_follow_events(const WalsizerSample *sample)
 {
-	WalsizerShared *shared = walsizer_shared;
+	WalsizerHistory *history = &walsizer_shared->history;
 
-	LWLockAcquire(shared->lock, LW_EXCLUSIVE);
-	shared->followed = Max(shared->followed, walsizer_first_event(shared) - 1);
-	for (; shared->followed < shared->last_event; shared->followed++)
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	for (WalsizerEvent *event = history->events; event < history->events + history->length; event++)
 	{
-		WalsizerEvent *event = walsizer_event(shared, shared->followed + 1);
-
-		if (event->made_at == 0 || event->outcome > WALSIZER_APPLIED ||
-			event->action == WALSIZER_REVERT || event->reason == WALSIZER_BECAUSE_EDITED)
-			continue;
-		if (sample->now - event->made_at < sample->settings.timeout_ms)
-			break;
-		event->forced_after = walsizer_forced_total(&shared->state) - event->forced_before;
+		if (event->made_at != 0 && event->forced_after < 0 &&
+			event->result.outcome <= WALSIZER_APPLIED &&
+			event->decision.action != WALSIZER_REVERT &&
+			event->decision.reason != WALSIZER_BECAUSE_EDITED &&
+			sample->now - event->made_at >= sample->settings.timeout_ms)
+			event->forced_after = walsizer_forced_total(&walsizer_shared->state) - event->forced_before;
 	}
-	LWLockRelease(shared->lock);
+	LWLockRelease(walsizer_shared->lock);
+}
+
+/*
+ * The worker ends; after an error it may still hold locks, ours among them.  When
+ * it is seen to have ended, another one can start.
+ */
+static void
+detach(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
+{
+	WalsizerRequest *request = &walsizer_shared->request;
+
+	LWLockReleaseAll();
+	(void) LockRelease(&the_worker, ExclusiveLock, true);
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	if (request->state == WALSIZER_SLOT_TAKEN && request->what == WALSIZER_ASK_STOP)
+	{
+		request->answer = (WalsizerAnswer) {.event.old_mb = max_wal_size_mb};
+		request->state = WALSIZER_SLOT_ANSWERED;
+	}
+	else if (request->state != WALSIZER_SLOT_ANSWERED)
+		request->state = WALSIZER_SLOT_FREE;
+	walsizer_shared->worker_proc = NULL;
+	walsizer_shared->worker_pid = 0;
+	LWLockRelease(walsizer_shared->lock);
+	ConditionVariableBroadcast(&walsizer_shared->answered);
+}
+
+/*
+ * Make this process the worker, until it ends.  False if another one runs.  Takes
+ * the lock briefly.
+ */
+bool
+walsizer_attach_worker(void)
+{
+	if (LockAcquire(&the_worker, ExclusiveLock, true, true) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
+	before_shmem_exit(detach, (Datum) 0);
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->worker_proc = MyProc;
+	walsizer_shared->worker_pid = MyProcPid;
+	if (walsizer_shared->stats_reset == 0)
+		walsizer_shared->stats_reset = GetCurrentTimestamp();
+	LWLockRelease(walsizer_shared->lock);
+	return true;
+}
+
+/*
+ * For the worker: take the request that was put for it, or NULL.  It must be
+ * answered with walsizer_give_answer().  Both take the lock briefly.
+ */
+const WalsizerRequest *
+walsizer_take_request(void)
+{
+	WalsizerRequest *request = &walsizer_shared->request;
+	bool		asked;
+
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	asked = request->state == WALSIZER_SLOT_ASKED;
+	if (asked)
+		request->state = WALSIZER_SLOT_TAKEN;
+	LWLockRelease(walsizer_shared->lock);
+	return asked ? request : NULL;
+}
+
+void
+walsizer_give_answer(const WalsizerAnswer *answer)
+{
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	walsizer_shared->request.answer = *answer;
+	walsizer_shared->request.state = WALSIZER_SLOT_ANSWERED;
+	LWLockRelease(walsizer_shared->lock);
+	ConditionVariableBroadcast(&walsizer_shared->answered);
+}
+
+/*
+ * Put a request.  False if the worker still carries out one that its session has
+ * left; an error if there is no worker.
+ */
+static bool
+put_request(WalsizerAsk what, int64 boost_mb, TimestampTz boost_until)
+{
+	WalsizerRequest *request = &walsizer_shared->request;
+	PGPROC	   *worker;
+	bool		is_free;
+
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	worker = walsizer_shared->worker_proc;
+	is_free = request->state != WALSIZER_SLOT_TAKEN;
+	if (worker != NULL && is_free)
+	{
+		request->state = WALSIZER_SLOT_ASKED;
+		request->what = what;
+		request->boost_mb = boost_mb;
+		request->boost_until = boost_until;
+		SetLatch(&worker->procLatch);
+	}
+	LWLockRelease(walsizer_shared->lock);
+
+	if (worker == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the walsizer worker is not running"),
+				 errhint("walsizer_start() starts it. After an error it is started again within 10 seconds. If it never starts, see the server log, and make sure that \"max_worker_processes\" leaves room for it.")));
+	return is_free;
+}
+
+/* Copy the answer if there is one; an error if its worker has ended. */
+static bool
+is_answered(WalsizerAnswer *answer)
+{
+	const WalsizerRequest *request = &walsizer_shared->request;
+	WalsizerSlotState state;
+
+	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
+	state = request->state;
+	if (state == WALSIZER_SLOT_ANSWERED)
+		*answer = request->answer;
+	LWLockRelease(walsizer_shared->lock);
+
+	if (state == WALSIZER_SLOT_FREE)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the walsizer worker ended before it answered"),
+				 errhint("See the server log for the reason, and repeat the command.")));
+	return state == WALSIZER_SLOT_ANSWERED;
+}
+
+/*
+ * The session ends, or has an error (code 0), before it has seen the answer.
+ * If the worker has begun, the error says so.
+ */
+static void
+take_back(int code, Datum arg pg_attribute_unused())
+{
+	WalsizerRequest *request = &walsizer_shared->request;
+	bool		begun;
+
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	begun = request->state > WALSIZER_SLOT_ASKED;
+	if (request->state == WALSIZER_SLOT_ASKED)
+		request->state = WALSIZER_SLOT_FREE;
+	LWLockRelease(walsizer_shared->lock);
+
+	if (begun && code == 0)
+		errdetail("The worker had begun to carry out the request, and completes it. walsizer_status and walsizer_history show the result. walsizer_boost_end() ends a planned load.");
+}
+
+/* Sleep until something was answered; an error at the deadline. */
+static void
+sleep_until(int64 deadline)
+{
+	int64		left = deadline - walsizer_monotonic_ms();
+
+	if (left <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the walsizer worker has not answered within %d seconds",
+						ANSWER_WAIT_MS / 1000),
+				 errhint("See the server log, and whether sampled_at in the view walsizer_stats still advances.")));
+	(void) ConditionVariableTimedSleep(&walsizer_shared->answered, (long) left,
+									   walsizer_wait_event(WALSIZER_WAIT_ANSWER));
+}
+
+/*
+ * Ask the worker, and wait for its answer, at most 30 seconds, in which others
+ * that asked before are served, too.  boost_mb and boost_until are for a planned
+ * load.  Raises an error if there is no shared memory, if there is no worker, or
+ * if no answer comes in time.
+ */
+WalsizerAnswer
+walsizer_ask(WalsizerAsk what, int64 boost_mb, TimestampTz boost_until)
+{
+	int64		deadline = walsizer_monotonic_ms() + ANSWER_WAIT_MS;
+	WalsizerAnswer answer;
+
+	walsizer_attach_shared();
+	(void) LockAcquire(&queue, ExclusiveLock, false, false);
+	ConditionVariablePrepareToSleep(&walsizer_shared->answered);
+	while (!put_request(what, boost_mb, boost_until))
+		sleep_until(deadline);
+	PG_ENSURE_ERROR_CLEANUP(take_back, (Datum) 0);
+	{
+		while (!is_answered(&answer))
+			sleep_until(deadline);
+	}
+	PG_END_ENSURE_ERROR_CLEANUP(take_back, (Datum) 0);
+	ConditionVariableCancelSleep();
+	(void) LockRelease(&queue, ExclusiveLock, false);
+	return answer;
 }

@@ -25,7 +25,6 @@
 #include "storage/ipc.h"
 #include "utils/timestamp.h"
 
-#include "server/statetext.h"
 #include "server/server.h"
 
 #define STATE_FILE			"pg_stat/walsizer.state"
@@ -40,27 +39,17 @@ static WalsizerMemory *
 copy_memory(void)
 {
 	WalsizerMemory *memory = palloc0(sizeof(WalsizerMemory));
-	WalsizerState *state = palloc(sizeof(WalsizerState));
 
+	memory->system_identifier = GetSystemIdentifier();
 	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
-	*state = walsizer_shared->state;
+	memory->state = walsizer_shared->state;
 	memory->boost_mb = walsizer_shared->boost_mb;
-	memory->boost_until = walsizer_boost_until(walsizer_shared);
+	memory->boost_until = walsizer_shared->boost_until;
 	for (int i = 0; i < WALSIZER_RECOVERIES && walsizer_shared->recoveries[i].replay_ms > 0; i++)
 		memory->recoveries[memory->num_recoveries++] = walsizer_shared->recoveries[i];
-	memory->last_event = walsizer_shared->last_event;
-	for (int64 number = walsizer_first_event(walsizer_shared);
-		 number <= walsizer_shared->last_event; number++)
-		memory->events[memory->num_events++] = *walsizer_event(walsizer_shared, number);
+	memory->history = walsizer_shared->history;
 	LWLockRelease(walsizer_shared->lock);
-
-	walsizer_remember_window(state);
-	memory->system_identifier = GetSystemIdentifier();
-	memory->owner = state->owner;
-	memory->boost_return_mb = state->boost.return_mb;
-	memory->interval = state->wal_contents.interval;
-	memcpy(memory->peaks, state->learned.peaks, sizeof(memory->peaks));
-	pfree(state);
+	walsizer_remember_window(&memory->state);
 	return memory;
 }
 
@@ -72,50 +61,30 @@ static void
 put_memory(const WalsizerMemory *memory)
 {
 	WalsizerState *state = &walsizer_shared->state;
-	int64		boost_left = (memory->boost_until - GetCurrentTimestamp()) / 1000;
-	int64		first = walsizer_first_event(walsizer_shared);
-	int			num_later = (int) (walsizer_shared->last_event + 1 - first);
-	WalsizerEvent *later = palloc(sizeof(WalsizerEvent) * (Size) num_later);
+	WalsizerHistory *later = palloc(sizeof(WalsizerHistory));
 
-	for (int i = 0; i < num_later; i++)
-		later[i] = *walsizer_event(walsizer_shared, first + i);
-
+	*later = walsizer_shared->history;
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	if (state->owner.original_mb == 0)
-		state->owner = memory->owner;
-	state->wal_contents.interval = memory->interval;
+		state->owner = memory->state.owner;
+	state->wal_contents.interval = memory->state.wal_contents.interval;
 	if (walsizer_shared->boost_mb == 0)
 	{
-		state->boost.return_mb = memory->boost_return_mb;
+		state->boost.return_mb = memory->state.boost.return_mb;
 		walsizer_shared->boost_mb = memory->boost_mb;
-		/* the system clock alone survives a restart of the machine, but may be set */
-		walsizer_shared->boost_end = walsizer_monotonic_ms() + boost_left;
-		if (boost_left > (WALSIZER_BOOST_MOST_DAYS + 1) * (USECS_PER_DAY / 1000))
-			walsizer_shared->boost_end = 0;
+		walsizer_shared->boost_until = memory->boost_until;
 	}
 	/* behind the one of this start */
 	for (int from = 0, to = walsizer_shared->recoveries[0].replay_ms > 0 ? 1 : 0;
 		 from < memory->num_recoveries && to < WALSIZER_RECOVERIES; from++, to++)
 		walsizer_shared->recoveries[to] = memory->recoveries[from];
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
-		walsizer_remember(state, &memory->peaks[i]);
-	walsizer_shared->last_event = walsizer_shared->forgotten = 0;
-	for (int i = 0; i < memory->num_events; i++)
-	{
-		const WalsizerEvent *event = &memory->events[i];
-
-		/* Numbers missing in between were cleared by walsizer_forget(). */
-		if (event->number != walsizer_shared->last_event + 1)
-			walsizer_shared->forgotten = event->number - 1;
-		walsizer_shared->last_event = event->number;
-		*walsizer_event(walsizer_shared, event->number) = *event;
-	}
-	if (walsizer_shared->last_event != memory->last_event)
-		walsizer_shared->last_event = walsizer_shared->forgotten = memory->last_event;
+		walsizer_remember(state, &memory->state.learned.peaks[i]);
+	walsizer_shared->history = memory->history;
 	LWLockRelease(walsizer_shared->lock);
 
-	for (int i = 0; i < num_later; i++)
-		walsizer_add_event(&later[i]);
+	for (int i = 0; i < later->length; i++)
+		walsizer_add_event(&later->events[i]);
 	pfree(later);
 }
 
@@ -163,7 +132,7 @@ walsizer_state_save(void)
 	size_t		length;
 	char	   *trouble = NULL;
 
-	if (!walsizer_shared->unlocked.loaded)
+	if (!walsizer_shared->loaded)
 		return false;
 	memory = copy_memory();
 	text = palloc(STATE_FILE_MOST);
@@ -255,7 +224,7 @@ walsizer_state_load(void)
 	ssize_t		length;
 	char	   *text;
 
-	if (walsizer_shared->unlocked.loaded)
+	if (walsizer_shared->loaded)
 		return;
 
 	unlink(STATE_FILE ".tmp");
@@ -278,7 +247,7 @@ walsizer_state_load(void)
 		else
 			set_aside(error.what, error.line);
 	}
-	walsizer_shared->unlocked.loaded = true;
+	walsizer_shared->loaded = true;
 	pfree(memory);
 	pfree(text);
 }

@@ -55,9 +55,9 @@ typedef struct Text
 
 	const char *from;			/* reading: what is not read yet */
 	const char *end;
-	char		line[WALSIZER_LINE_SIZE];	/* words, with a zero behind each */
-	const char *line_end;
-	const char *message;
+	char		line[WALSIZER_LINE_SIZE];
+	const char *words[WALSIZER_LINE_SIZE];	/* of it: kind, key, value, ... */
+	int			num_words;
 } Text;
 
 /* FNV-1a: it detects damage, not forgery. */
@@ -117,46 +117,37 @@ next_line(Text *text)
 }
 
 /*
- * Split the line into its kind, keys and values, and the message.  False if it
- * has another form: before the first release there were values without keys.
+ * Split the line into its kind, keys and values.  False if it has another form:
+ * before the first release there were values without keys.
  */
 static bool
 split_line(Text *text)
 {
-	char	   *message = strstr(text->line, " message ");
+	bool		is_value = false;
 	char	   *word = text->line;
-	int			words;
 
-	text->message = message != NULL ? message + strlen(" message ") : "";
-	if (message != NULL)
-		*message = '\0';
-	text->line_end = strchr(text->line, '\0');
-	for (words = 0; word != NULL; words++)
+	for (text->num_words = 0; word != NULL; is_value = !is_value && text->num_words > 1)
 	{
-		bool		is_value = words > 0 && words % 2 == 0;
+		bool		rest = is_value && strcmp(text->words[text->num_words - 1], "message") == 0;
 
 		if (!is_value && (word[0] < 'a' || word[0] > 'z'))
 			return false;
-		word = strchr(word, ' ');
+		text->words[text->num_words++] = word;
+		word = rest ? NULL : strchr(word, ' ');
 		if (word != NULL)
 			*word++ = '\0';
 	}
-	return words % 2 == 1;
+	return text->num_words % 2 == 1;
 }
 
 /* The value of a key in the line, or NULL. */
 static const char *
 value_of(const Text *text, const char *key)
 {
-	const char *word = strchr(text->line, '\0');
-
-	while (word < text->line_end)
+	for (int i = 1; i < text->num_words; i += 2)
 	{
-		const char *value = strchr(++word, '\0') + 1;
-
-		if (strcmp(word, key) == 0)
-			return value;
-		word = strchr(value, '\0');
+		if (strcmp(text->words[i], key) == 0)
+			return text->words[i + 1];
 	}
 	return NULL;
 }
@@ -165,7 +156,7 @@ value_of(const Text *text, const char *key)
 static void
 number(Text *text, const char *key, int64_t *value, int64_t least, int64_t most)
 {
-	const char *digits = "0";
+	const char *digits;
 	char	   *end;
 
 	if (text->writing)
@@ -173,8 +164,7 @@ number(Text *text, const char *key, int64_t *value, int64_t least, int64_t most)
 		append(text, " %s %" PRId64, key, *value);
 		return;
 	}
-	if (value_of(text, key) != NULL)
-		digits = value_of(text, key);
+	digits = value_of(text, key) != NULL ? value_of(text, key) : "0";
 	*value = strtoll(digits, &end, 10);
 	if (strchr("-0123456789", digits[0]) == NULL || end == digits || *end != '\0' ||
 		*value < least || *value > most)
@@ -224,13 +214,14 @@ static void
 message(Text *text, char *value)
 {
 	size_t		begin = text->length;
+	const char *read = text->writing ? NULL : value_of(text, "message");
 
 	if (text->writing)
 		append(text, " message %s", value);
-	else if (strlen(text->message) < WALSIZER_MESSAGE_SIZE)
-		strcpy(value, text->message);
+	else if (read != NULL && strlen(read) < WALSIZER_MESSAGE_SIZE)
+		strcpy(value, read);
 	else
-		text->failed = true;
+		text->failed |= read != NULL;
 	for (; begin < text->length; begin++)
 		if ((unsigned char) text->to[begin] < ' ')
 			text->to[begin] = ' ';
@@ -240,18 +231,21 @@ message(Text *text, char *value)
 static void
 state_line(Text *text, WalsizerMemory *memory)
 {
+	WalsizerOwner *owner = &memory->state.owner;
+	WalsizerWal *interval = &memory->state.wal_contents.interval;
+
 	begin_line(text, "state");
 	number(text, "system_identifier", (int64_t *) &memory->system_identifier, INT64_MIN, INT64_MAX);
-	number(text, "original_mb", &memory->owner.original_mb, MB);
-	flag(text, "original_by_alter_system", &memory->owner.original_by_alter_system);
-	number(text, "own_mb", &memory->owner.own_mb, MB);
+	number(text, "original_mb", &owner->original_mb, MB);
+	flag(text, "original_by_alter_system", &owner->original_by_alter_system);
+	number(text, "own_mb", &owner->own_mb, MB);
 	number(text, "boost_mb", &memory->boost_mb, MB);
 	number(text, "boost_until", &memory->boost_until, TIME);
-	number(text, "boost_return_mb", &memory->boost_return_mb, MB);
-	number(text, "interval_bytes", &memory->interval.bytes, BYTES);
-	number(text, "interval_records", &memory->interval.records, BYTES);
-	number(text, "interval_images", &memory->interval.images, BYTES);
-	number(text, "last_event", &memory->last_event, BYTES);
+	number(text, "boost_return_mb", &memory->state.boost.return_mb, MB);
+	number(text, "interval_bytes", &interval->bytes, BYTES);
+	number(text, "interval_records", &interval->records, BYTES);
+	number(text, "interval_images", &interval->images, BYTES);
+	number(text, "last_event", &memory->history.last_number, BYTES);
 }
 
 static void
@@ -279,29 +273,31 @@ peak_line(Text *text, WalsizerPeak *peak)
 static void
 event_line(Text *text, WalsizerEvent *event)
 {
-	int64_t		millionths = (int64_t) (event->completion_target * 1e6 + 0.5);
+	WalsizerDecision *decision = &event->decision;
+	WalsizerFigures *figures = &decision->figures;
+	int64_t		millionths = (int64_t) (event->settings.completion_target * 1e6 + 0.5);
 
 	begin_line(text, "event");
 	number(text, "number", &event->number, 1, WALSIZER_MOST_BYTES);
 	number(text, "at", &event->at, TIME);
-	event->action = (WalsizerAction) code(text, "action", ACTIONS, event->action);
-	event->reason = (WalsizerReason) code(text, "reason", REASONS, event->reason);
-	event->limited_by = (WalsizerLimit) code(text, "limited_by", LIMITS, event->limited_by);
-	event->outcome = (WalsizerOutcome) code(text, "outcome", OUTCOMES, event->outcome);
+	decision->action = (WalsizerAction) code(text, "action", ACTIONS, decision->action);
+	decision->reason = (WalsizerReason) code(text, "reason", REASONS, decision->reason);
+	decision->limited_by = (WalsizerLimit) code(text, "limited_by", LIMITS, decision->limited_by);
+	event->result.outcome = (WalsizerOutcome) code(text, "outcome", OUTCOMES, event->result.outcome);
 	number(text, "old_mb", &event->old_mb, MB);
-	number(text, "wanted_mb", &event->wanted_mb, MB);
-	number(text, "new_mb", &event->new_mb, MB);
-	number(text, "demand", &event->demand, COUNT);
-	number(text, "rate", &event->rate, COUNT);
-	number(text, "forced", &event->forced, COUNT);
-	number(text, "requested", &event->requested, COUNT);
-	number(text, "timed", &event->timed, COUNT);
-	number(text, "timeout_ms", &event->timeout_ms, 0, MOST_MS);
+	number(text, "wanted_mb", &decision->wanted_mb, MB);
+	number(text, "new_mb", &decision->target_mb, MB);
+	number(text, "demand", &figures->demand, COUNT);
+	number(text, "rate", &figures->rate, COUNT);
+	number(text, "forced", &figures->forced, COUNT);
+	number(text, "requested", &figures->requested, COUNT);
+	number(text, "timed", &figures->timed, COUNT);
+	number(text, "timeout_ms", &event->settings.timeout_ms, 0, MOST_MS);
 	number(text, "completion_target_millionths", &millionths, 0, 1000000);
-	event->completion_target = (double) millionths / 1e6;
+	event->settings.completion_target = (double) millionths / 1e6;
 	flag(text, "standby", &event->standby);
 	number(text, "forced_after", &event->forced_after, -1, INT64_MAX);
-	message(text, event->message);
+	message(text, event->result.message);
 }
 
 /* Read a line between the heading and the end.  False if it is damaged. */
@@ -309,13 +305,14 @@ static bool
 read_line(Text *text, WalsizerMemory *memory)
 {
 	const char *kind = text->line;
+	WalsizerHistory *history = &memory->history;
 
 	if (!split_line(text))
 		return false;
 	if (strcmp(kind, "state") == 0)
 	{
 		state_line(text, memory);
-		if (memory->num_events > 0) /* their numbers were compared with it */
+		if (history->length > 0) /* their numbers were compared with it */
 			return false;
 	}
 	else if (strcmp(kind, "recovery") == 0)
@@ -329,17 +326,17 @@ read_line(Text *text, WalsizerMemory *memory)
 		WalsizerPeak peak = {0};
 
 		peak_line(text, &peak);
-		memory->peaks[text->failed ? 0 : peak.hour % WALSIZER_PEAK_SLOTS] = peak;
+		memory->state.learned.peaks[text->failed ? 0 : peak.hour % WALSIZER_PEAK_SLOTS] = peak;
 	}
 	else if (strcmp(kind, "event") == 0)
 	{
-		WalsizerEvent *event = &memory->events[memory->num_events];
+		WalsizerEvent *event = &history->events[history->length];
 
-		if (memory->num_events >= WALSIZER_HISTORY_SLOTS)
+		if (history->length >= WALSIZER_HISTORY_SLOTS)
 			return false;
 		event_line(text, event);
-		if (event->number > memory->last_event ||
-			(memory->num_events++ > 0 && event->number <= event[-1].number))
+		if (event->number > history->last_number ||
+			(history->length++ > 0 && event->number <= event[-1].number))
 			return false;
 	}
 	return !text->failed;
@@ -398,11 +395,11 @@ walsizer_memory_format(WalsizerMemory *memory, char *to, size_t size)
 		recovery_line(&text, &memory->recoveries[i]);
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 	{
-		if (memory->peaks[i].hour > 0)
-			peak_line(&text, &memory->peaks[i]);
+		if (memory->state.learned.peaks[i].hour > 0)
+			peak_line(&text, &memory->state.learned.peaks[i]);
 	}
-	for (int i = 0; i < memory->num_events; i++)
-		event_line(&text, &memory->events[i]);
+	for (int i = 0; i < memory->history.length; i++)
+		event_line(&text, &memory->history.events[i]);
 	append(&text, "\n");
 	append(&text, "end %d %" PRIx64 "\n", text.lines, checksum(to, text.length));
 	return text.failed ? 0 : text.length;
@@ -429,37 +426,24 @@ walsizer_note_format(const WalsizerNote *note, char *text)
 				 note->original_by_alter_system ? " by ALTER SYSTEM" : "");
 }
 
-/* Read a note of this kind; no note if the text is none. */
-static WalsizerNote
-parse_note(const char *text, WalsizerNoteKind kind)
-{
-	const char *words = strstr(text, note_words[kind]);
-	bool		written = kind == WALSIZER_NOTE_WRITTEN;
-	WalsizerNote note = {.kind = kind};
-	const WalsizerNote none = {0};
-	char		again[WALSIZER_NOTE_SIZE];
-
-	if (words == NULL)
-		return none;
-	*(written ? &note.written_mb : &note.original_mb) = strtoll(text, NULL, 10);
-	*(written ? &note.original_mb : &note.written_mb) =
-		strtoll(words + strlen(note_words[kind]), NULL, 10);
-	note.original_by_alter_system = strstr(text, " by ") != NULL;
-	if (note.original_mb <= 0 || note.original_mb > INT32_MAX ||
-		note.written_mb <= 0 || note.written_mb > INT32_MAX)
-		return none;
-	walsizer_note_format(&note, again);
-	return strcmp(text, again) == 0 ? note : none;
-}
-
 /* Read a note.  A text that walsizer would not have written gives none. */
 WalsizerNote
 walsizer_note_parse(const char *text)
 {
-	WalsizerNote note = {0};
+	for (int kind = WALSIZER_NOTE_WRITTEN; kind <= WALSIZER_NOTE_NO_ROOM; kind++)
+	{
+		const char *words = strstr(text, note_words[kind]);
+		int64_t		first = strtoll(text, NULL, 10);
+		int64_t		second = words == NULL ? 0 : strtoll(words + strlen(note_words[kind]), NULL, 10);
+		bool		written = kind == WALSIZER_NOTE_WRITTEN;
+		WalsizerNote note = {(WalsizerNoteKind) kind, written ? first : second,
+			written ? second : first, strstr(text, " by ") != NULL};
+		char		again[WALSIZER_NOTE_SIZE];
 
-	for (int kind = WALSIZER_NOTE_WRITTEN;
-		 kind <= WALSIZER_NOTE_NO_ROOM && note.kind == WALSIZER_NO_NOTE; kind++)
-		note = parse_note(text, (WalsizerNoteKind) kind);
-	return note;
+		walsizer_note_format(&note, again);
+		if (first > 0 && first <= INT32_MAX && second > 0 && second <= INT32_MAX &&
+			strcmp(text, again) == 0)
+			return note;
+	}
+	return (WalsizerNote) {0};
 }

@@ -26,49 +26,46 @@
 #define WALSIZER_MEMORY_LINES \
 	(3 + WALSIZER_RECOVERIES + WALSIZER_PEAK_SLOTS + WALSIZER_HISTORY_SLOTS)
 
-/* One adjustment, with the figures of the decision. */
+/* What came of an attempt to change max_wal_size. */
+typedef struct WalsizerResult
+{
+	WalsizerOutcome outcome;
+	char		message[WALSIZER_MESSAGE_SIZE]; /* why not; else empty */
+} WalsizerResult;
+
+/* A decision, and what came of it.  The file has a part of the figures. */
 typedef struct WalsizerEvent
 {
 	int64_t		number;			/* counts up from 1 */
 	int64_t		at;				/* a TimestampTz */
-	WalsizerAction action;
-	WalsizerReason reason;
-	WalsizerLimit limited_by;
-	WalsizerOutcome outcome;
-	int64_t		old_mb;
-	int64_t		wanted_mb;
-	int64_t		new_mb;
-	int64_t		demand;
-	int64_t		rate;
-	int64_t		forced;			/* in the window before, like the next two */
-	int64_t		requested;
-	int64_t		timed;
-	int64_t		timeout_ms;
-	double		completion_target;
+	int64_t		old_mb;			/* in effect before */
+	WalsizerDecision decision;	/* target_mb: in effect afterwards, if applied */
+	WalsizerSettings settings;
 	bool		standby;
 	int64_t		forced_after;	/* in the timeout after it; -1: not over yet */
-	char		message[WALSIZER_MESSAGE_SIZE];
+	WalsizerResult result;
 
 	/* not in the file */
 	int64_t		made_at;		/* ms of the monotonic clock; 0: before this start */
 	int64_t		forced_before;	/* checkpoints, since the server started */
 } WalsizerEvent;
 
+typedef struct WalsizerHistory
+{
+	int64_t		last_number;	/* of the newest event ever; 0: none */
+	int			length;
+	WalsizerEvent events[WALSIZER_HISTORY_SLOTS];	/* oldest first */
+} WalsizerHistory;
+
 typedef struct WalsizerMemory
 {
 	uint64_t	system_identifier;
-	WalsizerOwner owner;
-
+	WalsizerState state;		/* as far as the comment on it says */
 	int64_t		boost_mb;		/* 0: no planned load */
 	int64_t		boost_until;	/* a TimestampTz */
-	int64_t		boost_return_mb;
 	WalsizerRecovery recoveries[WALSIZER_RECOVERIES];	/* newest first */
 	int			num_recoveries;
-	WalsizerWal interval;		/* see WalsizerWalContents */
-	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];	/* hour 0: unused */
-	int64_t		last_event;		/* number of the newest ever */
-	int			num_events;
-	WalsizerEvent events[WALSIZER_HISTORY_SLOTS];	/* oldest first */
+	WalsizerHistory history;
 } WalsizerMemory;
 
 /* Why a file was not read. */

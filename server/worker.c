@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include <dlfcn.h>
+#include <signal.h>
 
 #include "miscadmin.h"
 #include "postmaster/interrupt.h"
@@ -24,23 +25,21 @@
 #include "utils/timestamp.h"
 
 #include "server/server.h"
-#include "server/compat.h"
 
 #define RESTART_SECONDS		10
 #define START_WAIT_MS		30000	/* longest wait for a worker that a session starts */
 #define START_NAP_MS		50
+#define RELOAD_WAIT_MS		10000	/* longest wait for our own reload */
 #define RELOAD_UNDER_WAY_MS	1000	/* longest that a reload takes to come here */
 #define SAVE_MS				(3600 * 1000)	/* between writes of the state file */
 #define REMOVAL_MS			(60 * 1000)		/* between attempts to remove a note */
 
-/* Deadlines, all on the monotonic clock. */
-typedef struct Clockwork
-{
-	int64		next_tick;
-	int64		next_save;
-	int64		next_removal;	/* of a note that is left over */
-	bool		first;			/* no sample taken by this process yet */
-} Clockwork;
+/* Deadlines of the worker, all on the monotonic clock. */
+static int64 next_tick;
+static int64 next_save;
+static int64 next_removal;		/* of a note that is left over */
+
+static bool sampled = false;	/* by this process */
 
 /*
  * Has this copy of the library registered the worker?  Static, because another
@@ -135,13 +134,51 @@ end_in_other_copy(void)
 	proc_exit(0);
 }
 
+/*
+ * Wait until the server tells this process to reread its configuration, at most
+ * so long (ms).  Returns false if it does not.
+ */
+static bool
+await_reload(int64 wait)
+{
+	int64		deadline = walsizer_monotonic_ms() + wait;
+	int64		left = wait;
+
+	while (!ConfigReloadPending && left > 0)
+	{
+		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) left, walsizer_wait_event(WALSIZER_WAIT_RELOAD));
+		ResetLatch(MyLatch);
+		walsizer_check_for_interrupts();
+		left = deadline - walsizer_monotonic_ms();
+	}
+	/* the latch may also have been set for something else */
+	SetLatch(MyLatch);
+	return ConfigReloadPending;
+}
+
+/*
+ * Make the server reread its configuration, and wait until this process has
+ * done so.  Returns false if that takes longer than RELOAD_WAIT_MS.
+ */
+bool
+walsizer_reload(void)
+{
+	if (ConfigReloadPending)
+		walsizer_reread_configuration();
+	if (kill(PostmasterPid, SIGHUP) != 0 || !await_reload(RELOAD_WAIT_MS))
+		return false;
+	walsizer_reread_configuration();
+	return true;
+}
+
 /* Set the planned load (0: none).  The caller writes the state file. */
 static void
-set_boost(int64 mb, int64 ms)
+set_boost(int64 mb, TimestampTz until)
 {
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_shared->boost_mb = mb;
-	walsizer_shared->boost_end = walsizer_monotonic_ms() + ms;
+	walsizer_shared->boost_until = until;
 	LWLockRelease(walsizer_shared->lock);
 }
 
@@ -154,8 +191,11 @@ end_boost(void)
 	walsizer_state_save();
 }
 
-/* Decide, and publish sample and decision.  Reads the disk without a lock. */
-static WalsizerDecision
+/*
+ * Decide, and publish sample and decision.  Reads the disk without a lock.  The
+ * caller fills in what comes of it.
+ */
+static WalsizerEvent
 decide_and_publish(WalsizerSample *sample)
 {
 	WalsizerConfig config = walsizer_config(walsizer_shared);
@@ -164,10 +204,10 @@ decide_and_publish(WalsizerSample *sample)
 	if (walsizer_look_is_due(&config, &walsizer_shared->state, sample))
 		walsizer_take_disk(sample);
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	if (!walsizer_dry_run && walsizer_shared->unlocked.dry_run_mb != 0)
+	if (!walsizer_dry_run && walsizer_shared->dry_run_mb != 0)
 	{
 		/* a dry run has ended, so what it did not do need not wait */
-		walsizer_shared->unlocked.dry_run_mb = 0;
+		walsizer_shared->dry_run_mb = 0;
 		walsizer_shared->state.pacing.tried_mb = 0;
 	}
 	decision = walsizer_step(&config, &walsizer_shared->state, sample);
@@ -175,55 +215,45 @@ decide_and_publish(WalsizerSample *sample)
 	walsizer_shared->decision = decision;
 	walsizer_shared->sampled_at = GetCurrentTimestamp();
 	LWLockRelease(walsizer_shared->lock);
-	return decision;
-}
-
-/* Take a sample, for a request or NULL. */
-static void
-take_sample(Clockwork *clockwork, const WalsizerRequest *request, WalsizerSample *sample)
-{
-	walsizer_take_sample(sample, clockwork->first);
-	clockwork->first = false;
-	sample->act_now = request != NULL &&
-		(request->what == WALSIZER_ASK_ADJUST || request->what == WALSIZER_ASK_BOOST);
-	sample->revert = request != NULL && request->what == WALSIZER_ASK_REVERT;
-	if (sample->now >= walsizer_shared->boost_end)
-		end_boost();
-	sample->boost_mb = walsizer_shared->boost_mb;
-}
-
-/* Record and apply a decision.  "old_mb" is what we took for in effect. */
-static void
-carry_out(const WalsizerDecision *decision, const WalsizerSample *sample,
-		  int64 old_mb, WalsizerApplied *applied)
-{
-	walsizer_record_change(decision, sample, old_mb);
-	if (decision->action != WALSIZER_NONE && decision->action != WALSIZER_EXTERNAL)
-		walsizer_act(decision, sample, applied);
-	walsizer_report_verdict(decision, sample);
+	return (WalsizerEvent) {
+		.at = walsizer_shared->sampled_at,
+		.old_mb = sample->settings.max_wal_size_mb,
+		.decision = decision,
+		.settings = sample->settings,
+		.standby = sample->standby,
+		.forced_after = -1,
+		.made_at = sample->now,
+		.forced_before = walsizer_forced_total(&walsizer_shared->state),
+	};
 }
 
 /*
- * Observe, decide and carry out, for a request or NULL; the result is in
- * *answer.  False if an administrator's change had to be handled first: then a
- * planned load needs another pass.
+ * Observe, decide and carry out, for a request or NULL; *event tells the result.
+ * False if an administrator's change had to be handled first: then a planned load
+ * needs another pass.
  */
 static bool
-run_pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *answer)
+run_pass(const WalsizerRequest *request, WalsizerEvent *event)
 {
 	bool		boost_asked = request != NULL && request->what == WALSIZER_ASK_BOOST;
 	int64		edit_before = walsizer_shared->state.pacing.edit_tried_mb;
 	int64		old_mb = walsizer_shared->state.owner.own_mb != 0 ?
 		walsizer_shared->state.owner.own_mb : walsizer_shared->state.owner.original_mb;
-	WalsizerDecision *decision = &answer->decision;
+	TimestampTz boost_left = walsizer_shared->boost_until - GetCurrentTimestamp();
+	WalsizerDecision *decision = &event->decision;
 	WalsizerSample sample;
 	bool		edited;
 	bool		superseded;
 
-	memset(answer, 0, sizeof(*answer));
-	take_sample(clockwork, request, &sample);
-	answer->old_mb = sample.settings.max_wal_size_mb;
-	*decision = decide_and_publish(&sample);
+	walsizer_take_sample(&sample, !sampled);
+	sampled = true;
+	sample.act_now = boost_asked || (request != NULL && request->what == WALSIZER_ASK_ADJUST);
+	sample.revert = request != NULL && request->what == WALSIZER_ASK_REVERT;
+	/* longer than any: the clock was set */
+	if (boost_left <= 0 || boost_left > (WALSIZER_BOOST_MOST_DAYS + 1) * USECS_PER_DAY)
+		end_boost();
+	sample.boost_mb = walsizer_shared->boost_mb;
+	*event = decide_and_publish(&sample);
 
 	/* else a start after a crash would take the size for the value before it */
 	if (boost_asked)
@@ -234,7 +264,7 @@ run_pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *a
 	if (decision->action == WALSIZER_EXTERNAL && walsizer_note_waiting().kind != WALSIZER_NO_NOTE)
 	{
 		decision->action = WALSIZER_NONE;
-		old_mb = answer->old_mb;
+		old_mb = event->old_mb;
 	}
 	edited = decision->reason == WALSIZER_BECAUSE_EDITED;
 	superseded = decision->action == WALSIZER_EXTERNAL || edited;
@@ -245,43 +275,29 @@ run_pass(Clockwork *clockwork, const WalsizerRequest *request, WalsizerAnswer *a
 	 */
 	if (superseded && !boost_asked && !(edited && sample.configured_mb == edit_before))
 		end_boost();
-	carry_out(decision, &sample, old_mb, &answer->applied);
+	walsizer_record_change(event, old_mb);
+	if (decision->action != WALSIZER_NONE && decision->action != WALSIZER_EXTERNAL)
+		walsizer_act(event, sample.act_now);
+	walsizer_report_verdict(event);
 
 	/* so does a revert, also if it takes effect with a later reload, not if the value stays */
-	if (sample.revert && (answer->applied.outcome <= WALSIZER_APPLIED ||
-						  answer->applied.outcome == WALSIZER_REFUSED))
+	if (sample.revert && (event->result.outcome <= WALSIZER_APPLIED ||
+						  event->result.outcome == WALSIZER_REFUSED))
 		end_boost();
-	if (sample.revert && answer->applied.outcome == WALSIZER_NO_OUTCOME)
+	if (sample.revert && event->result.outcome == WALSIZER_NO_OUTCOME)
 		decision->action = WALSIZER_NONE;	/* nothing was ours */
-	answer->acts = walsizer_enable && !walsizer_dry_run;
-	return !superseded || answer->applied.outcome > WALSIZER_APPLIED;
-}
-
-/*
- * Count from the last deadline, not from the end of the work, so that ticks do
- * not drift; skip missed ones.  An idle server is sampled as often as any: a
- * burst is over in seconds.
- */
-static void
-set_next_tick(Clockwork *clockwork)
-{
-	int64		now = walsizer_monotonic_ms();
-
-	clockwork->next_tick += walsizer_interval;
-	if (clockwork->next_tick <= now || clockwork->next_tick > now + walsizer_interval)
-		clockwork->next_tick = now + walsizer_interval;
+	return !superseded || event->result.outcome > WALSIZER_APPLIED;
 }
 
 static void
-handle_interrupts(Clockwork *clockwork)
+handle_interrupts(void)
 {
 	walsizer_check_for_interrupts();
 	if (ConfigReloadPending)
 	{
 		walsizer_reread_configuration();
 		/* walsizer.sample_interval may be shorter now */
-		clockwork->next_tick = Min(clockwork->next_tick,
-								   walsizer_monotonic_ms() + walsizer_interval);
+		next_tick = Min(next_tick, walsizer_monotonic_ms() + walsizer_interval);
 	}
 }
 
@@ -290,7 +306,7 @@ handle_interrupts(Clockwork *clockwork)
  * is off no load can be planned.
  */
 static bool
-serve_request(Clockwork *clockwork)
+serve_request(void)
 {
 	const WalsizerRequest *request = walsizer_take_request();
 	WalsizerAnswer answer;
@@ -305,8 +321,8 @@ serve_request(Clockwork *clockwork)
 	 * signal to the postmaster, and that to us, may be slower than the request.
 	 */
 	if (walsizer_reload_may_come())
-		(void) walsizer_await_reload(RELOAD_UNDER_WAY_MS);
-	handle_interrupts(clockwork);
+		(void) await_reload(RELOAD_UNDER_WAY_MS);
+	handle_interrupts();
 	if (request->what == WALSIZER_ASK_STOP)
 	{
 		(void) walsizer_state_save();
@@ -318,53 +334,61 @@ serve_request(Clockwork *clockwork)
 	{
 		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 		walsizer_forget(&walsizer_shared->state);
-		walsizer_shared->forgotten = walsizer_shared->last_event;
+		walsizer_shared->history.length = 0;
 		LWLockRelease(walsizer_shared->lock);
 		walsizer_state_save();
 	}
 	if (boost && !refused)
-		set_boost(request->boost_mb, request->boost_ms);
-	if (!run_pass(clockwork, request, &answer) && boost)
-		(void) run_pass(clockwork, request, &answer);
+		set_boost(request->boost_mb, request->boost_until);
+	if (!run_pass(request, &answer.event) && boost)
+		(void) run_pass(request, &answer.event);
 	answer.refused = refused;
+	answer.acts = walsizer_enable && !walsizer_dry_run;
 	walsizer_give_answer(&answer);
 	return true;
 }
 
 /* Remove a note that an earlier pass found to tell nothing any more. */
 static void
-remove_left_note(Clockwork *clockwork)
+remove_left_note(void)
 {
 	int64		now = walsizer_monotonic_ms();
 
-	if (now >= clockwork->next_removal && walsizer_note_is_left() &&
+	if (now >= next_removal && walsizer_note_is_left() &&
 		!(walsizer_state_save() && walsizer_drop_note()))
-		clockwork->next_removal = now + REMOVAL_MS;
+		next_removal = now + REMOVAL_MS;
 }
 
 /* Do what is due; nothing, if the latch was set early. */
 static void
-do_what_is_due(Clockwork *clockwork)
+do_what_is_due(void)
 {
 	int64		now = walsizer_monotonic_ms();
-	bool		tick = now >= clockwork->next_tick;
-	WalsizerAnswer answer;
+	bool		tick = now >= next_tick;
+	WalsizerEvent event;
 
 	if (tick)
 		walsizer_state_load();
-	if (tick && !clockwork->first)
-		remove_left_note(clockwork);
-	if (!serve_request(clockwork))
+	if (tick && sampled)
+		remove_left_note();
+	if (!serve_request())
 	{
 		if (!tick)
 			return;
-		(void) run_pass(clockwork, NULL, &answer);
+		(void) run_pass(NULL, &event);
 	}
+
+	/*
+	 * Count from the last deadline, not from the end of the work, so that ticks do
+	 * not drift; skip missed ones.  An idle server is sampled as often as any: a
+	 * burst is over in seconds.
+	 */
 	if (tick)
-		set_next_tick(clockwork);
-	if (now >= clockwork->next_save)
+		next_tick += walsizer_interval *
+			((walsizer_monotonic_ms() - next_tick) / walsizer_interval + 1);
+	if (now >= next_save)
 	{
-		clockwork->next_save = now + SAVE_MS;
+		next_save = now + SAVE_MS;
 		walsizer_state_save();
 	}
 }
@@ -380,7 +404,6 @@ void
 walsizer_main(Datum main_arg pg_attribute_unused())
 {
 	MemoryContext pass_context;
-	Clockwork	clockwork = {0};
 	bool		measured;
 
 	/* that copy has the settings, and has registered us if it has shared memory already */
@@ -404,7 +427,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	}
 	/* not on disk yet */
 	measured = walsizer_recovery_ended();
-	walsizer_shared->unlocked.configured_mb = walsizer_configured_mb();
+	walsizer_shared->configured_mb = walsizer_configured_mb();
 
 	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass",
 										 ALLOCSET_DEFAULT_SIZES);
@@ -412,19 +435,18 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	/* finish what the worker before has written, if it ended before the reload */
 	if (walsizer_note_waiting().kind != WALSIZER_NO_NOTE)
 		(void) walsizer_reload();
-	clockwork.first = true;
-	clockwork.next_tick = walsizer_monotonic_ms();
-	clockwork.next_save = clockwork.next_tick + (measured ? 0 : SAVE_MS);
+	next_tick = walsizer_monotonic_ms();
+	next_save = next_tick + (measured ? 0 : SAVE_MS);
 
 	for (;;)
 	{
 		int64		left;
 
-		handle_interrupts(&clockwork);
-		do_what_is_due(&clockwork);
+		handle_interrupts();
+		do_what_is_due();
 		MemoryContextReset(pass_context);
 
-		left = clockwork.next_tick - walsizer_monotonic_ms();
+		left = next_tick - walsizer_monotonic_ms();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 (long) Max(left, 1), walsizer_wait_event(WALSIZER_WAIT_MAIN));
 		ResetLatch(MyLatch);

@@ -10,10 +10,9 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
-#include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/timestamp.h"
 
+#include "server/server.h"
 #include "sqlapi/rows.h"
 
 PG_FUNCTION_INFO_V1(walsizer_adjust_1_0);
@@ -32,10 +31,10 @@ PG_FUNCTION_INFO_V1(walsizer_stop_1_0);
 static const char *
 message_of(WalsizerAsk what, const WalsizerAnswer *answer, WalsizerLimit limit)
 {
-	const WalsizerDecision *decision = &answer->decision;
+	const WalsizerDecision *decision = &answer->event.decision;
 
-	if (answer->applied.message[0] != '\0')
-		return answer->applied.message;
+	if (answer->event.result.message[0] != '\0')
+		return answer->event.result.message;
 	if (what == WALSIZER_ASK_START)
 		return "the worker was started; after a restart of the server, it runs only if \"shared_preload_libraries\" contains walsizer";
 	if (what == WALSIZER_ASK_LOOK)
@@ -55,17 +54,16 @@ message_of(WalsizerAsk what, const WalsizerAnswer *answer, WalsizerLimit limit)
 
 /*
  * Ask the worker for something and return what came of it as a row.  The size
- * (MB, 0 ends it) and the time count for a planned load.
+ * (MB, 0 ends it) and its end count for a planned load.
  */
 static Datum
-ask_worker(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, int64 boost_ms)
+ask_worker(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, TimestampTz boost_until)
 {
-	WalsizerAnswer answer = walsizer_ask(what, boost_mb, boost_ms);
-	const WalsizerDecision *decision = &answer.decision;
+	WalsizerAnswer answer = walsizer_ask(what, boost_mb, boost_until);
+	const WalsizerEvent *event = &answer.event;
+	const WalsizerDecision *decision = &event->decision;
 	const WalsizerFigures *figures = &decision->figures;
 	WalsizerLimit limit = decision->limited_by;
-	int64		new_mb = answer.applied.in_effect_mb;
-	WalsizerRow row = {0};
 
 	if (answer.refused)
 		ereport(ERROR,
@@ -77,18 +75,13 @@ ask_worker(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, int64 boos
 	boost_mb -= boost_mb % (wal_segment_size / WALSIZER_MB);
 	if (boost_mb > Max(figures->limit_mb, figures->in_effect_mb))
 		limit = figures->limit_kind;
-	if (decision->action == WALSIZER_NONE)
-		new_mb = answer.old_mb;
-	else if (answer.applied.outcome != WALSIZER_APPLIED)
-		new_mb = decision->target_mb;
 
-	walsizer_put_text(&row, walsizer_action_name(decision->action));
-	walsizer_put_size(&row, answer.old_mb);
-	walsizer_put_size(&row, new_mb);
-	walsizer_put_text(&row, walsizer_limit_name(limit));
-	walsizer_put_text(&row, walsizer_outcome_name(answer.applied.outcome));
-	walsizer_put_text(&row, message_of(what, &answer, limit));
-	return walsizer_return_row(fcinfo, &row);
+	return PUT_ROW(text_of(walsizer_action_name(decision->action)),
+				   size(event->old_mb),
+				   size(decision->action == WALSIZER_NONE ? event->old_mb : decision->target_mb),
+				   text_of(walsizer_limit_name(limit)),
+				   text_of(walsizer_outcome_name(event->result.outcome)),
+				   text_of(message_of(what, &answer, limit)));
 }
 
 Datum
@@ -151,7 +144,7 @@ walsizer_boost_1_0(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("duration must be positive and at most %d days",
 						WALSIZER_BOOST_MOST_DAYS)));
-	return ask_worker(fcinfo, WALSIZER_ASK_BOOST, mb, (until - now) / 1000);
+	return ask_worker(fcinfo, WALSIZER_ASK_BOOST, mb, until);
 }
 
 Datum

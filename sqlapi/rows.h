@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * sqlapi/rows.h
- *	  What the SQL functions share: a copy of shared memory, and rows that are
- *	  filled from left to right.
+ *	  Rows of SQL functions.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -11,27 +10,105 @@
 #ifndef WALSIZER_ROWS_H
 #define WALSIZER_ROWS_H
 
-#include "fmgr.h"
+#include "access/htup_details.h"
+#include "funcapi.h"
+#include "mb/pg_wchar.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 
-#include "server/server.h"
+#include "policy/policy.h"
 
-#define WALSIZER_MOST_COLUMNS	32	/* one more is an error, in any build */
+#define MOST_COLUMNS		32
 
-typedef struct WalsizerRow
+/* The next functions make a column. */
+static inline NullableDatum
+column(Datum value, bool isnull)
 {
-	int			next;
-	Datum		values[WALSIZER_MOST_COLUMNS];
-	bool		nulls[WALSIZER_MOST_COLUMNS];
-} WalsizerRow;
+	return (NullableDatum) {value, isnull};
+}
 
-extern void walsizer_put(WalsizerRow *row, Datum value, bool isnull);
-extern void walsizer_put_int64(WalsizerRow *row, int64 value);
-extern void walsizer_put_size(WalsizerRow *row, int64 mb);
-extern void walsizer_put_text(WalsizerRow *row, const char *text);
-extern void walsizer_put_time(WalsizerRow *row, TimestampTz time);
-extern void walsizer_put_interval(WalsizerRow *row, int64 ms);
-extern Datum walsizer_return_row(FunctionCallInfo fcinfo, WalsizerRow *row);
-extern void walsizer_store_row(FunctionCallInfo fcinfo, WalsizerRow *row);
-extern WalsizerShared *walsizer_copy_shared(void);
+static inline NullableDatum
+number(int64 value)
+{
+	return column(Int64GetDatum(value), false);
+}
+
+/* A size in MB, as bytes; 0 is none. */
+static inline NullableDatum
+size(int64 mb)
+{
+	return column(Int64GetDatum(mb * WALSIZER_MB), mb <= 0);
+}
+
+/*
+ * Text; NULL or empty is none.  The worker has no database and so no encoding: a
+ * message that it kept, and that is not valid in this one's, is shown without
+ * its letters beyond ASCII.
+ */
+static inline NullableDatum
+text_of(const char *text)
+{
+	char	   *copy = pstrdup(text != NULL ? text : "");
+	bool		valid = pg_verifymbstr(copy, (int) strlen(copy), true);
+
+	for (char *c = copy; *c != '\0'; c++)
+	{
+		if (!valid && IS_HIGHBIT_SET(*c))
+			*c = '?';
+	}
+	return column(CStringGetTextDatum(copy), copy[0] == '\0');
+}
+
+/* A time; 0 is never. */
+static inline NullableDatum
+time_of(TimestampTz time)
+{
+	return column(TimestampTzGetDatum(time), time == 0);
+}
+
+/* Milliseconds as an interval; negative is none.  Estimates are not more exact than this. */
+static inline NullableDatum
+interval_of(int64 ms)
+{
+	Interval   *interval = palloc0(sizeof(Interval));
+
+	interval->time = Min(ms - ms % (ms < 10000 ? 100 : 1000), INT64_C(1) << 50) * 1000;
+	return column(IntervalPGetDatum(interval), ms < 0);
+}
+
+/*
+ * Return the one row of a function, or add a row to its set.  Any number of columns
+ * beyond MOST_COLUMNS is an error when this is compiled.
+ */
+static inline Datum
+put_row(FunctionCallInfo fcinfo, const NullableDatum *columns, size_t number_of_columns)
+{
+	ReturnSetInfo *set = (ReturnSetInfo *) fcinfo->resultinfo;
+	Datum		values[MOST_COLUMNS];
+	bool		nulls[MOST_COLUMNS];
+	bool		in_set = set != NULL && set->setResult != NULL;
+	TupleDesc	desc = in_set ? set->setDesc : NULL;
+
+	/* only a function that was declared by hand can be wrong here */
+	if (!in_set && get_call_result_type(fcinfo, NULL, &desc) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	if (desc->natts != (int) number_of_columns)
+		elog(ERROR, "function returns %d columns, but is declared with %d",
+			 (int) number_of_columns, desc->natts);
+	for (size_t i = 0; i < number_of_columns; i++)
+	{
+		values[i] = columns[i].value;
+		nulls[i] = columns[i].isnull;
+	}
+	if (!in_set)
+		return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(desc), values, nulls));
+	tuplestore_putvalues(set->setResult, desc, values, nulls);
+	return (Datum) 0;
+}
+
+#define PUT_ROW(...) \
+	(StaticAssertExpr(lengthof(((NullableDatum[]) {__VA_ARGS__})) <= MOST_COLUMNS, "columns"), \
+	 put_row(fcinfo, (NullableDatum[]) {__VA_ARGS__}, lengthof(((NullableDatum[]) {__VA_ARGS__}))))
 
 #endif							/* WALSIZER_ROWS_H */

@@ -13,9 +13,7 @@
 
 #include <math.h>
 
-#include "funcapi.h"
-#include "utils/timestamp.h"
-
+#include "server/server.h"
 #include "sqlapi/rows.h"
 
 PG_FUNCTION_INFO_V1(walsizer_get_status_1_0);
@@ -26,130 +24,157 @@ PG_FUNCTION_INFO_V1(walsizer_get_advice_1_0);
 PG_FUNCTION_INFO_V1(walsizer_get_instructions_1_0);
 PG_FUNCTION_INFO_V1(walsizer_get_timeout_advice_1_0);
 
+static NullableDatum
+fraction(double value)
+{
+	return column(Float8GetDatum(value), false);
+}
+
+/* A part of the WAL, to a thousandth: it is no more exact than that. */
+static NullableDatum
+part(double value, bool known)
+{
+	return column(Float8GetDatum(rint(value * 1000) / 1000), !known);
+}
+
+/*
+ * All of shared memory but the history, for which no memory is allocated: nothing
+ * may look there.  Raises the errors of walsizer_attach_shared(); takes the lock.
+ */
+static WalsizerShared *
+copy_shared(void)
+{
+	WalsizerShared *copy = palloc(offsetof(WalsizerShared, history));
+
+	walsizer_attach_shared();
+	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
+	memcpy(copy, walsizer_shared, offsetof(WalsizerShared, history));
+	LWLockRelease(walsizer_shared->lock);
+	return copy;
+}
+
 /* The state of things.  Before the first sample, what a sample tells is null. */
 Datum
 walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 {
-	WalsizerShared *shared = walsizer_copy_shared();
+	WalsizerShared *shared = copy_shared();
 	const WalsizerDecision *decision = &shared->decision;
 	bool		sampled = shared->sampled_at != 0;
-	WalsizerApplied trouble = walsizer_trouble_now(shared);
+	WalsizerResult trouble = walsizer_trouble_now(shared);
 	WalsizerVerdict verdict = walsizer_verdict(shared, &trouble);
 	char		finding[WALSIZER_SENTENCE_SIZE];
 	char		remedy[WALSIZER_SENTENCE_SIZE];
-	WalsizerRow row = {0};
 
 	walsizer_verdict_text(&verdict, verdict.found.text, finding);
 	walsizer_verdict_text(&verdict, verdict.found.remedy, remedy);
-	walsizer_put_text(&row, verdict.state);
-	walsizer_put_text(&row, psprintf("%s. %s", finding, remedy));
-	walsizer_put_size(&row, decision->figures.in_effect_mb);
-	walsizer_put_size(&row, decision->figures.wanted_mb);
-	walsizer_put_text(&row, walsizer_limit_name(verdict.limited_by));
-	walsizer_put_size(&row, shared->state.owner.original_mb);
-	walsizer_put_size(&row, shared->state.owner.own_mb);
-	walsizer_put_text(&row, !sampled ? NULL : shared->sample.standby ? "standby" : "primary");
-	walsizer_put_text(&row, sampled ? walsizer_action_name(decision->action) : NULL);
-	walsizer_put_text(&row, sampled ? walsizer_reason_code(decision->reason) : NULL);
-	walsizer_put_text(&row, sampled ? walsizer_reason_text(decision->reason) : NULL);
-	walsizer_put_text(&row, trouble.outcome == WALSIZER_NO_OUTCOME ? NULL :
-					  walsizer_outcome_name(trouble.outcome));
-	walsizer_put_text(&row, trouble.message);
-	walsizer_put_size(&row, shared->boost_mb);
-	walsizer_put_time(&row, walsizer_boost_until(shared));
-	walsizer_put_text(&row, verdict.found.code);
-	walsizer_put(&row, Int32GetDatum(shared->worker_pid), shared->worker_pid == 0);
-	return walsizer_return_row(fcinfo, &row);
+	return PUT_ROW(text_of(verdict.state),
+				   text_of(psprintf("%s. %s", finding, remedy)),
+				   size(decision->figures.in_effect_mb),
+				   size(decision->figures.wanted_mb),
+				   text_of(walsizer_limit_name(verdict.limited_by)),
+				   size(shared->state.owner.original_mb),
+				   size(shared->state.owner.own_mb),
+				   text_of(!sampled ? NULL : shared->sample.standby ? "standby" : "primary"),
+				   text_of(sampled ? walsizer_action_name(decision->action) : NULL),
+				   text_of(sampled ? walsizer_reason_code(decision->reason) : NULL),
+				   text_of(sampled ? walsizer_reason_text(decision->reason) : NULL),
+				   text_of(trouble.outcome == WALSIZER_NO_OUTCOME ? NULL :
+						   walsizer_outcome_name(trouble.outcome)),
+				   text_of(trouble.message),
+				   size(shared->boost_mb),
+				   time_of(shared->boost_until),
+				   text_of(verdict.found.code),
+				   column(Int32GetDatum(shared->worker_pid), shared->worker_pid == 0));
 }
 
 /* Null before the first sample. */
 Datum
 walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 {
-	WalsizerShared *shared = walsizer_copy_shared();
+	WalsizerShared *shared = copy_shared();
 	const WalsizerFigures *figures = &shared->decision.figures;
 	const WalsizerSample *sample = &shared->sample;
 	WalsizerConfig config = walsizer_config(shared);
 	int64		in_effect_mb = sample->settings.max_wal_size_mb;
 	int64		at_worst;
 	int64		now;
-	WalsizerRow row = {0};
+	int64		since_reset[WALSIZER_CAUSES];
 
 	if (shared->sampled_at == 0)
 		PG_RETURN_NULL();
-	walsizer_put_time(&row, shared->sampled_at);
-	walsizer_put_int64(&row, figures->demand);
 	walsizer_remember_window(&shared->state);
-	walsizer_put_int64(&row, Max(figures->demand,
-								 walsizer_learned_demand(&shared->state, sample->hour, config.lookback_hours)));
-	walsizer_put_int64(&row, figures->rate);
-	walsizer_put_int64(&row, Max((int64) (sample->write_lsn - sample->redo_lsn), 0));
-	walsizer_put_int64(&row, figures->trigger_point);
-	walsizer_put_interval(&row, figures->until_forced_ms);
-	walsizer_put_interval(&row, figures->until_timed_ms);
-	walsizer_put_size(&row, figures->limit_mb);
-	walsizer_put_size(&row, figures->disk_limit_mb);
-	walsizer_put_size(&row, figures->recovery_limit_mb);
 	at_worst = walsizer_recovery_time(&config, &shared->state, sample, in_effect_mb);
 	now = walsizer_recovery_time_now(&config, &shared->state, sample);
-	/* WAL exceeds max_wal_size while checkpoints are late */
-	walsizer_put_interval(&row, Max(at_worst, now));
-	walsizer_put_interval(&row, now);
-	walsizer_put_int64(&row, in_effect_mb * WALSIZER_MB * 1000 / Max(at_worst, 1));
-	walsizer_put_text(&row, config.replay_rate > 0 ? "configured" :
-					  config.recoveries[0].replay_ms > 0 ? "measured" : "assumed");
-	walsizer_put(&row, Int64GetDatum(shared->state.disk.held), !shared->state.disk.known);
-	walsizer_put(&row, Int32GetDatum(figures->padding_percent), false);
 	for (int cause = 0; cause < WALSIZER_CAUSES; cause++)
-		walsizer_put_int64(&row, shared->state.checkpoints.total[cause] -
-						   shared->checkpoints_at_reset[cause]);
-	walsizer_put_int64(&row, sample->requested);
-	walsizer_put_int64(&row, sample->timed);
-	walsizer_put_time(&row, shared->stats_reset);
-	return walsizer_return_row(fcinfo, &row);
+		since_reset[cause] = shared->state.checkpoints.total[cause] -
+			shared->checkpoints_at_reset[cause];
+	return PUT_ROW(time_of(shared->sampled_at),
+				   number(figures->demand),
+				   number(Max(figures->demand,
+							  walsizer_learned_demand(&shared->state, sample->hour, config.lookback_hours))),
+				   number(figures->rate),
+				   number(Max((int64) (sample->write_lsn - sample->redo_lsn), 0)),
+				   number(figures->trigger_point),
+				   interval_of(figures->until_forced_ms),
+				   interval_of(figures->until_timed_ms),
+				   size(figures->limit_mb),
+				   size(figures->disk_limit_mb),
+				   size(figures->recovery_limit_mb),
+				   /* WAL exceeds max_wal_size while checkpoints are late */
+				   interval_of(Max(at_worst, now)),
+				   interval_of(now),
+				   number(in_effect_mb * WALSIZER_MB * 1000 / Max(at_worst, 1)),
+				   text_of(config.replay_rate > 0 ? "configured" :
+						   config.recoveries[0].replay_ms > 0 ? "measured" : "assumed"),
+				   column(Int64GetDatum(shared->state.disk.held), !shared->state.disk.known),
+				   column(Int32GetDatum(figures->padding_percent), false),
+				   number(since_reset[WALSIZER_CAUSE_FORCED]),
+				   number(since_reset[WALSIZER_CAUSE_OLD_VALUE]),
+				   number(since_reset[WALSIZER_CAUSE_TIMED]),
+				   number(since_reset[WALSIZER_CAUSE_OTHER]),
+				   number(since_reset[WALSIZER_CAUSE_DISK_FULL]),
+				   number(sample->requested),
+				   number(sample->timed),
+				   time_of(shared->stats_reset));
 }
 
 /* Oldest first. */
 Datum
 walsizer_get_history_1_0(PG_FUNCTION_ARGS)
 {
-	WalsizerEvent *events = palloc(sizeof(WalsizerEvent) * WALSIZER_HISTORY_SLOTS);
-	int			number = 0;
+	WalsizerHistory *history = palloc(sizeof(WalsizerHistory));
 
 	walsizer_attach_shared();
 	InitMaterializedSRF(fcinfo, 0);
 	LWLockAcquire(walsizer_shared->lock, LW_SHARED);
-	for (int64 i = walsizer_first_event(walsizer_shared);
-		 i <= walsizer_shared->last_event; i++)
-		events[number++] = *walsizer_event(walsizer_shared, i);
+	*history = walsizer_shared->history;
 	LWLockRelease(walsizer_shared->lock);
 
-	for (int i = 0; i < number; i++)
+	for (int i = 0; i < history->length; i++)
 	{
-		const WalsizerEvent *event = &events[i];
-		WalsizerRow row = {0};
+		const WalsizerEvent *event = &history->events[i];
+		const WalsizerDecision *decision = &event->decision;
 
-		walsizer_put_int64(&row, event->number);
-		walsizer_put_time(&row, event->at);
-		walsizer_put_text(&row, walsizer_action_name(event->action));
-		walsizer_put_text(&row, walsizer_reason_code(event->reason));
-		walsizer_put_text(&row, walsizer_reason_text(event->reason));
-		walsizer_put_size(&row, event->old_mb);
-		walsizer_put_size(&row, event->wanted_mb);
-		walsizer_put_size(&row, event->new_mb);
-		walsizer_put_text(&row, walsizer_limit_name(event->limited_by));
-		walsizer_put_text(&row, walsizer_outcome_name(event->outcome));
-		walsizer_put_text(&row, event->message);
-		walsizer_put_int64(&row, event->demand);
-		walsizer_put_int64(&row, event->rate);
-		walsizer_put_int64(&row, event->forced);
-		walsizer_put_int64(&row, event->requested);
-		walsizer_put_int64(&row, event->timed);
-		walsizer_put_interval(&row, event->timeout_ms);
-		walsizer_put(&row, Float8GetDatum(event->completion_target), false);
-		walsizer_put_text(&row, event->standby ? "standby" : "primary");
-		walsizer_put(&row, Int64GetDatum(event->forced_after), event->forced_after < 0);
-		walsizer_store_row(fcinfo, &row);
+		PUT_ROW(number(event->number),
+				time_of(event->at),
+				text_of(walsizer_action_name(decision->action)),
+				text_of(walsizer_reason_code(decision->reason)),
+				text_of(walsizer_reason_text(decision->reason)),
+				size(event->old_mb),
+				size(decision->wanted_mb),
+				size(decision->target_mb),
+				text_of(walsizer_limit_name(decision->limited_by)),
+				text_of(walsizer_outcome_name(event->result.outcome)),
+				text_of(event->result.message),
+				number(decision->figures.demand),
+				number(decision->figures.rate),
+				number(decision->figures.forced),
+				number(decision->figures.requested),
+				number(decision->figures.timed),
+				interval_of(event->settings.timeout_ms),
+				fraction(event->settings.completion_target),
+				text_of(event->standby ? "standby" : "primary"),
+				column(Int64GetDatum(event->forced_after), event->forced_after < 0));
 	}
 	return (Datum) 0;
 }
@@ -161,7 +186,7 @@ walsizer_get_history_1_0(PG_FUNCTION_ARGS)
 Datum
 walsizer_get_demand_1_0(PG_FUNCTION_ARGS)
 {
-	WalsizerShared *shared = walsizer_copy_shared();
+	WalsizerShared *shared = copy_shared();
 	WalsizerConfig config = walsizer_config(shared);
 
 	InitMaterializedSRF(fcinfo, 0);
@@ -173,16 +198,12 @@ walsizer_get_demand_1_0(PG_FUNCTION_ARGS)
 		 hour <= shared->sample.hour + config.lookback_hours + 1; hour++)
 	{
 		const WalsizerPeak *peak = walsizer_peak_of(&shared->state, hour);
-		WalsizerRow row = {0};
 
-		if (peak == NULL)
-			continue;
-		walsizer_put_time(&row, time_t_to_timestamptz((pg_time_t) hour * SECS_PER_HOUR));
-		walsizer_put_int64(&row, peak->demand);
-		walsizer_put_interval(&row, peak->timeout_ms);
-		walsizer_put_size(&row, walsizer_size_with_headroom(&config, &shared->sample.settings,
-															peak->demand));
-		walsizer_store_row(fcinfo, &row);
+		if (peak != NULL)
+			PUT_ROW(time_of(time_t_to_timestamptz((pg_time_t) hour * SECS_PER_HOUR)),
+					number(peak->demand),
+					interval_of(peak->timeout_ms),
+					size(walsizer_size_with_headroom(&config, &shared->sample.settings, peak->demand)));
 	}
 	return (Datum) 0;
 }
@@ -194,34 +215,32 @@ walsizer_get_demand_1_0(PG_FUNCTION_ARGS)
 Datum
 walsizer_get_advice_1_0(PG_FUNCTION_ARGS)
 {
-	WalsizerShared *shared = walsizer_copy_shared();
+	WalsizerShared *shared = copy_shared();
 	WalsizerConfig config = walsizer_config(shared);
 	const WalsizerFigures *figures = &shared->decision.figures;
 	int64_t		sizes[WALSIZER_CANDIDATES];
-	int			number;
+	int			candidates;
 
 	InitMaterializedSRF(fcinfo, 0);
 	if (shared->sampled_at == 0)
 		return (Datum) 0;
 
 	walsizer_remember_window(&shared->state);
-	number = walsizer_candidates(&shared->sample.settings, figures->wanted_mb, sizes);
-	for (int i = 0; i < number; i++)
+	candidates = walsizer_candidates(&shared->sample.settings, figures->wanted_mb, sizes);
+	for (int i = 0; i < candidates; i++)
 	{
 		WalsizerWhatIf what = walsizer_what_if(&config, &shared->state, &shared->sample,
 											   figures, sizes[i]);
-		WalsizerRow row = {0};
 
-		walsizer_put_size(&row, what.size_mb);
-		walsizer_put_text(&row, what.size_mb == figures->in_effect_mb ? "in effect" :
-						  what.size_mb == figures->wanted_mb ? "wanted" : NULL);
-		walsizer_put_int64(&row, what.trigger_point);
-		walsizer_put_interval(&row, what.every_now_ms);
-		walsizer_put_interval(&row, what.every_at_peak_ms);
-		walsizer_put(&row, Float8GetDatum(what.forced_fraction), false);
-		walsizer_put_interval(&row, what.recovery_ms);
-		walsizer_put_text(&row, walsizer_limit_name(what.limited_by));
-		walsizer_store_row(fcinfo, &row);
+		PUT_ROW(size(what.size_mb),
+				text_of(what.size_mb == figures->in_effect_mb ? "in effect" :
+						what.size_mb == figures->wanted_mb ? "wanted" : NULL),
+				number(what.trigger_point),
+				interval_of(what.every_now_ms),
+				interval_of(what.every_at_peak_ms),
+				fraction(what.forced_fraction),
+				interval_of(what.recovery_ms),
+				text_of(walsizer_limit_name(what.limited_by)));
 	}
 	return (Datum) 0;
 }
@@ -236,21 +255,11 @@ walsizer_get_instructions_1_0(PG_FUNCTION_ARGS)
 	for (const WalsizerInstruction *way = walsizer_instructions; way->place != NULL; way++)
 	{
 		char		text[WALSIZER_SENTENCE_SIZE];
-		WalsizerRow row = {0};
 
 		walsizer_verdict_text(&verdict, way->text, text);
-		walsizer_put_text(&row, way->place);
-		walsizer_put_text(&row, text);
-		walsizer_store_row(fcinfo, &row);
+		PUT_ROW(text_of(way->place), text_of(text));
 	}
 	return (Datum) 0;
-}
-
-/* A part of the WAL, to a thousandth: it is no more exact than that. */
-static void
-put_part(WalsizerRow *row, double part, bool known)
-{
-	walsizer_put(row, Float8GetDatum(rint(part * 1000) / 1000), !known);
 }
 
 /*
@@ -260,19 +269,19 @@ put_part(WalsizerRow *row, double part, bool known)
 Datum
 walsizer_get_timeout_advice_1_0(PG_FUNCTION_ARGS)
 {
-	WalsizerShared *shared = walsizer_copy_shared();
+	WalsizerShared *shared = copy_shared();
 	WalsizerConfig config = walsizer_config(shared);
 	const WalsizerSample *sample = &shared->sample;
 	const WalsizerSaid *said = &shared->state.curve.said;
 	int64_t		timeouts[WALSIZER_TIMEOUTS];
-	int			number;
+	int			candidates;
 
 	InitMaterializedSRF(fcinfo, 0);
 	if (shared->sampled_at == 0)
 		return (Datum) 0;
 
-	number = walsizer_timeouts(&sample->settings, timeouts);
-	for (int i = 0; i < number; i++)
+	candidates = walsizer_timeouts(&sample->settings, timeouts);
+	for (int i = 0; i < candidates; i++)
 	{
 		WalsizerTimeoutAdvice advice = walsizer_advise_timeout(&config, &shared->state, sample,
 															   &shared->decision.figures, timeouts[i]);
@@ -280,19 +289,17 @@ walsizer_get_timeout_advice_1_0(PG_FUNCTION_ARGS)
 		bool		changed = in_effect && said->before_ms > 0;
 		double		saved = 0;
 		bool		compared = changed && walsizer_timeout_saved(&shared->state, &saved);
-		WalsizerRow row = {0};
 
-		walsizer_put_interval(&row, timeouts[i]);
-		walsizer_put_text(&row, in_effect ? "in effect" : NULL);
-		put_part(&row, changed ? said->least : advice.saved_least, changed || advice.known);
-		put_part(&row, changed ? said->most : advice.saved_most, changed || advice.known);
-		put_part(&row, saved, compared);
-		walsizer_put_interval(&row, changed ? said->before_ms : -1);
-		walsizer_put_size(&row, advice.needed_mb);
-		walsizer_put_interval(&row, advice.known ? advice.recovery_ms : -1);
-		walsizer_put_text(&row, walsizer_limit_name(advice.limited_by));
-		walsizer_put_text(&row, advice.basis);
-		walsizer_store_row(fcinfo, &row);
+		PUT_ROW(interval_of(timeouts[i]),
+				text_of(in_effect ? "in effect" : NULL),
+				part(changed ? said->least : advice.saved_least, changed || advice.known),
+				part(changed ? said->most : advice.saved_most, changed || advice.known),
+				part(saved, compared),
+				interval_of(changed ? said->before_ms : -1),
+				size(advice.needed_mb),
+				interval_of(advice.known ? advice.recovery_ms : -1),
+				text_of(walsizer_limit_name(advice.limited_by)),
+				text_of(advice.basis));
 	}
 	return (Datum) 0;
 }

@@ -366,7 +366,7 @@ sub missing_messages
 
 my $troubleshooting = $text{"$top/doc/troubleshooting.md"};
 my @messages;
-foreach my $file (map { glob "$top/$_/*.c" } qw(policy server sqlapi))
+foreach my $file (map { glob "$top/$_/*.[ch]" } qw(policy server sqlapi))
 {
 	my $source = slurp_file($file);
 

@@ -464,7 +464,7 @@ check_write(const WalsizerNote *note, const WalsizerNote *noted, const ConfigVar
 	{
 		strcpy(file, written);
 		file_exists = true;
-		CHECK(read_auto_conf(&conf, NULL));
+		CHECK(read_file(PG_AUTOCONF_FILENAME, &conf, NULL));
 		if (note->kind == WALSIZER_NOTE_WRITTEN && noted->kind != WALSIZER_NO_NOTE)
 		{
 			expected.original_mb = noted->original_mb;
@@ -492,7 +492,7 @@ check_drop(const WalsizerAutoConf *conf, const ConfigVariable *before, bool pars
 	{
 		strcpy(file, written);
 		file_exists = true;
-		CHECK(read_auto_conf(&now, NULL));
+		CHECK(read_file(PG_AUTOCONF_FILENAME, &now, NULL));
 		CHECK(now.size_mb == conf->size_mb && now.note.kind == WALSIZER_NO_NOTE);
 	}
 }
@@ -530,7 +530,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		file[0] = '\0';
 	IsUnderPostmaster = flags & 4;
 
-	parsed = read_auto_conf(&conf, NULL);
+	parsed = read_file(PG_AUTOCONF_FILENAME, &conf, NULL);
 	CHECK(parsed == parse_text(file, &before) || !file_exists);
 	CHECK(!parsed || conf.note.kind == WALSIZER_NO_NOTE ||
 		  (conf.note.written_mb > 0 && conf.note.original_mb > 0 &&

@@ -104,16 +104,11 @@ static void
 save(const Life *life)
 {
 	static WalsizerMemory memory;
-	static WalsizerState state;
 
 	memset(&memory, 0, sizeof(memory));
-	state = life->state;
-	walsizer_remember_window(&state);
 	memory.system_identifier = 1;
-	memory.owner = state.owner;
-	memory.boost_return_mb = state.boost.return_mb;
-	memory.interval = state.wal_contents.interval;
-	memcpy(memory.peaks, state.learned.peaks, sizeof(memory.peaks));
+	memory.state = life->state;
+	walsizer_remember_window(&memory.state);
 	length = walsizer_memory_format(&memory, text, sizeof(text));
 	CHECK(length > 0);
 }
@@ -128,10 +123,7 @@ load(Life *life)
 	if (length == 0)
 		return;
 	CHECK(walsizer_memory_parse(text, length, &memory, &error));
-	life->state.owner = memory.owner;
-	life->state.boost.return_mb = memory.boost_return_mb;
-	life->state.wal_contents.interval = memory.interval;
-	memcpy(life->state.learned.peaks, memory.peaks, sizeof(memory.peaks));
+	life->state = memory.state;
 }
 
 /*-------------------------------------------------------------------------

@@ -34,24 +34,27 @@ extern int	LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void
 check(const WalsizerMemory *memory)
 {
-	CHECK(memory->owner.original_mb >= 0 && memory->owner.original_mb <= INT32_MAX);
-	CHECK(memory->owner.own_mb >= 0 && memory->owner.original_mb >= 0);
-	CHECK(memory->num_events >= 0 && memory->num_events <= WALSIZER_HISTORY_SLOTS);
-	CHECK(memory->last_event < INT64_MAX - WALSIZER_HISTORY_SLOTS);
-	CHECK(memory->num_events == 0 ||
-		  memory->events[memory->num_events - 1].number <= memory->last_event);
+	CHECK(memory->state.owner.original_mb >= 0 && memory->state.owner.original_mb <= INT32_MAX);
+	CHECK(memory->state.owner.own_mb >= 0 && memory->state.owner.original_mb >= 0);
+	CHECK(memory->history.length >= 0 && memory->history.length <= WALSIZER_HISTORY_SLOTS);
+	CHECK(memory->history.last_number < INT64_MAX - WALSIZER_HISTORY_SLOTS);
+	CHECK(memory->history.length == 0 ||
+		  memory->history.events[memory->history.length - 1].number <= memory->history.last_number);
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
-		CHECK(memory->peaks[i].hour == 0 ||
-			  (memory->peaks[i].hour % WALSIZER_PEAK_SLOTS == i && memory->peaks[i].demand > 0));
-	for (int i = 0; i < memory->num_events; i++)
 	{
-		const WalsizerEvent *event = &memory->events[i];
+		const WalsizerPeak *peak = &memory->state.learned.peaks[i];
+
+		CHECK(peak->hour == 0 || (peak->hour % WALSIZER_PEAK_SLOTS == i && peak->demand > 0));
+	}
+	for (int i = 0; i < memory->history.length; i++)
+	{
+		const WalsizerEvent *event = &memory->history.events[i];
 
 		CHECK(i == 0 || event->number > event[-1].number);
-		CHECK(memchr(event->message, '\0', sizeof(event->message)) != NULL);
+		CHECK(memchr(event->result.message, '\0', sizeof(event->result.message)) != NULL);
 		/* or the first that has none */
-		CHECK((int) event->action >= 0 && event->action <= WALSIZER_CHECKPOINT + 1);
-		CHECK((int) event->limited_by >= 0 && event->limited_by <= WALSIZER_LIMITS);
+		CHECK((int) event->decision.action >= 0 && event->decision.action <= WALSIZER_CHECKPOINT + 1);
+		CHECK((int) event->decision.limited_by >= 0 && event->decision.limited_by <= WALSIZER_LIMITS);
 	}
 }
 
@@ -79,25 +82,25 @@ take_event(const uint8_t **data, size_t *left, WalsizerEvent *event)
 
 	event->number += 1 + (int64_t) take(data, left, 1);
 	event->at = take_time(data, left);
-	event->action = (WalsizerAction) (take(data, left, 1) % (WALSIZER_CHECKPOINT + 1));
-	event->reason = (WalsizerReason) (take(data, left, 1) % (WALSIZER_BECAUSE_DISK_FULL + 1));
-	event->limited_by = (WalsizerLimit) (take(data, left, 1) % (WALSIZER_LIMIT_RECOVERY + 1));
-	event->outcome = (WalsizerOutcome) (take(data, left, 1) % (WALSIZER_FAILED + 1));
+	event->decision.action = (WalsizerAction) (take(data, left, 1) % (WALSIZER_CHECKPOINT + 1));
+	event->decision.reason = (WalsizerReason) (take(data, left, 1) % (WALSIZER_BECAUSE_DISK_FULL + 1));
+	event->decision.limited_by = (WalsizerLimit) (take(data, left, 1) % (WALSIZER_LIMIT_RECOVERY + 1));
+	event->result.outcome = (WalsizerOutcome) (take(data, left, 1) % (WALSIZER_FAILED + 1));
 	event->old_mb = (int64_t) take(data, left, 3);
-	event->wanted_mb = (int64_t) take(data, left, 3);
-	event->new_mb = (int64_t) take(data, left, 3);
-	event->demand = (int64_t) take(data, left, 7);
-	event->rate = (int64_t) take(data, left, 7);
-	event->forced = (int64_t) take(data, left, 2);
-	event->requested = (int64_t) take(data, left, 2);
-	event->timed = (int64_t) take(data, left, 2);
-	event->timeout_ms = (int64_t) take(data, left, 4);
-	event->completion_target = (double) (take(data, left, 3) % 1000001) / 1e6;
+	event->decision.wanted_mb = (int64_t) take(data, left, 3);
+	event->decision.target_mb = (int64_t) take(data, left, 3);
+	event->decision.figures.demand = (int64_t) take(data, left, 7);
+	event->decision.figures.rate = (int64_t) take(data, left, 7);
+	event->decision.figures.forced = (int64_t) take(data, left, 2);
+	event->decision.figures.requested = (int64_t) take(data, left, 2);
+	event->decision.figures.timed = (int64_t) take(data, left, 2);
+	event->settings.timeout_ms = (int64_t) take(data, left, 4);
+	event->settings.completion_target = (double) (take(data, left, 3) % 1000001) / 1e6;
 	event->standby = take(data, left, 1) & 1;
 	event->forced_after = (int64_t) take(data, left, 2) - 1;
 	length = (size_t) take(data, left, 1);
-	for (size_t i = 0; i < length && i < sizeof(event->message) - 1; i++)
-		event->message[i] = (char) take(data, left, 1);
+	for (size_t i = 0; i < length && i < sizeof(event->result.message) - 1; i++)
+		event->result.message[i] = (char) take(data, left, 1);
 }
 
 /* What an input says is to be remembered, all of it within its ranges. */
@@ -109,9 +112,9 @@ take_memory(const uint8_t **data, size_t *left, WalsizerMemory *memory)
 
 	memset(memory, 0, sizeof(*memory));
 	memory->system_identifier = take(data, left, 8);
-	memory->owner.original_mb = (int64_t) take(data, left, 3);
-	memory->owner.original_by_alter_system = take(data, left, 1) & 1;
-	memory->owner.own_mb = (int64_t) take(data, left, 3);
+	memory->state.owner.original_mb = (int64_t) take(data, left, 3);
+	memory->state.owner.original_by_alter_system = take(data, left, 1) & 1;
+	memory->state.owner.own_mb = (int64_t) take(data, left, 3);
 	memory->num_recoveries = (int) (take(data, left, 1) % (WALSIZER_RECOVERIES + 1));
 	for (int i = 0; i < memory->num_recoveries; i++)
 		memory->recoveries[i] = (WalsizerRecovery) {
@@ -119,27 +122,27 @@ take_memory(const uint8_t **data, size_t *left, WalsizerMemory *memory)
 			.bytes_read = (int64_t) take(data, left, 7), .pages_used = (int64_t) take(data, left, 7),
 			.pages_written = (int64_t) take(data, left, 4), .writing_ms = (int64_t) take(data, left, 4),
 		};
-	memory->interval = (WalsizerWal) {
+	memory->state.wal_contents.interval = (WalsizerWal) {
 		.bytes = (int64_t) take(data, left, 7), .records = (int64_t) take(data, left, 5),
 		.images = (int64_t) take(data, left, 5),
 	};
 	for (peaks = (int) take(data, left, 1); peaks > 0; peaks--)
 	{
 		int64_t		hour = 1 + (int64_t) take(data, left, 3);
-		WalsizerPeak *peak = &memory->peaks[hour % WALSIZER_PEAK_SLOTS];
+		WalsizerPeak *peak = &memory->state.learned.peaks[hour % WALSIZER_PEAK_SLOTS];
 
 		peak->hour = hour;
 		peak->demand = 1 + (int64_t) take(data, left, 7);
 		peak->timeout_ms = 1 + (int64_t) take(data, left, 4);
 		peak->inflated_at = (int64_t) take(data, left, 7);
 	}
-	memory->num_events = (int) take(data, left, 1) % 32;
-	for (int i = 0; i < memory->num_events; i++)
+	memory->history.length = (int) take(data, left, 1) % 32;
+	for (int i = 0; i < memory->history.length; i++)
 	{
 		take_event(data, left, &event);
-		memory->events[i] = event;
+		memory->history.events[i] = event;
 	}
-	memory->last_event = event.number + (int64_t) take(data, left, 1);
+	memory->history.last_number = event.number + (int64_t) take(data, left, 1);
 }
 
 /* Write it, read it, then change some bytes for what follows. */
@@ -157,13 +160,13 @@ written_and_changed(const uint8_t *data, size_t left, size_t *length)
 	CHECK(*length > 0);
 	CHECK(walsizer_memory_parse(text, *length, &again, &error));
 	CHECK(memory.system_identifier == again.system_identifier);
-	CHECK(memcmp(&memory.owner, &again.owner, sizeof(memory.owner)) == 0);
-	CHECK(memory.num_events == again.num_events && memory.last_event == again.last_event);
-	for (int i = 0; i < memory.num_events; i++)
-		CHECK(memcmp(&memory.events[i], &again.events[i], offsetof(WalsizerEvent, completion_target)) == 0);
+	CHECK(memory.history.length == again.history.length);
+	CHECK(memory.history.last_number == again.history.last_number);
+	for (int i = 0; i < memory.history.length; i++)
+		CHECK(memcmp(&memory.history.events[i], &again.history.events[i],
+					 offsetof(WalsizerEvent, settings)) == 0);
 	CHECK(memcmp(memory.recoveries, again.recoveries, sizeof(memory.recoveries)) == 0);
-	CHECK(memcmp(&memory.interval, &again.interval, sizeof(memory.interval)) == 0);
-	CHECK(memcmp(memory.peaks, again.peaks, sizeof(memory.peaks)) == 0);
+	CHECK(memcmp(&memory.state, &again.state, sizeof(memory.state)) == 0);
 
 	/* without the last line, which has to agree with the change */
 	while (--*length > 0 && text[*length - 1] != '\n')
@@ -230,8 +233,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		CHECK(size_written > 0);
 		CHECK(walsizer_memory_parse(written, size_written, &again, &error));
 		check(&again);
-		CHECK(memory.num_events == again.num_events);
-		CHECK(memcmp(memory.peaks, again.peaks, sizeof(memory.peaks)) == 0);
+		CHECK(memory.history.length == again.history.length);
+		CHECK(memcmp(&memory.state, &again.state, sizeof(memory.state)) == 0);
 		free(written);
 	}
 	else

@@ -1,7 +1,7 @@
 /*
  * test/prove/owner_memory.pml
  *	  The worker as it was before the note was the only proof (commit d2acf73):
- *	  policy/owner.c, server/act.c, config.c, restore.c, worker.c.
+ *	  policy/owner.c, server/act.c, config.c, start.c, worker.c.
  *
  * Memory tells who removed the line: "returning" is the value that is about to
  * return, and "restored" of the postmaster what the start-up check did.  When

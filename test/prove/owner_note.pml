@@ -1,7 +1,7 @@
 /*
  * test/prove/owner_note.pml
  *	  The worker, to which the note is the only proof of what is its own:
- *	  policy/owner.c, server/act.c, config.c, startcheck.c.
+ *	  policy/owner.c, server/act.c, config.c, start.c.
  */
 
 /* An administrator's ALTER SYSTEM waits for a reload: not if the note is ours. */

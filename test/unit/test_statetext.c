@@ -71,33 +71,36 @@ remember_all(void)
 {
 	memset(&memory, 0, sizeof(memory));
 	memory.system_identifier = UINT64_MAX;
-	memory.owner = (WalsizerOwner) {
+	memory.state.owner = (WalsizerOwner) {
 		.original_mb = 1024, .original_by_alter_system = true, .own_mb = 4000,
 	};
 	memory.boost_mb = 4096;
 	memory.boost_until = -9;
-	memory.boost_return_mb = 1200;
-	memory.interval = (WalsizerWal) {10, 11, 12, 0, 0};
-	memory.last_event = 99;
+	memory.state.boost.return_mb = 1200;
+	memory.state.wal_contents.interval = (WalsizerWal) {10, 11, 12, 0, 0};
+	memory.history.last_number = 99;
 	memory.num_recoveries = 2;
 	memory.recoveries[0] = (WalsizerRecovery) {21, 22, 23, 24, 25, 26};
 	memory.recoveries[1] = (WalsizerRecovery) {31, 32, 33, 34, 35, 36};
-	memory.peaks[746 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {746, 41, 42, 0};
-	memory.peaks[1] = (WalsizerPeak) {1, 43, 44, 47};
-	memory.peaks[1491 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {1491, 45, 46, 0};
-	memory.num_events = 2;
-	memory.events[0] = (WalsizerEvent) {
-		.number = 5, .at = -50, .action = WALSIZER_RAISE, .reason = WALSIZER_BECAUSE_PREDICTED,
-		.limited_by = WALSIZER_LIMIT_DISK, .outcome = WALSIZER_APPLIED, .old_mb = 1000,
-		.wanted_mb = 3000, .new_mb = 2000, .demand = 60, .rate = 61, .forced = 62,
-		.requested = 63, .timed = 64, .timeout_ms = 65, .completion_target = 0.9,
-		.standby = true, .forced_after = -1, .message = "two\n\twords\x1f",
+	memory.state.learned.peaks[746 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {746, 41, 42, 0};
+	memory.state.learned.peaks[1] = (WalsizerPeak) {1, 43, 44, 47};
+	memory.state.learned.peaks[1491 % WALSIZER_PEAK_SLOTS] = (WalsizerPeak) {1491, 45, 46, 0};
+	memory.history.length = 2;
+	memory.history.events[0] = (WalsizerEvent) {
+		.number = 5, .at = -50, .old_mb = 1000, .decision = {
+			.action = WALSIZER_RAISE, .reason = WALSIZER_BECAUSE_PREDICTED,
+			.limited_by = WALSIZER_LIMIT_DISK, .wanted_mb = 3000, .target_mb = 2000,
+			.figures = {.demand = 60, .rate = 61, .forced = 62, .requested = 63, .timed = 64},
+		}, .settings = {.timeout_ms = 65, .completion_target = 0.9}, .standby = true,
+		.forced_after = -1, .result = {WALSIZER_APPLIED, "two\n\twords\x1f"},
 	};
-	memory.events[1] = (WalsizerEvent) {
-		.number = 99, .at = 51, .action = WALSIZER_LOWER, .reason = WALSIZER_BECAUSE_DEMAND_FELL,
-		.outcome = WALSIZER_DRY_RUN, .old_mb = 2000, .wanted_mb = 1000, .new_mb = 1001,
-		.demand = 70, .rate = 71, .forced = 72, .requested = 73, .timed = 74, .timeout_ms = 75,
-		.completion_target = 0.1234567, .forced_after = 3,
+	memory.history.events[1] = (WalsizerEvent) {
+		.number = 99, .at = 51, .old_mb = 2000, .decision = {
+			.action = WALSIZER_LOWER, .reason = WALSIZER_BECAUSE_DEMAND_FELL,
+			.wanted_mb = 1000, .target_mb = 1001,
+			.figures = {.demand = 70, .rate = 71, .forced = 72, .requested = 73, .timed = 74},
+		}, .settings = {.timeout_ms = 75, .completion_target = 0.1234567},
+		.forced_after = 3, .result = {WALSIZER_DRY_RUN},
 	};
 }
 
@@ -134,11 +137,11 @@ TEST(what_is_written_is_read_as_it_was)
 	remember_all();
 	before = memory;
 	assert_true(reads(HEADING STATE RECOVERIES PEAKS EVENTS));
-	assert_true(memory.events[0].completion_target == 0.9);
-	assert_true(memory.events[1].completion_target == 0.123457);
-	assert_string_equal(memory.events[0].message, "two  words ");
-	memory.events[1].completion_target = before.events[1].completion_target;
-	memcpy(memory.events[0].message, before.events[0].message, WALSIZER_MESSAGE_SIZE);
+	assert_true(memory.history.events[0].settings.completion_target == 0.9);
+	assert_true(memory.history.events[1].settings.completion_target == 0.123457);
+	assert_string_equal(memory.history.events[0].result.message, "two  words ");
+	memory.history.events[1].settings = before.history.events[1].settings;
+	memory.history.events[0].result = before.history.events[0].result;
 	assert_memory_equal(&memory, &before, sizeof(before));
 }
 
@@ -240,15 +243,15 @@ TEST(codes_are_kept_by_name)
 	memset(&memory, 0, sizeof(memory));
 	for (int i = 0; strcmp(walsizer_reason_code((WalsizerReason) i), "unknown") != 0; i++)
 	{
-		WalsizerEvent *event = &memory.events[memory.num_events++];
+		WalsizerEvent *event = &memory.history.events[memory.history.length++];
 
-		event->number = memory.last_event = i + 1;
-		event->reason = (WalsizerReason) i;
-		event->action = (WalsizerAction) (i % (WALSIZER_CHECKPOINT + 1));
-		event->limited_by = (WalsizerLimit) (i % WALSIZER_LIMITS);
-		event->outcome = (WalsizerOutcome) (i % (WALSIZER_FAILED + 1));
+		event->number = memory.history.last_number = i + 1;
+		event->decision.reason = (WalsizerReason) i;
+		event->decision.action = (WalsizerAction) (i % (WALSIZER_CHECKPOINT + 1));
+		event->decision.limited_by = (WalsizerLimit) (i % WALSIZER_LIMITS);
+		event->result.outcome = (WalsizerOutcome) (i % (WALSIZER_FAILED + 1));
 	}
-	assert_true(memory.num_events > WALSIZER_BECAUSE_DISK_FULL);
+	assert_true(memory.history.length > WALSIZER_BECAUSE_DISK_FULL);
 	before = memory;
 	length = walsizer_memory_format(&memory, text, TEXT_SIZE);
 	assert_null(strstr(text, "unknown"));
@@ -259,21 +262,21 @@ TEST(codes_are_kept_by_name)
 /* What a newer version has written, and what an older one has not. */
 TEST(the_form_can_grow)
 {
-	const WalsizerEvent *event = memory.events;
+	const WalsizerEvent *event = memory.history.events;
 
 	/* kinds of lines and keys that are not known, wherever they are */
 	assert_true(reads(HEADING "volume bytes 1 text x=y\n" STATE "volume\n" RECOVERIES PEAKS EVENTS "tail a b\n"));
-	assert_int_equal(memory.owner.original_mb, 1024);
+	assert_int_equal(memory.state.owner.original_mb, 1024);
 	assert_int_equal(memory.num_recoveries, 2);
-	assert_int_equal(memory.num_events, 2);
+	assert_int_equal(memory.history.length, 2);
 	assert_true(reads(HEADING "state mode fast original_mb 7 shape - own_mb 8 own_mb_text x last_event 1\n"
 					  "peak hour 5 colour red demand 6 timeout_ms 7\n"
 					  "event depth 3 number 1 old_mb 9 weight 4 message key value old_mb 10\n"));
-	assert_int_equal(memory.owner.original_mb, 7);
-	assert_int_equal(memory.owner.own_mb, 8);
-	assert_int_equal(memory.peaks[5].demand, 6);
+	assert_int_equal(memory.state.owner.original_mb, 7);
+	assert_int_equal(memory.state.owner.own_mb, 8);
+	assert_int_equal(memory.state.learned.peaks[5].demand, 6);
 	assert_int_equal(event->old_mb, 9);
-	assert_string_equal(event->message, "key value old_mb 10");
+	assert_string_equal(event->result.message, "key value old_mb 10");
 
 	assert_true(reads(HEADING "z a 1 z 2\n"));
 
@@ -283,14 +286,14 @@ TEST(the_form_can_grow)
 
 	/* and damage only where that is no value */
 	assert_true(reads(HEADING "state\n"));
-	assert_int_equal(memory.owner.original_mb, 0);
+	assert_int_equal(memory.state.owner.original_mb, 0);
 	assert_true(reads(HEADING));
 	assert_true(reads(HEADING "state last_event 3\nevent number 3\nrecovery replay_ms 2 bytes 1\n"));
 	assert_int_equal(event->at, 0);
-	assert_int_equal(event->action, WALSIZER_NONE);
-	assert_int_equal(event->limited_by, WALSIZER_UNLIMITED);
+	assert_int_equal(event->decision.action, WALSIZER_NONE);
+	assert_int_equal(event->decision.limited_by, WALSIZER_UNLIMITED);
 	assert_int_equal(event->forced_after, 0);
-	assert_string_equal(event->message, "");
+	assert_string_equal(event->result.message, "");
 	assert_int_equal(memory.recoveries[0].writing_ms, 0);
 	refused(HEADING STATE "event at 3\n", 3, "not a valid line");
 	refused(HEADING "state last_event 3\nevent number 3\nstate last_event 3\n", 4, "not a valid line");
@@ -303,13 +306,13 @@ TEST(the_form_can_grow)
 					  "event number 2 action unknown reason forced_ limited_by none_ outcome dry new_mb 6\n"));
 	for (int i = 0; i < 2; i++)
 	{
-		assert_string_equal(walsizer_action_name(event[i].action), "unknown");
-		assert_string_equal(walsizer_reason_code(event[i].reason), "unknown");
-		assert_string_equal(walsizer_limit_name(event[i].limited_by), "unknown");
-		assert_string_equal(walsizer_outcome_name(event[i].outcome), "unknown");
+		assert_string_equal(walsizer_action_name(event[i].decision.action), "unknown");
+		assert_string_equal(walsizer_reason_code(event[i].decision.reason), "unknown");
+		assert_string_equal(walsizer_limit_name(event[i].decision.limited_by), "unknown");
+		assert_string_equal(walsizer_outcome_name(event[i].result.outcome), "unknown");
 	}
 	assert_int_equal(event[0].old_mb, 5);
-	assert_int_equal(event[1].new_mb, 6);
+	assert_int_equal(event[1].decision.target_mb, 6);
 }
 
 TEST(a_file_of_another_form_is_refused)
@@ -420,7 +423,7 @@ TEST(no_more_is_read_than_is_kept)
 		for (int i = 1; i <= WALSIZER_HISTORY_SLOTS + more; i++)
 			end += sprintf(end, "event number %d\n", i);
 		assert_int_equal(reads(lines), !more);
-		assert_int_equal(memory.num_events, WALSIZER_HISTORY_SLOTS);
+		assert_int_equal(memory.history.length, WALSIZER_HISTORY_SLOTS);
 	}
 	assert_false(reads(HEADING STATE EVENTS EVENTS));
 	assert_false(reads(HEADING STATE "event number 9\nevent number 9\n"));
@@ -446,26 +449,31 @@ TEST(the_largest_memory_fits)
 	for (int i = 0; i < WALSIZER_RECOVERIES; i++)
 		memory.recoveries[i] = (WalsizerRecovery) {MOST_WAL, MOST_TIME, MOST_WAL, MOST_WAL, MOST_WAL, MOST_TIME};
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
-		memory.peaks[i] = (WalsizerPeak) {i == 0 ? WALSIZER_PEAK_SLOTS : i, MOST_WAL, MOST_TIME, MOST_WAL};
-	memory.num_events = WALSIZER_HISTORY_SLOTS;
-	memory.last_event = MOST_WAL;
+		memory.state.learned.peaks[i] = (WalsizerPeak) {
+			i == 0 ? WALSIZER_PEAK_SLOTS : i, MOST_WAL, MOST_TIME, MOST_WAL,
+		};
+	memory.history.length = WALSIZER_HISTORY_SLOTS;
+	memory.history.last_number = MOST_WAL;
 	for (int i = 0; i < WALSIZER_HISTORY_SLOTS; i++)
 	{
-		memory.events[i] = (WalsizerEvent) {
+		memory.history.events[i] = (WalsizerEvent) {
 			.number = MOST_WAL - WALSIZER_HISTORY_SLOTS + i, .at = INT64_C(9223371331199999999),
-			.action = WALSIZER_EXTERNAL, .reason = WALSIZER_BECAUSE_RECENTLY_CHANGED,
-			.limited_by = WALSIZER_LIMIT_RECOVERY, .outcome = WALSIZER_OVERRIDDEN,
-			.old_mb = INT32_MAX, .wanted_mb = INT32_MAX, .new_mb = INT32_MAX, .demand = INT64_MAX,
-			.rate = INT64_MAX, .forced = INT64_MAX, .requested = INT64_MAX, .timed = INT64_MAX,
-			.timeout_ms = MOST_TIME, .completion_target = 1, .standby = true,
-			.forced_after = INT64_MAX,
+			.old_mb = INT32_MAX, .decision = {
+				.action = WALSIZER_EXTERNAL, .reason = WALSIZER_BECAUSE_RECENTLY_CHANGED,
+				.limited_by = WALSIZER_LIMIT_RECOVERY, .wanted_mb = INT32_MAX,
+				.target_mb = INT32_MAX, .figures = {
+					.demand = INT64_MAX, .rate = INT64_MAX, .forced = INT64_MAX,
+					.requested = INT64_MAX, .timed = INT64_MAX,
+				},
+			}, .settings = {.timeout_ms = MOST_TIME, .completion_target = 1}, .standby = true,
+			.forced_after = INT64_MAX, .result = {.outcome = WALSIZER_OVERRIDDEN},
 		};
-		memset(memory.events[i].message, 'm', WALSIZER_MESSAGE_SIZE - 1);
+		memset(memory.history.events[i].result.message, 'm', WALSIZER_MESSAGE_SIZE - 1);
 	}
 	length = walsizer_memory_format(&memory, text, TEXT_SIZE);
 	assert_true(length > 0);
 	assert_true(walsizer_memory_parse(text, length, &memory, &error));
-	assert_int_equal(memory.num_events, WALSIZER_HISTORY_SLOTS);
+	assert_int_equal(memory.history.length, WALSIZER_HISTORY_SLOTS);
 }
 
 static void
