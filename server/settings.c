@@ -30,9 +30,18 @@ static int	lookback;			/* minutes */
 static int	max_recovery_time;	/* s */
 static int	replay_rate;		/* MB per second */
 
-/* Of a field of WalsizerConfig, or of "field / 1000" for another unit. */
-#define DEFAULT_AND_RANGE(field) \
+/* Default, least and most of a field of WalsizerConfig, or of "field / 1000" for another unit. */
+#define LIMITS(field) \
 	walsizer_default.field, walsizer_least.field, walsizer_most.field
+#define SIZE(field) \
+	walsizer_default.field, walsizer_least.field, Min(walsizer_most.field, MAX_KILOBYTES)
+
+#define BOOL_SETTING(name, variable, boot_value, what, when) \
+	DefineCustomBoolVariable("walsizer." name, what, when, variable, boot_value, \
+							 PGC_SIGHUP, 0, NULL, NULL, NULL)
+#define NUMBER_SETTING(type, name, variable, unit, limits, what, when) \
+	DefineCustom##type##Variable("walsizer." name, what, when, variable, limits, \
+								 PGC_SIGHUP, unit, NULL, NULL, NULL)
 
 /*
  * Called by _PG_init().  False if another copy of the library, or a library with
@@ -46,73 +55,45 @@ walsizer_define_settings(void)
 	if (setting != NULL && (setting->flags & GUC_CUSTOM_PLACEHOLDER) == 0 &&
 		!process_shared_preload_libraries_in_progress)
 		return false;
-	DefineCustomBoolVariable("walsizer.enable",
-							 "Lets walsizer change max_wal_size.",
-							 "Turn it off to keep the value in effect. walsizer continues to measure and to advise.",
-							 &walsizer_enable, walsizer_default.enable,
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("walsizer.dry_run",
-							 "Lets walsizer decide and record without changing max_wal_size.",
-							 "Turn it on to see in walsizer_history what walsizer would do.",
-							 &walsizer_dry_run, false,
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("walsizer.predict",
-							 "Raises max_wal_size before the first checkpoint is forced.",
-							 "Turn it off to have walsizer raise only after checkpoints were forced.",
-							 &predict, walsizer_default.predict,
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("walsizer.max",
-							"Sets the largest value that walsizer gives to max_wal_size.",
-							"Choose it by the disk space and the recovery time that you can afford. It takes precedence over walsizer.min.",
-							&max_mb, walsizer_default.max_mb,
-							walsizer_least.max_mb, Min(walsizer_most.max_mb, MAX_KILOBYTES),
-							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
-	DefineCustomIntVariable("walsizer.min",
-							"Sets the smallest value to which walsizer lowers max_wal_size.",
-							"Set it if you know a load that comes less often than walsizer.lookback. walsizer never sets less than the original value.",
-							&min_mb, walsizer_default.min_mb,
-							walsizer_least.min_mb, Min(walsizer_most.min_mb, MAX_KILOBYTES),
-							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
-	DefineCustomIntVariable("walsizer.threshold",
-							"Sets the number of forced checkpoints per checkpoint_timeout that trigger a raise.",
-							"Raise it if rare bursts may force a checkpoint. With walsizer.predict, walsizer does not wait for forced checkpoints.",
-							&threshold, DEFAULT_AND_RANGE(threshold),
-							PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("walsizer.sample_interval",
-							"Sets the time between two measurements.",
-							"Lower it if loads that write several hundred megabytes per second begin all at once.",
-							&walsizer_interval, DEFAULT_AND_RANGE(sample_interval_ms),
-							PGC_SIGHUP, GUC_UNIT_MS, NULL, NULL, NULL);
-	DefineCustomRealVariable("walsizer.headroom",
-							 "Sets the factor by which max_wal_size exceeds what the measured demand needs.",
-							 "Raise it if demand grows from one peak to the next.",
-							 &headroom, DEFAULT_AND_RANGE(headroom),
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("walsizer.lookback",
-							"Sets how long a peak of demand is remembered.",
-							"Choose a little more than the longest time between two runs of a periodic load.",
-							&lookback, DEFAULT_AND_RANGE(lookback_hours * 60),
-							PGC_SIGHUP, GUC_UNIT_MIN, NULL, NULL, NULL);
-	DefineCustomIntVariable("walsizer.max_disk_percent",
-							"Sets the percentage of free space and existing WAL on the file system of pg_wal that max_wal_size may claim.",
-							"Lower it if other programs need the free space of that file system.",
-							&walsizer_max_disk_percent, DEFAULT_AND_RANGE(max_disk_percent),
-							PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomBoolVariable("walsizer.prevent_disk_full",
-							 "Requests a checkpoint when WAL is about to fill its file system.",
-							 "Turn it off if nothing but an administrator may request checkpoints. walsizer then only says what is about to happen.",
-							 &prevent_disk_full, walsizer_default.prevent_disk_full,
-							 PGC_SIGHUP, 0, NULL, NULL, NULL);
-	DefineCustomIntVariable("walsizer.max_recovery_time",
-							"Sets how long crash recovery may take at worst.",
-							"Set it if you have agreed on a recovery time. Zero means that recovery time does not limit max_wal_size.",
-							&max_recovery_time, DEFAULT_AND_RANGE(max_recovery_ms / 1000),
-							PGC_SIGHUP, GUC_UNIT_S, NULL, NULL, NULL);
-	DefineCustomIntVariable("walsizer.replay_rate",
-							"Sets the amount of WAL per second that this server recovers after a crash.",
-							"Set it if you have measured it. Zero means the speed measured in the last crash recoveries, or assumed if there was none.",
-							&replay_rate, DEFAULT_AND_RANGE(replay_rate / WALSIZER_MB),
-							PGC_SIGHUP, GUC_UNIT_MB, NULL, NULL, NULL);
+	BOOL_SETTING("enable", &walsizer_enable, walsizer_default.enable,
+				 "Lets walsizer change max_wal_size.",
+				 "Turn it off to keep the value in effect. walsizer continues to measure and to advise.");
+	BOOL_SETTING("dry_run", &walsizer_dry_run, false,
+				 "Lets walsizer decide and record without changing max_wal_size.",
+				 "Turn it on to see in walsizer_history what walsizer would do.");
+	BOOL_SETTING("predict", &predict, walsizer_default.predict,
+				 "Raises max_wal_size before the first checkpoint is forced.",
+				 "Turn it off to have walsizer raise only after checkpoints were forced.");
+	NUMBER_SETTING(Int, "max", &max_mb, GUC_UNIT_MB, SIZE(max_mb),
+				   "Sets the largest value that walsizer gives to max_wal_size.",
+				   "Choose it by the disk space and the recovery time that you can afford. It takes precedence over walsizer.min.");
+	NUMBER_SETTING(Int, "min", &min_mb, GUC_UNIT_MB, SIZE(min_mb),
+				   "Sets the smallest value to which walsizer lowers max_wal_size.",
+				   "Set it if you know a load that comes less often than walsizer.lookback. walsizer never sets less than the original value.");
+	NUMBER_SETTING(Int, "threshold", &threshold, 0, LIMITS(threshold),
+				   "Sets the number of forced checkpoints per checkpoint_timeout that trigger a raise.",
+				   "Raise it if rare bursts may force a checkpoint. With walsizer.predict, walsizer does not wait for forced checkpoints.");
+	NUMBER_SETTING(Int, "sample_interval", &walsizer_interval, GUC_UNIT_MS, LIMITS(sample_interval_ms),
+				   "Sets the time between two measurements.",
+				   "Lower it if loads that write several hundred megabytes per second begin all at once.");
+	NUMBER_SETTING(Real, "headroom", &headroom, 0, LIMITS(headroom),
+				   "Sets the factor by which max_wal_size exceeds what the measured demand needs.",
+				   "Raise it if demand grows from one peak to the next.");
+	NUMBER_SETTING(Int, "lookback", &lookback, GUC_UNIT_MIN, LIMITS(lookback_hours * 60),
+				   "Sets how long a peak of demand is remembered.",
+				   "Choose a little more than the longest time between two runs of a periodic load.");
+	NUMBER_SETTING(Int, "max_disk_percent", &walsizer_max_disk_percent, 0, LIMITS(max_disk_percent),
+				   "Sets the percentage of free space and existing WAL on the file system of pg_wal that max_wal_size may claim.",
+				   "Lower it if other programs need the free space of that file system.");
+	BOOL_SETTING("prevent_disk_full", &prevent_disk_full, walsizer_default.prevent_disk_full,
+				 "Requests a checkpoint when WAL is about to fill its file system.",
+				 "Turn it off if nothing but an administrator may request checkpoints. walsizer then only says what is about to happen.");
+	NUMBER_SETTING(Int, "max_recovery_time", &max_recovery_time, GUC_UNIT_S, LIMITS(max_recovery_ms / 1000),
+				   "Sets how long crash recovery may take at worst.",
+				   "Set it if you have agreed on a recovery time. Zero means that recovery time does not limit max_wal_size.");
+	NUMBER_SETTING(Int, "replay_rate", &replay_rate, GUC_UNIT_MB, LIMITS(replay_rate / WALSIZER_MB),
+				   "Sets the amount of WAL per second that this server recovers after a crash.",
+				   "Set it if you have measured it. Zero means the speed measured in the last crash recoveries, or assumed if there was none.");
 
 	/* Internal, so hidden from SHOW ALL: the note beside our value. */
 	DefineCustomStringVariable("walsizer.last_written",
