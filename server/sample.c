@@ -155,112 +155,62 @@ read_padding(const WalsizerSample *sample)
 }
 
 /*
- * The control file, in the memory of this pass, or NULL if its checksum is wrong.
- * The lock keeps the checkpointer from writing it meanwhile.
- */
-static ControlFileData *
-read_control_file(void)
-{
-	ControlFileData *control;
-	bool		crc_ok;
-
-	LWLockAcquire(ControlFileLock, LW_SHARED);
-	control = get_controlfile(DataDir, &crc_ok);
-	LWLockRelease(ControlFileLock);
-	return crc_ok ? control : NULL;
-}
-
-/*
- * Milliseconds since the server's checkpoint timer was set, by the system
- * clock, or -1.  Reads the control file, so it is for the first sample.  The
- * last completed checkpoint set the timer when it started; before its first, a
- * checkpointer counts from its start, the server's (CheckpointerMain).
- */
-static int64
-read_checkpoint_age(void)
-{
-	ControlFileData *control = read_control_file();
-	int64		age;
-
-	if (control == NULL)
-		return -1;
-	age = ((int64) time(NULL) - Max((int64) control->checkPointCopy.time,
-									(int64) timestamptz_to_time_t(PgStartTime))) * 1000;
-	return Max(age, -1);
-}
-
-/*
  * How far the primary has written, by its last message; 0: not known.  The WAL
  * receiver's shared memory outlives a connection, and may be hours old in the
- * next one: it counts once this receiver got a message since we first saw it.
+ * next one: until its first message, a receiver has the time of its start both as
+ * time of sending and of receipt (WalReceiverMain).
  */
 static XLogRecPtr
 primary_position(void)
 {
-	static pid_t receiver = 0;
-	static TimestampTz first_seen = 0;
-	pid_t		pid;
-	TimestampTz received_at;
-	XLogRecPtr	position;
+	XLogRecPtr	position = InvalidXLogRecPtr;
 
 	SpinLockAcquire(&WalRcv->mutex);
-	pid = WalRcv->pid;
-	received_at = WalRcv->lastMsgReceiptTime;
-	position = WalRcv->latestWalEnd;
+	if (WalRcv->pid != 0 && WalRcv->lastMsgSendTime != WalRcv->lastMsgReceiptTime)
+		position = WalRcv->latestWalEnd;
 	SpinLockRelease(&WalRcv->mutex);
-
-	if (pid != receiver)
-	{
-		receiver = pid;
-		first_seen = received_at;
-	}
-	return pid != 0 && received_at != first_seen ? position : InvalidXLogRecPtr;
-}
-
-/* The primary's checkpoint that the last restartpoint used (control file). */
-static void
-read_primary(WalsizerSample *sample)
-{
-	static XLogRecPtr completed_before = InvalidXLogRecPtr;
-	static uint64 redo = 0;
-	static int64 started = 0;
-
-	if (sample->completed_lsn != completed_before)
-	{
-		ControlFileData *control = read_control_file();
-
-		if (control != NULL)
-		{
-			redo = control->checkPointCopy.redo;
-			started = (int64) control->checkPointCopy.time;
-			completed_before = sample->completed_lsn;
-		}
-	}
-	sample->primary_redo = redo;
-	sample->primary_time = started;
-	sample->primary_lsn = primary_position();
+	return position;
 }
 
 /*
- * Does this segment contain its own WAL?  A recycled segment has a new name,
- * but its first page still has the address of the WAL it contained before.  If
- * it cannot be read the answer is yes: then too little is taken for ours.
+ * The last checkpoint that was completed, from the control file; the lock keeps the
+ * checkpointer from writing it meanwhile.
+ *
+ * At first, it tells how long ago, by the system clock, the server's checkpoint timer
+ * was set: when that checkpoint started; before its first, a checkpointer counts
+ * from its start, the server's (CheckpointerMain).  On a standby, it is the primary's
+ * that the last restartpoint used.
  */
-static bool
-contains_own_wal(const char *name, XLogSegNo segno)
+static void
+read_checkpoint(WalsizerSample *sample, bool first)
 {
-	XLogPageHeaderData header;
-	XLogRecPtr	start;
-	bool		own = true;
-	int			fd = open_segment(name);
+	static XLogRecPtr completed_before = InvalidXLogRecPtr;
+	static CheckPoint checkpoint;	/* zero: not known */
 
-	if (fd < 0)
-		return true;
-	XLogSegNoOffsetToRecPtr(segno, 0, wal_segment_size, start);
-	if (read(fd, &header, sizeof(header)) == (ssize_t) sizeof(header))
-		own = header.xlp_pageaddr == start;
-	CloseTransientFile(fd);
-	return own;
+	if (first || (sample->standby && sample->completed_lsn != completed_before))
+	{
+		ControlFileData *control;
+		bool		crc_ok;
+
+		LWLockAcquire(ControlFileLock, LW_SHARED);
+		control = get_controlfile(DataDir, &crc_ok);
+		LWLockRelease(ControlFileLock);
+		if (crc_ok)
+		{
+			checkpoint = control->checkPointCopy;
+			completed_before = sample->completed_lsn;
+		}
+	}
+	sample->checkpoint_age = -1;
+	if (first && checkpoint.time != 0)
+		sample->checkpoint_age = Max(-1, ((int64) time(NULL) -
+										  Max((int64) checkpoint.time,
+											  (int64) timestamptz_to_time_t(PgStartTime))) * 1000);
+	if (!sample->standby)
+		return;
+	sample->primary_redo = checkpoint.redo;
+	sample->primary_time = (int64) checkpoint.time;
+	sample->primary_lsn = primary_position();
 }
 
 /*
@@ -268,33 +218,29 @@ contains_own_wal(const char *name, XLogSegNo segno)
  * does up to the position that the WAL receiver has flushed.  That is not
  * known before the server first asks for streaming, after it has replayed all
  * WAL in pg_wal: with recovery_min_apply_delay that may be hours after its
- * start, and with an archive alone never.  Until then the segment itself
- * tells.  Recycled segments follow those with WAL, so few have to be read.
+ * start, and with an archive alone never.  Until then the segment itself tells: the
+ * first page of a recycled one still has the address of the WAL it contained
+ * before.  If it cannot be read the answer is yes: then too little is taken for ours.
  */
 static bool
 awaits_replay(const char *name, XLogSegNo segno)
 {
-	static XLogSegNo last_received = 0;
-	static XLogSegNo first_recycled = 0;	/* 0: not known */
 	XLogRecPtr	flushed = GetWalRcvFlushRecPtr(NULL, NULL);
-	XLogSegNo	last_flushed;
+	XLogPageHeaderData header;
+	XLogRecPtr	start;
+	bool		awaits = true;
+	int			fd;
 
+	XLogSegNoOffsetToRecPtr(segno, 0, wal_segment_size, start);
 	if (!XLogRecPtrIsInvalid(flushed))
-	{
-		XLByteToPrevSeg(flushed, last_flushed, wal_segment_size);
-		return segno <= last_flushed;
-	}
-	if (segno <= last_received)
+		return start < flushed;
+	fd = open_segment(name);
+	if (fd < 0)
 		return true;
-	if (first_recycled != 0 && segno >= first_recycled)
-		return false;
-	if (contains_own_wal(name, segno))
-	{
-		last_received = segno;
-		return true;
-	}
-	first_recycled = segno;
-	return false;
+	if (read(fd, &header, sizeof(header)) == (ssize_t) sizeof(header))
+		awaits = header.xlp_pageaddr == start;
+	CloseTransientFile(fd);
+	return awaits;
 }
 
 /*
@@ -459,11 +405,7 @@ walsizer_take_disk(WalsizerSample *sample)
 				 errmsg("could not determine the free space for \"pg_wal\": %m")));
 	failing = !sample->disk_read;
 	if (failing)
-	{
-		sample->disk_free = sample->disk_wal = sample->disk_held = 0;
-		sample->disk_ahead = sample->disk_removable = 0;
 		return;
-	}
 	sample->disk_free = (int64) volume.f_bavail * (int64) volume.f_frsize;
 	/* another cluster there has at least one smallest segment */
 	sample->disk_alone = !free_space_is_shared() &&
@@ -516,15 +458,13 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 	sample->settings.timeout_ms = (int64) CheckPointTimeout * 1000;
 	read_positions(sample);
 	sample->padding = read_padding(sample);
-	if (sample->standby)
-		read_primary(sample);
+	read_checkpoint(sample, first);
 	/* as they are now: see walsizer_main() */
 	reset = walsizer_fetch_counters(sample);
 	sample->counters_reset = last_reset != 0 && reset != last_reset;
 	last_reset = reset;
 	sample->wal = walsizer_fetch_wal();
 	sample->buffers = NBuffers;
-	sample->checkpoint_age = first ? read_checkpoint_age() : -1;
 	conf = walsizer_auto_conf_in_effect();
 	sample->in_auto_conf = conf.size_mb != WALSIZER_NO_LINE;
 	sample->note = conf.note;
