@@ -33,6 +33,6 @@ _PG_init(void)
 	/* The servers that pg_upgrade starts have no load to size for. */
 	if (IsBinaryUpgrade)
 		return;
-	walsizer_start_install_hooks();
+	walsizer_recovery_install_hook();
 	walsizer_register_worker(NULL);
 }

@@ -189,7 +189,6 @@ record_attempt(const WalsizerEvent *event, bool asked)
 {
 	const WalsizerResult *trouble = &walsizer_shared->trouble;
 	const WalsizerResult *result = &event->result;
-	const WalsizerResult none = {0};
 	WalsizerEvent recorded = *event;
 
 	if (result->outcome == WALSIZER_DRY_RUN)
@@ -198,7 +197,7 @@ record_attempt(const WalsizerEvent *event, bool asked)
 			return;
 	}
 	else if (result->outcome == WALSIZER_APPLIED)
-		set_trouble(&none);
+		set_trouble(&(WalsizerResult) {0});
 	else if (result->outcome != trouble->outcome || strcmp(result->message, trouble->message) != 0)
 		set_trouble(result);
 	else if (!asked && event->decision.reason != WALSIZER_BECAUSE_REVERT)
@@ -359,13 +358,12 @@ complete_late(WalsizerEvent *event)
 void
 walsizer_record_change(const WalsizerEvent *pass, int64 old_mb)
 {
-	const WalsizerResult none = {0};
 	WalsizerEvent event = *pass;
 	bool		external = event.decision.action == WALSIZER_EXTERNAL;
 	bool		late = !external && old_mb != 0 && event.settings.max_wal_size_mb != old_mb;
 
 	if (late || trouble_is_over(&event.decision))
-		set_trouble(&none);
+		set_trouble(&(WalsizerResult) {0});
 	if (!late && !external)
 		return;
 	event.old_mb = old_mb;

@@ -126,16 +126,10 @@ walsizer_find_setting(const char *name)
 #endif
 }
 
-/* 17: may ALTER SYSTEM be used at all? */
-static inline bool
-walsizer_alter_system_allowed(void)
-{
-#if PG_VERSION_NUM >= 170000
-	return AllowAlterSystem;
-#else
-	return true;
+/* 17: it can be forbidden. */
+#if PG_VERSION_NUM < 170000
+#define AllowAlterSystem		true
 #endif
-}
 
 /*
  * 17: shared memory that any process can make, or find by its name; NULL before

@@ -253,7 +253,7 @@ walsizer_obstacle(WalsizerOutcome *outcome)
 	struct stat st;
 
 	*outcome = WALSIZER_FORBIDDEN;
-	if (!walsizer_alter_system_allowed())
+	if (!AllowAlterSystem)
 		return "\"allow_alter_system\" is off";
 	if (setting != NULL && setting->source > PGC_S_FILE)
 	{

@@ -39,7 +39,7 @@
 #define ZFS_MAGIC			0x2fc12fc1
 #define BTRFS_MAGIC			0x9123683e
 
-#define MOST_FILLED			8	/* segments looked at in one sample */
+#define MOST_FILLED			8	/* segments between two samples */
 
 /*
  * Positions.  The server's own trigger looks at what is written, not inserted
@@ -114,9 +114,10 @@ padding_in(XLogSegNo segno, int64 pages)
 }
 
 /*
- * Padding that was written since the sample before, in the last MOST_FILLED full
- * segments, as each costs a file, and in the one that is being written: the zeros
- * of a switch are written in several pieces.
+ * Padding that was written since the sample before, in the segments that were filled
+ * since then and in the one that is being written: the zeros of a switch are
+ * written in several pieces.  Each segment costs a file: if more than MOST_FILLED
+ * were filled, as by a heavy load, nothing is counted.
  */
 static int64
 read_padding(const WalsizerSample *sample)
@@ -124,26 +125,20 @@ read_padding(const WalsizerSample *sample)
 	static XLogRecPtr before = InvalidXLogRecPtr;
 	static int64 counted = 0;	/* of the segment that was written then */
 	int64		padding = -counted;
-	XLogSegNo	first;
+	XLogSegNo	segno;
 	XLogSegNo	writing;
 
-	if (sample->write_lsn == before)
+	if (sample->standby || sample->write_lsn == before)
 		return 0;
-	XLByteToSeg(before, first, wal_segment_size);
+	XLByteToSeg(before, segno, wal_segment_size);
 	XLByteToSeg(sample->write_lsn, writing, wal_segment_size);
-	if (sample->standby || XLogRecPtrIsInvalid(before) || writing < first)
+	if (XLogRecPtrIsInvalid(before) || writing < segno || writing - segno > MOST_FILLED)
 	{
-		first = writing;
-		padding = 0;
-	}
-	else if (writing - first > MOST_FILLED)
-	{
-		first = writing - MOST_FILLED;
+		segno = writing;
 		padding = 0;
 	}
 	before = sample->write_lsn;
-	counted = 0;
-	for (XLogSegNo segno = first; segno <= writing && !sample->standby; segno++)
+	for (; segno <= writing; segno++)
 	{
 		int64		written = segno < writing ? wal_segment_size :
 			(int64) XLogSegmentOffset(sample->write_lsn, wal_segment_size);

@@ -186,7 +186,8 @@ extern bool walsizer_drop_note(void);
 extern void walsizer_reread_configuration(void);
 
 /* server/start.c */
-extern void walsizer_start_install_hooks(void);
+extern void walsizer_check_at_start(void);
+extern void walsizer_recovery_install_hook(void);
 extern bool walsizer_recovery_ended(void);
 
 /* server/shmem.c */

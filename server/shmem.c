@@ -80,9 +80,10 @@ start_shared_memory(void)
 	if (!found)
 		init_shared(walsizer_shared);
 	LWLockRelease(AddinShmemInitLock);
+	walsizer_check_at_start();
 }
 
-/* Called by _PG_init(). */
+/* Called by _PG_init(), also for "postgres -C", which runs no such hook. */
 void
 walsizer_shmem_install_hooks(void)
 {

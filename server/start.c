@@ -33,7 +33,6 @@
 #include "access/xlogrecovery.h"
 #include "executor/instrument.h"
 #include "miscadmin.h"
-#include "storage/ipc.h"
 #include "utils/elog.h"
 #include "utils/guc.h"
 
@@ -44,8 +43,6 @@
  * walsizer.max_disk_percent is larger.  WAL may exceed max_wal_size.
  */
 #define MOST_PERCENT		90
-
-static shmem_startup_hook_type prev_shmem_startup_hook = NULL;
 
 /*
  * Put the value and the note into effect in this process alone, from which all
@@ -96,11 +93,11 @@ log_restored(const WalsizerNote *note, const WalsizerSample *disk, const char *o
  * Restore the original value if there is no room for ours.  A value in
  * postgresql.conf that ours hides counts as the original one.
  *
- * shmem_startup_hook: the postmaster has its settings and shared memory, and no
+ * Called when there is shared memory: the postmaster has its settings, and no
  * processes, at its start and again after a crash of one.
  */
-static void
-check_at_start(void)
+void
+walsizer_check_at_start(void)
 {
 	int64		percent = Max(walsizer_max_disk_percent, MOST_PERCENT);
 	bool		done = walsizer_enable && !walsizer_dry_run;
@@ -108,10 +105,8 @@ check_at_start(void)
 	const char *obstacle = NULL;
 	WalsizerNote note = walsizer_auto_conf_in_effect().note;
 
-	if (prev_shmem_startup_hook)
-		prev_shmem_startup_hook();
-
-	if (!IsPostmasterEnvironment || IsUnderPostmaster || note.kind != WALSIZER_NOTE_WRITTEN)
+	/* the servers that pg_upgrade starts have no load to size for */
+	if (!IsPostmasterEnvironment || IsUnderPostmaster || IsBinaryUpgrade || note.kind != WALSIZER_NOTE_WRITTEN)
 		return;
 	note = walsizer_restoring(&note, walsizer_configured_mb(), WALSIZER_NOTE_NO_ROOM);
 	if (note.original_mb >= note.written_mb)
@@ -235,14 +230,10 @@ see_message(ErrorData *message)
 		prev_emit_log_hook(message);
 }
 
-/*
- * Called by _PG_init(), also for "postgres -C", which runs no shmem_startup_hook.
- */
+/* Called by _PG_init(). */
 void
-walsizer_start_install_hooks(void)
+walsizer_recovery_install_hook(void)
 {
-	prev_shmem_startup_hook = shmem_startup_hook;
-	shmem_startup_hook = check_at_start;
 	prev_emit_log_hook = emit_log_hook;
 	emit_log_hook = see_message;
 }

@@ -32,7 +32,8 @@ static const struct config_generic *no_setting(const char *name);
 #undef lstat
 #define lstat fuzz_lstat
 #define walsizer_find_setting no_setting
-#define walsizer_alter_system_allowed() true
+#undef AllowAlterSystem
+#define AllowAlterSystem true
 #include "server/config.c"
 #undef access
 #undef lstat
