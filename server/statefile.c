@@ -6,7 +6,8 @@
  * Written after each change and crash recovery, for a planned load and
  * walsizer_forget(), each hour and at the end.  Unlike statistics it is kept
  * while the server runs: it must survive a crash.  Trouble with it is logged and
- * costs memory at worst, never the worker.
+ * costs memory at worst, never the worker.  What is allocated here is freed at the end
+ * of a pass.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -85,7 +86,6 @@ put_memory(const WalsizerMemory *memory)
 
 	for (int i = 0; i < later->length; i++)
 		walsizer_add_event(&later->events[i]);
-	pfree(later);
 }
 
 /*
@@ -146,8 +146,6 @@ walsizer_state_save(void)
 		ereport(failing ? DEBUG1 : LOG,
 				(errmsg("could not write walsizer's state file: %s", trouble)));
 	failing = trouble != NULL;
-	pfree(text);
-	pfree(memory);
 	return !failing;
 }
 
@@ -235,19 +233,13 @@ walsizer_state_load(void)
 				(errmsg("could not read walsizer's state file \"%s\": %m", STATE_FILE),
 				 errdetail("walsizer tries again, and writes no state file until then.")));
 		failing = true;
-		pfree(text);
 		return;
 	}
 	memory = palloc(sizeof(WalsizerMemory));
-	if (length >= 0)
-	{
-		if (walsizer_memory_parse(text, (size_t) length, memory, &error) &&
-			memory->system_identifier == GetSystemIdentifier())
-			put_memory(memory);
-		else
-			set_aside(error.what, error.line);
-	}
+	if (length >= 0 && walsizer_memory_parse(text, (size_t) length, memory, &error) &&
+		memory->system_identifier == GetSystemIdentifier())
+		put_memory(memory);
+	else if (length >= 0)
+		set_aside(error.what, error.line);
 	walsizer_shared->loaded = true;
-	pfree(memory);
-	pfree(text);
 }
