@@ -348,17 +348,6 @@ serve_request(void)
 	return true;
 }
 
-/* Remove a note that an earlier pass found to tell nothing any more. */
-static void
-remove_left_note(void)
-{
-	int64		now = walsizer_monotonic_ms();
-
-	if (now >= next_removal && walsizer_note_is_left() &&
-		!(walsizer_state_save() && walsizer_drop_note()))
-		next_removal = now + REMOVAL_MS;
-}
-
 /* Do what is due; nothing, if the latch was set early. */
 static void
 do_what_is_due(void)
@@ -369,8 +358,10 @@ do_what_is_due(void)
 
 	if (tick)
 		walsizer_state_load();
-	if (tick && sampled)
-		remove_left_note();
+	/* a note that an earlier pass found to tell nothing any more */
+	if (tick && sampled && now >= next_removal && walsizer_note_is_left() &&
+		!(walsizer_state_save() && walsizer_drop_note()))
+		next_removal = now + REMOVAL_MS;
 	if (!serve_request())
 	{
 		if (!tick)
