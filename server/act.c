@@ -28,36 +28,27 @@
 
 /*
  * Write this note with its line, and bring it into effect for the whole server.
- * Waits up to 10 seconds for the reload, with interrupts.  Reports failures
- * in *result and raises no error for them.
+ * Waits up to 10 seconds for the reload, with interrupts.  Raises no error for
+ * failures.
  */
-static void
-apply(const WalsizerNote *note, WalsizerResult *result)
+static WalsizerResult
+apply(const WalsizerNote *note)
 {
 	TimestampTz reloaded_before = PgReloadTime;
-	const char *message;
+	WalsizerResult result = walsizer_write_note(note);
 
-	result->outcome = walsizer_write_note(note, &message);
-	if (result->outcome == WALSIZER_APPLIED)
-	{
-		if (!walsizer_reload())
-		{
-			/* the value takes effect when the server handles the signal */
-			result->outcome = WALSIZER_REFUSED;
-			message = "the server has not reloaded its configuration";
-		}
-		else if (PgReloadTime == reloaded_before)
-		{
-			result->outcome = WALSIZER_REFUSED;
-			message = "an error in the configuration files keeps the reload from taking effect";
-		}
-		else if (walsizer_auto_conf_in_effect().note.kind != note->kind)
-		{
-			result->outcome = WALSIZER_OVERRIDDEN;
-			message = "an administrator changed \"max_wal_size\" at the same moment";
-		}
-	}
-	strlcpy(result->message, message != NULL ? message : "", sizeof(result->message));
+	if (result.outcome != WALSIZER_APPLIED)
+		return result;
+	/* then the value takes effect when the server handles the signal */
+	if (!walsizer_reload())
+		return walsizer_result(WALSIZER_REFUSED, "the server has not reloaded its configuration");
+	if (PgReloadTime == reloaded_before)
+		return walsizer_result(WALSIZER_REFUSED,
+							   "an error in the configuration files keeps the reload from taking effect");
+	if (walsizer_auto_conf_in_effect().note.kind != note->kind)
+		return walsizer_result(WALSIZER_OVERRIDDEN,
+							   "an administrator changed \"max_wal_size\" at the same moment");
+	return result;
 }
 
 /*
@@ -273,13 +264,10 @@ walsizer_act(WalsizerEvent *event, bool asked)
 	if (walsizer_dry_run && decision->reason != WALSIZER_BECAUSE_REVERT)
 		result->outcome = WALSIZER_DRY_RUN;
 	else if (decision->action == WALSIZER_RAISE && !walsizer_shared->state.disk.known)
-	{
-		result->outcome = WALSIZER_FAILED;
-		strlcpy(result->message, "the free space for \"pg_wal\" could not be determined",
-				sizeof(result->message));
-	}
+		*result = walsizer_result(WALSIZER_FAILED,
+								  "the free space for \"pg_wal\" could not be determined");
 	else
-		apply(&note, result);
+		*result = apply(&note);
 
 	if (result->outcome == WALSIZER_APPLIED)
 	{
@@ -336,7 +324,6 @@ complete_late(WalsizerEvent *event)
 	decision->action = note == WALSIZER_NOTE_RESTORED ? WALSIZER_REVERT :
 		decision->target_mb > event->old_mb ? WALSIZER_RAISE : WALSIZER_LOWER;
 	decision->reason = WALSIZER_BECAUSE_LATE;
-	event->result.outcome = WALSIZER_APPLIED;
 	if (note == WALSIZER_NOTE_NO_ROOM)
 	{
 		event->at = PgStartTime;
@@ -345,7 +332,7 @@ complete_late(WalsizerEvent *event)
 		decision->wanted_mb = event->old_mb;
 		message = "at the start of the server";
 	}
-	strlcpy(event->result.message, message, sizeof(event->result.message));
+	event->result = walsizer_result(WALSIZER_APPLIED, message);
 }
 
 /*
@@ -411,14 +398,12 @@ walsizer_verdict(const WalsizerShared *shared, const WalsizerResult *trouble)
 WalsizerResult
 walsizer_trouble_now(const WalsizerShared *shared)
 {
-	WalsizerResult trouble = shared->trouble;
-	const char *obstacle;
+	const WalsizerResult *trouble = &shared->trouble;
 
-	if (trouble.outcome == WALSIZER_NO_OUTCOME && shared->worker_pid != 0 &&
-		walsizer_enable && !walsizer_dry_run &&
-		(obstacle = walsizer_obstacle(&trouble.outcome)) != NULL)
-		strlcpy(trouble.message, obstacle, sizeof(trouble.message));
-	return trouble;
+	if (trouble->outcome == WALSIZER_NO_OUTCOME && shared->worker_pid != 0 &&
+		walsizer_enable && !walsizer_dry_run)
+		return walsizer_obstacle();
+	return *trouble;
 }
 
 /*

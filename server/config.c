@@ -242,35 +242,27 @@ includes_files(void)
 	return found;
 }
 
-/*
- * What prevents a change of the setting, as far as can be seen, or NULL.
- * *outcome: what an attempt would lead to.
- */
-const char *
-walsizer_obstacle(WalsizerOutcome *outcome)
+/* What prevents a change of the setting, as far as can be seen: the result of an attempt. */
+WalsizerResult
+walsizer_obstacle(void)
 {
 	const struct config_generic *setting = walsizer_find_setting(SIZE);
 	struct stat st;
 
-	*outcome = WALSIZER_FORBIDDEN;
 	if (!AllowAlterSystem)
-		return "\"allow_alter_system\" is off";
+		return walsizer_result(WALSIZER_FORBIDDEN, "\"allow_alter_system\" is off");
 	if (setting != NULL && setting->source > PGC_S_FILE)
-	{
-		*outcome = WALSIZER_OVERRIDDEN;
-		return "\"max_wal_size\" is set on the command line of the server";
-	}
-	if (lstat(PG_AUTOCONF_FILENAME, &st) == 0)
-	{
-		if (S_ISLNK(st.st_mode))
-			return "\"" PG_AUTOCONF_FILENAME "\" is a symbolic link";
-		if (access(PG_AUTOCONF_FILENAME, W_OK) != 0)
-			return "\"" PG_AUTOCONF_FILENAME "\" is not writable";
-		if (includes_files())
-			return "\"" PG_AUTOCONF_FILENAME "\" includes other files";
-	}
-	*outcome = WALSIZER_NO_OUTCOME;
-	return NULL;
+		return walsizer_result(WALSIZER_OVERRIDDEN,
+							   "\"max_wal_size\" is set on the command line of the server");
+	if (lstat(PG_AUTOCONF_FILENAME, &st) != 0)
+		return walsizer_result(WALSIZER_NO_OUTCOME, "");
+	if (S_ISLNK(st.st_mode))
+		return walsizer_result(WALSIZER_FORBIDDEN, "\"" PG_AUTOCONF_FILENAME "\" is a symbolic link");
+	if (access(PG_AUTOCONF_FILENAME, W_OK) != 0)
+		return walsizer_result(WALSIZER_FORBIDDEN, "\"" PG_AUTOCONF_FILENAME "\" is not writable");
+	if (includes_files())
+		return walsizer_result(WALSIZER_FORBIDDEN, "\"" PG_AUTOCONF_FILENAME "\" includes other files");
+	return walsizer_result(WALSIZER_NO_OUTCOME, "");
 }
 
 /*
@@ -280,10 +272,9 @@ walsizer_obstacle(WalsizerOutcome *outcome)
 bool
 walsizer_may_write(void)
 {
-	WalsizerOutcome outcome;
 	WalsizerAutoConf conf;
 
-	return walsizer_obstacle(&outcome) == NULL &&
+	return walsizer_obstacle().outcome == WALSIZER_NO_OUTCOME &&
 		(!read_file(PG_AUTOCONF_FILENAME, &conf, NULL) || !is_pending(&conf));
 }
 
@@ -377,30 +368,27 @@ lock_file(void)
 }
 
 /* See below.  The caller holds the lock, or is the postmaster. */
-static WalsizerOutcome
-write_note(const WalsizerNote *note, const char **message)
+static WalsizerResult
+write_note(const WalsizerNote *note)
 {
-	WalsizerOutcome outcome;
+	WalsizerResult obstacle = walsizer_obstacle();
 	WalsizerNote noted = *note;
 	WalsizerAutoConf conf;
 	ConfigVariable *items;
+	const char *trouble;
 	char	   *text;
 
-	if ((*message = walsizer_obstacle(&outcome)) != NULL)
-		return outcome;
+	if (obstacle.outcome != WALSIZER_NO_OUTCOME)
+		return obstacle;
 	if (!read_file(PG_AUTOCONF_FILENAME, &conf, &items))
-	{
-		*message = "could not parse contents of file \"" PG_AUTOCONF_FILENAME "\"";
-		return WALSIZER_FAILED;
-	}
+		return walsizer_result(WALSIZER_FAILED,
+							   "could not parse contents of file \"" PG_AUTOCONF_FILENAME "\"");
 	if (is_pending(&conf))
-	{
-		*message = "a change of \"max_wal_size\" in \"postgresql.auto.conf\" awaits a reload";
-		return WALSIZER_OVERRIDDEN;
-	}
+		return walsizer_result(WALSIZER_OVERRIDDEN,
+							   "a change of \"max_wal_size\" in \"postgresql.auto.conf\" awaits a reload");
 	if (note->kind == WALSIZER_NO_NOTE &&
 		(conf.note.kind == WALSIZER_NOTE_WRITTEN || is_waiting(&conf.note)))
-		return WALSIZER_APPLIED;
+		return walsizer_result(WALSIZER_APPLIED, "");
 	if (note->kind == WALSIZER_NOTE_WRITTEN && conf.note.kind != WALSIZER_NO_NOTE)
 	{
 		/* a note that no reload has brought yet knows more than this process */
@@ -408,8 +396,9 @@ write_note(const WalsizerNote *note, const char **message)
 		noted.original_by_alter_system = conf.note.original_by_alter_system;
 	}
 	text = new_text(items, note->kind == WALSIZER_NO_NOTE ? conf.size_mb : line_of(&noted), &noted);
-	*message = walsizer_replace_file(PG_AUTOCONF_FILENAME, text, strlen(text));
-	return *message == NULL ? WALSIZER_APPLIED : WALSIZER_FAILED;
+	trouble = walsizer_replace_file(PG_AUTOCONF_FILENAME, text, strlen(text));
+	return trouble == NULL ? walsizer_result(WALSIZER_APPLIED, "") :
+		walsizer_result(WALSIZER_FAILED, trouble);
 }
 
 /*
@@ -417,24 +406,22 @@ write_note(const WalsizerNote *note, const char **message)
  * postgresql.auto.conf in one durable step; no note: remove it, leave the line.
  * Returns "applied"; "forbidden" or "overridden" if something prevents a change,
  * such as an administrator's that awaits a reload there, which is left as it is;
- * or "failed".  *message says why.
+ * or "failed".
  *
  * Holds AutoFileLock, except in the postmaster, where no other process runs yet.
  */
-WalsizerOutcome
-walsizer_write_note(const WalsizerNote *note, const char **message)
+WalsizerResult
+walsizer_write_note(const WalsizerNote *note)
 {
-	WalsizerOutcome outcome;
+	WalsizerResult result;
 
 	if (IsUnderPostmaster && !lock_file())
-	{
-		*message = "another session has locked \"" PG_AUTOCONF_FILENAME "\"";
-		return WALSIZER_FAILED;
-	}
-	outcome = write_note(note, message);
+		return walsizer_result(WALSIZER_FAILED,
+							   "another session has locked \"" PG_AUTOCONF_FILENAME "\"");
+	result = write_note(note);
 	if (IsUnderPostmaster)
 		LWLockRelease(AutoFileLock);
-	return outcome;
+	return result;
 }
 
 /*
@@ -464,9 +451,8 @@ bool
 walsizer_drop_note(void)
 {
 	const WalsizerNote none = {0};
-	const char *message;
 
-	if (walsizer_write_note(&none, &message) != WALSIZER_APPLIED)
+	if (walsizer_write_note(&none).outcome != WALSIZER_APPLIED)
 		return false;
 	note_dropped = PgReloadTime;
 	(void) walsizer_reload_may_come();	/* none follows what we wrote here */

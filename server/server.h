@@ -40,6 +40,15 @@ walsizer_least_valid_mb(void)
 	return 2 * (wal_segment_size / WALSIZER_MB);
 }
 
+static inline WalsizerResult
+walsizer_result(WalsizerOutcome outcome, const char *message)
+{
+	WalsizerResult result = {.outcome = outcome};
+
+	strlcpy(result.message, message, sizeof(result.message));
+	return result;
+}
+
 /* What SQL functions can ask of the worker. */
 typedef enum WalsizerAsk
 {
@@ -178,9 +187,9 @@ extern int64 walsizer_configured_mb(void);
 extern WalsizerNote walsizer_note_waiting(void);
 extern WalsizerNote walsizer_restoring(const WalsizerNote *ours, int64 configured_mb,
 									   WalsizerNoteKind kind);
-extern const char *walsizer_obstacle(WalsizerOutcome *outcome);
+extern WalsizerResult walsizer_obstacle(void);
 extern bool walsizer_may_write(void);
-extern WalsizerOutcome walsizer_write_note(const WalsizerNote *note, const char **message);
+extern WalsizerResult walsizer_write_note(const WalsizerNote *note);
 extern bool walsizer_note_is_left(void);
 extern bool walsizer_drop_note(void);
 extern void walsizer_reread_configuration(void);

@@ -144,7 +144,8 @@ walsizer_follow_events(const WalsizerSample *sample)
 			event->decision.action != WALSIZER_REVERT &&
 			event->decision.reason != WALSIZER_BECAUSE_EDITED &&
 			sample->now - event->made_at >= sample->settings.timeout_ms)
-			event->forced_after = walsizer_forced_total(&walsizer_shared->state) - event->forced_before;
+			event->forced_after = walsizer_forced_total(&walsizer_shared->state) -
+				event->forced_before;
 	}
 	LWLockRelease(walsizer_shared->lock);
 }

@@ -62,7 +62,7 @@ restore_in_memory(WalsizerNote *note)
 
 /*
  * Log what was done, or, with walsizer turned off, would be.  obstacle: why the
- * file keeps our line, NULL if it does not.
+ * file keeps our line, empty if it does not.
  */
 static void
 log_restored(const WalsizerNote *note, const WalsizerSample *disk, const char *obstacle, bool done)
@@ -76,12 +76,12 @@ log_restored(const WalsizerNote *note, const WalsizerSample *disk, const char *o
 			(!done ?
 			 errmsg("walsizer would restore the original \"max_wal_size\" of %lld MB, because the file system of \"pg_wal\" has no room for %lld MB",
 					to, from) :
-			 obstacle == NULL ?
+			 obstacle[0] == '\0' ?
 			 errmsg("walsizer restored the original \"max_wal_size\" of %lld MB, because the file system of \"pg_wal\" has no room for %lld MB",
 					to, from) :
 			 errmsg("walsizer restored the original \"max_wal_size\" of %lld MB until the next reload, because the file system of \"pg_wal\" has no room for %lld MB",
 					to, from),
-			 obstacle == NULL ?
+			 obstacle[0] == '\0' ?
 			 errdetail("The file system has %lld MB of WAL and %lld MB of free space.", wal, free) :
 			 errdetail("The file system has %lld MB of WAL and %lld MB of free space. The file \"%s\" keeps the larger value: %s.",
 					   wal, free, PG_AUTOCONF_FILENAME, obstacle),
@@ -102,11 +102,12 @@ walsizer_check_at_start(void)
 	int64		percent = Max(walsizer_max_disk_percent, MOST_PERCENT);
 	bool		done = walsizer_enable && !walsizer_dry_run;
 	WalsizerSample disk = {0};	/* no positions: all WAL counts as ours */
-	const char *obstacle = NULL;
+	WalsizerResult result = {0};
 	WalsizerNote note = walsizer_auto_conf_in_effect().note;
 
 	/* the servers that pg_upgrade starts have no load to size for */
-	if (!IsPostmasterEnvironment || IsUnderPostmaster || IsBinaryUpgrade || note.kind != WALSIZER_NOTE_WRITTEN)
+	if (!IsPostmasterEnvironment || IsUnderPostmaster || IsBinaryUpgrade ||
+		note.kind != WALSIZER_NOTE_WRITTEN)
 		return;
 	note = walsizer_restoring(&note, walsizer_configured_mb(), WALSIZER_NOTE_NO_ROOM);
 	if (note.original_mb >= note.written_mb)
@@ -115,11 +116,13 @@ walsizer_check_at_start(void)
 	if (!disk.disk_read ||
 		note.written_mb <= (disk.disk_free + disk.disk_wal) / WALSIZER_MB * percent / 100)
 		return;
-	if (done && walsizer_write_note(&note, &obstacle) == WALSIZER_APPLIED)
+	if (done)
+		result = walsizer_write_note(&note);
+	if (result.outcome == WALSIZER_APPLIED)
 		ProcessConfigFile(PGC_SIGHUP);
 	else if (done)
 		restore_in_memory(&note);
-	log_restored(&note, &disk, obstacle, done);
+	log_restored(&note, &disk, result.message, done);
 }
 
 /* How the two messages of PerformWalRecovery (xlogrecovery.c) begin */

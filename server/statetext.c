@@ -434,7 +434,8 @@ walsizer_note_parse(const char *text)
 	{
 		const char *words = strstr(text, note_words[kind]);
 		int64_t		first = strtoll(text, NULL, 10);
-		int64_t		second = words == NULL ? 0 : strtoll(words + strlen(note_words[kind]), NULL, 10);
+		int64_t		second = words == NULL ? 0 :
+			strtoll(words + strlen(note_words[kind]), NULL, 10);
 		bool		written = kind == WALSIZER_NOTE_WRITTEN;
 		WalsizerNote note = {(WalsizerNoteKind) kind, written ? first : second,
 			written ? second : first, strstr(text, " by ") != NULL};

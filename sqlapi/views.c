@@ -111,7 +111,8 @@ walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 	return PUT_ROW(time_of(shared->sampled_at),
 				   number(figures->demand),
 				   number(Max(figures->demand,
-							  walsizer_learned_demand(&shared->state, sample->hour, config.lookback_hours))),
+							  walsizer_learned_demand(&shared->state, sample->hour,
+													  config.lookback_hours))),
 				   number(figures->rate),
 				   number(Max((int64) (sample->write_lsn - sample->redo_lsn), 0)),
 				   number(figures->trigger_point),
@@ -203,7 +204,8 @@ walsizer_get_demand_1_0(PG_FUNCTION_ARGS)
 			PUT_ROW(time_of(time_t_to_timestamptz((pg_time_t) hour * SECS_PER_HOUR)),
 					number(peak->demand),
 					interval_of(peak->timeout_ms),
-					size(walsizer_size_with_headroom(&config, &shared->sample.settings, peak->demand)));
+					size(walsizer_size_with_headroom(&config, &shared->sample.settings,
+													 peak->demand)));
 	}
 	return (Datum) 0;
 }

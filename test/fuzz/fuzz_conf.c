@@ -444,14 +444,14 @@ static void
 check_write(const WalsizerNote *note, const WalsizerNote *noted, const ConfigVariable *before,
 			bool parsed)
 {
-	const char *message = NULL;
 	WalsizerNote expected = *note;
 	WalsizerAutoConf conf;
 	ConfigVariable *after;
-	WalsizerOutcome outcome = walsizer_write_note(note, &message);
+	WalsizerResult result = walsizer_write_note(note);
+	WalsizerOutcome outcome = result.outcome;
 
 	CHECK((outcome == WALSIZER_APPLIED) == (written != NULL));
-	CHECK((outcome == WALSIZER_APPLIED) == (message == NULL));
+	CHECK((outcome == WALSIZER_APPLIED) == (result.message[0] == '\0'));
 	CHECK(parsed || outcome == WALSIZER_FAILED || outcome == WALSIZER_FORBIDDEN);
 	CHECK((outcome == WALSIZER_FORBIDDEN) == (file_exists && includes_files()));
 	if (written == NULL)
