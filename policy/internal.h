@@ -12,6 +12,7 @@
 
 #include "policy/policy.h"
 
+#define WALSIZER_PAGE			8192.0	/* bytes, of PostgreSQL as packaged */
 
 /* At most this long, because a timeout may be a day: walsizer_patience(). */
 #define WALSIZER_MOST_PATIENCE	(INT64_C(300) * 1000)	/* ms */
@@ -132,7 +133,7 @@ extern int64_t walsizer_step_size(const WalsizerState *state, const WalsizerFigu
 								  int64_t size);
 extern void walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 								const WalsizerSample *sample, WalsizerFigures *figures);
-extern bool walsizer_worth_raising_to(const WalsizerFigures *figures, int64_t limit_mb);
+extern bool walsizer_worth_raising_to_limit(const WalsizerFigures *figures);
 extern bool walsizer_worth_raising(const WalsizerFigures *figures, int64_t size);
 extern int64_t walsizer_least_size(const WalsizerState *state,
 								   const WalsizerSettings *settings, int64_t mb);

@@ -20,7 +20,6 @@
 #define LEAST_LEAD			(INT64_C(10) * 1000)	/* ms */
 #define LEAD_TIMES			2
 #define SLOW_WRITES			(100.0 * WALSIZER_MB)	/* bytes per second */
-#define PAGE_SIZE			INT64_C(8192)
 
 /* Worth it if it makes room for at least this part of what is left. */
 #define WORTH_PART			2
@@ -96,8 +95,8 @@ static int64_t
 lead(const WalsizerConfig *config, const WalsizerState *state, const WalsizerSample *sample,
 	 const WalsizerFigures *figures)
 {
-	int64_t		buffers = walsizer_max(0, walsizer_min(sample->buffers, WALSIZER_MOST_BYTES / PAGE_SIZE));
-	int64_t		dirty = walsizer_min(buffers * PAGE_SIZE, figures->used);
+	int64_t		dirty = walsizer_min(walsizer_to_int64((double) sample->buffers * WALSIZER_PAGE),
+									 figures->used);
 	int64_t		expected = walsizer_max(state->last_resort.took_ms,
 										walsizer_to_int64((double) dirty * 1000.0 / SLOW_WRITES));
 

@@ -9,7 +9,9 @@
  */
 #include "policy/internal.h"
 
-#define WORTH_RAISING		1.1 /* least factor of a raise to a measured limit */
+/* The least factor of a raise to a limit of the disk, and to that of recovery. */
+#define WORTH_RAISING		1.1
+#define WORTH_RECOVERY		1.25
 
 /*
  * The disk is read after LOOK_TICKS at the latest, and before 1/NOTICEABLE_PART
@@ -30,15 +32,12 @@
 #define CLAIMED_BY_SEGMENT	8
 
 /*
- * A measured limit is followed down if the disk allows at most this part of the
- * size, or recovery takes more than this many times what is allowed: free space and
- * what WAL consists of vary all the time.
+ * Free space and what WAL consists of vary all the time, so a measured limit is
+ * followed down to at most this part of the size, from which it takes WORTH_RECOVERY
+ * to come back; and recovery must take more than this many times what is allowed.
  */
-#define FOLLOW_DISK_BELOW	0.8
+#define FOLLOW_BELOW		0.8
 #define FOLLOW_RECOVERY_ABOVE	1.1
-
-/* The same limit is followed once a timeout, or in this part of what raises wait. */
-#define FOLLOW_RECOVERY_PART	8
 
 /* At most this part of the new trigger point may be used before a lowering. */
 #define LOWER_USED			0.5
@@ -215,11 +214,13 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 	figures->limit_mb = walsizer_whole_segments(figures->limit_mb, &sample->settings);
 }
 
-/* A measured limit (MB) varies all the time: does it allow a raise worth a change? */
+/* A measured limit varies all the time: does it allow a raise worth a change? */
 bool
-walsizer_worth_raising_to(const WalsizerFigures *figures, int64_t limit_mb)
+walsizer_worth_raising_to_limit(const WalsizerFigures *figures)
 {
-	return (double) limit_mb >= WORTH_RAISING * (double) figures->in_effect_mb;
+	double		factor = figures->limit_kind == WALSIZER_LIMIT_RECOVERY ? WORTH_RECOVERY : WORTH_RAISING;
+
+	return (double) figures->limit_mb >= factor * (double) figures->in_effect_mb;
 }
 
 /* Would a raise to this size (MB) change anything within the limits? */
@@ -229,7 +230,7 @@ walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
 	if (walsizer_min(size, figures->limit_mb) <= figures->in_effect_mb)
 		return false;
 	return size <= figures->limit_mb || figures->limit_kind == WALSIZER_LIMIT_MAX ||
-		walsizer_worth_raising_to(figures, figures->limit_mb);
+		walsizer_worth_raising_to_limit(figures);
 }
 
 /*
@@ -283,16 +284,12 @@ must_follow(const WalsizerConfig *config, const WalsizerState *state,
 			const WalsizerSample *sample, const WalsizerFigures *figures,
 			WalsizerLimit kind, int64_t allowed)
 {
-	bool		recent = state->pacing.recovery_ms == config->max_recovery_ms &&
-		sample->now - state->pacing.changed_at <
-		walsizer_max(sample->settings.timeout_ms, state->pacing.hold_ms / FOLLOW_RECOVERY_PART);
-
 	if (kind == WALSIZER_LIMIT_DISK)
 		return sample->disk_tried && sample->disk_read &&
-			(double) allowed <= FOLLOW_DISK_BELOW * (double) figures->in_effect_mb;
+			(double) allowed <= FOLLOW_BELOW * (double) figures->in_effect_mb;
 	if (kind == WALSIZER_LIMIT_RECOVERY &&
-		(recent || (double) walsizer_recovery_time(config, state, sample, figures->in_effect_mb) <=
-		 FOLLOW_RECOVERY_ABOVE * (double) config->max_recovery_ms))
+		(double) walsizer_recovery_time(config, state, sample, figures->in_effect_mb) <=
+		FOLLOW_RECOVERY_ABOVE * (double) config->max_recovery_ms)
 		return false;
 	return allowed < figures->in_effect_mb &&
 		can_lower_to(sample, figures, allowed);
@@ -309,10 +306,12 @@ walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *stat
 						 WalsizerLimit *kind)
 {
 	const WalsizerSettings *settings = &sample->settings;
+	int64_t		below = walsizer_whole_segments((int64_t) (FOLLOW_BELOW * (double) figures->in_effect_mb),
+												settings);
 	const int64_t limits[WALSIZER_LIMITS] = {
 		[WALSIZER_LIMIT_MAX] = walsizer_whole_segments(config->max_mb, settings),
 		[WALSIZER_LIMIT_DISK] = figures->disk_limit_mb,
-		[WALSIZER_LIMIT_RECOVERY] = figures->recovery_limit_mb,
+		[WALSIZER_LIMIT_RECOVERY] = walsizer_min(figures->recovery_limit_mb, below),
 	};
 	int64_t		size = 0;
 

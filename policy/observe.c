@@ -291,13 +291,12 @@ until_timed(const WalsizerState *state, const WalsizerSample *sample)
 
 /*
  * Start over with this sample; what the state file keeps stays, and after a
- * promotion the waits that spare an administrator's change and a low limit.
+ * promotion all waits.
  */
 static void
 prime(WalsizerState *state, const WalsizerSample *sample)
 {
 	int64_t		age = walsizer_max(0, sample->checkpoint_age) % sample->settings.timeout_ms;
-	bool		same_clock = sample->now >= state->last.now;
 
 	walsizer_remember_window(state);
 	state->primed = true;
@@ -315,13 +314,10 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->boost.planned_until = state->boost.return_mb != 0 ?
 		sample->now + sample->settings.timeout_ms : 0;
 	state->cycle = (WalsizerCycle) {.start = sample->now};
-	state->pacing = (WalsizerPacing) {
-		.changed_at = sample->now,
-		.keep_until = sample->now + WALSIZER_KEEP_RAISE,
-		.leave_alone_until = same_clock ? state->pacing.leave_alone_until : 0,
-		.raise_not_before = same_clock ? state->pacing.raise_not_before : 0,
-		.hold_ms = state->pacing.hold_ms,
-	};
+	if (sample->now < state->last.now)
+		state->pacing = (WalsizerPacing) {0};
+	state->pacing.changed_at = sample->now;
+	state->pacing.keep_until = sample->now + WALSIZER_KEEP_RAISE;
 }
 
 /* WAL since the redo pointer, with padding for as much as it counts (see demand.c). */

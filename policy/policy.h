@@ -488,7 +488,9 @@ typedef struct WalsizerPacing
 	int64_t		leave_alone_until;	/* an administrator changed the value */
 	int64_t		raise_not_before;	/* a measured limit was low */
 	int64_t		hold_ms;		/* so long the last time */
-	int64_t		recovery_ms;	/* walsizer.max_recovery_time at that time */
+	int			max_disk_percent;	/* these settings at that time */
+	int64_t		max_recovery_ms;
+	double		replay_rate;
 	int64_t		keep_until;		/* demand does not lower before */
 	int64_t		keep_ms;		/* so long after the last raise */
 	int64_t		lowered_at;		/* 0: not yet */

@@ -35,7 +35,6 @@
 #define ASSUMED_SLOWNESS	1.5
 #define ASSUMED_PAGE_MS		0.02	/* to write a page at the end */
 
-#define PAGE				8192.0	/* bytes, of PostgreSQL as packaged */
 #define LEAST_RECORD		60.0	/* bytes: a mean below that was never seen */
 #define LEAST_BYTES			(16 * WALSIZER_MB)	/* of an interval that counts */
 
@@ -44,7 +43,7 @@
  * written once until the next.  OLTP and bulk loads log 1 to 10 pages for each; so
  * much WAL is thousands of changes of the same page.
  */
-#define MANY_CHANGES		(64 * PAGE) /* bytes for each page */
+#define MANY_CHANGES		(64 * WALSIZER_PAGE)	/* bytes for each page */
 
 /*
  * Does the WAL of this interval, and of the one before, whose pages were written in
@@ -55,7 +54,7 @@ changes_few_pages(const WalsizerWal *interval, int64_t bytes_before)
 {
 	double		bytes = (double) walsizer_min(interval->bytes, bytes_before);
 
-	return interval->written >= 0 && bytes < PAGE * (double) interval->records &&
+	return interval->written >= 0 && bytes < WALSIZER_PAGE * (double) interval->records &&
 		bytes > MANY_CHANGES * (double) walsizer_max(interval->written, interval->images);
 }
 
@@ -102,7 +101,7 @@ records_in(const WalsizerWal *interval, double bytes)
 {
 	double		seen = (double) interval->bytes;
 	double		records = (double) interval->records;
-	double		changes = seen - (double) interval->images * PAGE;
+	double		changes = seen - (double) interval->images * WALSIZER_PAGE;
 
 	if (bytes < seen)
 		return records * bytes / seen;
@@ -133,7 +132,7 @@ slowness(const WalsizerRecovery *last)
 static double
 writing_time(const WalsizerRecovery *last, const WalsizerSample *sample, double bytes)
 {
-	double		pages = bytes / PAGE;
+	double		pages = bytes / WALSIZER_PAGE;
 	double		each = ASSUMED_PAGE_MS;
 
 	if (pages > (double) sample->buffers)

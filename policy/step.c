@@ -122,6 +122,20 @@ decide_to_wait(WalsizerDecision *decision)
 	decision->target_mb = decision->figures.in_effect_mb;
 }
 
+/* What an administrator sets anew ends the wait for a measured limit. */
+static void
+observe_limit_settings(const WalsizerConfig *config, WalsizerPacing *pacing)
+{
+	if (pacing->max_disk_percent == config->max_disk_percent &&
+		pacing->max_recovery_ms == config->max_recovery_ms &&
+		pacing->replay_rate == config->replay_rate)
+		return;
+	pacing->max_disk_percent = config->max_disk_percent;
+	pacing->max_recovery_ms = config->max_recovery_ms;
+	pacing->replay_rate = config->replay_rate;
+	pacing->raise_not_before = pacing->hold_ms = 0;
+}
+
 /*
  * Once we have followed a measured limit down, nothing is raised for one timeout
  * after it was last found as low; if it falls again, for four times as long as that
@@ -129,8 +143,7 @@ decide_to_wait(WalsizerDecision *decision)
  * it saves.
  */
 static void
-hold_back(const WalsizerConfig *config, WalsizerState *state,
-		  const WalsizerSample *sample, const WalsizerDecision *decision)
+hold_back(WalsizerState *state, const WalsizerSample *sample, const WalsizerDecision *decision)
 {
 	const WalsizerFigures *figures = &decision->figures;
 	WalsizerPacing *pacing = &state->pacing;
@@ -145,10 +158,9 @@ hold_back(const WalsizerConfig *config, WalsizerState *state,
 				walsizer_min(4 * (over + pacing->hold_ms), MOST_HOLD) : 0;
 		pacing->hold_ms = walsizer_max(pacing->hold_ms, timeout);
 		pacing->raise_not_before = sample->now + pacing->hold_ms;
-		pacing->recovery_ms = config->max_recovery_ms;
 	}
 	else if (over < 0 && sample->disk_tried && figures->limit_kind != WALSIZER_LIMIT_MAX &&
-			 !walsizer_worth_raising_to(figures, figures->limit_mb))
+			 !walsizer_worth_raising_to_limit(figures))
 		pacing->raise_not_before = walsizer_max(pacing->raise_not_before, sample->now + timeout);
 }
 
@@ -283,6 +295,7 @@ walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 	walsizer_observe_disk(state, sample);
 	walsizer_fill_figures(config, state, sample, &decision.figures);
 	walsizer_observe_room(config, state, sample, &decision.figures);
+	observe_limit_settings(config, &state->pacing);
 
 	/* an edit may wait, the disk may not */
 	if (decision.reason == WALSIZER_BECAUSE_WAITING)
@@ -299,7 +312,7 @@ walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 		apply_rules(config, state, sample, &decision);
 		follow_limit(config, state, sample, &decision);
 	}
-	hold_back(config, state, sample, &decision);
+	hold_back(state, sample, &decision);
 	walsizer_request_rule(config, state, sample, &decision);
 
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)

@@ -384,16 +384,20 @@ TEST(a_step_must_be_worth_a_change)
 
 TEST(a_raise_to_a_measured_limit_must_be_worth_a_change)
 {
-	WalsizerFigures figures = {.in_effect_mb = 1000, .limit_mb = 1099, .disk_limit_mb = 1100,
+	WalsizerFigures figures = {.in_effect_mb = 1000, .limit_mb = 1099,
 	.limit_kind = WALSIZER_LIMIT_DISK};
 
 	assert_true(walsizer_worth_raising(&figures, 1001));
 	assert_true(walsizer_worth_raising(&figures, 1099));
 	assert_false(walsizer_worth_raising(&figures, 1100));
 	assert_false(walsizer_worth_raising(&figures, 1000));
-	figures.limit_kind = WALSIZER_LIMIT_RECOVERY;
-	assert_false(walsizer_worth_raising(&figures, 1100));
 	figures.limit_mb = 1100;
+	assert_true(walsizer_worth_raising(&figures, 2000));
+	figures.limit_kind = WALSIZER_LIMIT_RECOVERY;
+	figures.limit_mb = 1249;
+	assert_true(walsizer_worth_raising(&figures, 1249));
+	assert_false(walsizer_worth_raising(&figures, 1250));
+	figures.limit_mb = 1250;
 	assert_true(walsizer_worth_raising(&figures, 2000));
 
 	/* walsizer.max does not move by itself */
@@ -402,10 +406,6 @@ TEST(a_raise_to_a_measured_limit_must_be_worth_a_change)
 	assert_true(walsizer_worth_raising(&figures, 1100));
 	figures.limit_mb = 1000;
 	assert_false(walsizer_worth_raising(&figures, 1100));
-
-	assert_true(walsizer_worth_raising_to(&figures, figures.disk_limit_mb));
-	figures.disk_limit_mb--;
-	assert_false(walsizer_worth_raising_to(&figures, figures.disk_limit_mb));
 }
 
 /* Our own raise from 1GB to 4000MB, of which little is used; no limit is below. */
@@ -465,10 +465,12 @@ TEST(other_limits_are_followed_when_there_is_room)
 
 	d->config.replay_rate = MB; /* 4000 s */
 	d->config.max_recovery_ms = 3636363;
-	figures.recovery_limit_mb = 3600;
-	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3600);
-	figures.used = walsizer_trigger_point(3600, &d->sample.settings) / 2;
-	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3600);
+	figures.recovery_limit_mb = 3600;	/* by a fifth at least */
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3200);
+	figures.recovery_limit_mb = 3184;
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3184);
+	figures.used = walsizer_trigger_point(3184, &d->sample.settings) / 2;
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3184);
 	figures.used++;
 	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
 	figures.used = 0;
@@ -499,18 +501,17 @@ TEST(each_limit_is_followed_for_itself)
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_MAX), 3904);
 	d->config.max_recovery_ms = 3408 * SECOND;
 	figures.recovery_limit_mb = 3408;
-	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3408);
-	figures.disk_limit_mb = 3200;
-	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_DISK), 3200);
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3200);
+	figures.disk_limit_mb = 3184;
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_DISK), 3184);
 	figures.recovery_limit_mb = 2000;
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 2000);
 	figures.used = 3000 * MB;	/* no room: but the disk cannot wait */
-	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_DISK), 3200);
+	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_DISK), 3184);
 
 	/* of equal ones the first */
 	figures.used = 0;
-	figures.recovery_limit_mb = 3200;
-	d->config.max_mb = 3200;
+	figures.disk_limit_mb = figures.recovery_limit_mb = d->config.max_mb = 3200;
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_MAX), 3200);
 }
 

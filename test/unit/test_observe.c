@@ -148,8 +148,6 @@ TEST(a_start_forgets_what_was_pending)
 	d->state.checkpoints.old.points[0] = 1;
 	d->state.boost.planned_until = 5;
 	d->state.cycle.over = true;
-	d->state.pacing.tried_mb = 7;
-	d->state.pacing.lower_due = true;
 	d->state.window.step_demand = 77 * MB;
 	d->sample.wal.bytes = 88;
 	d->state.primed = false;
@@ -159,8 +157,6 @@ TEST(a_start_forgets_what_was_pending)
 	assert_int_equal(d->last.figures.rate, 0);
 	assert_int_equal(d->state.boost.planned_until, 0);
 	assert_false(d->state.cycle.over);
-	assert_int_equal(d->state.pacing.tried_mb, 0);
-	assert_false(d->state.pacing.lower_due);
 	assert_int_equal(d->state.wal_contents.at_redo.bytes, 88);
 	/* demand is remembered */
 	assert_int_equal(walsizer_learned_demand(&d->state, d->sample.hour, 1), 77 * MB);

@@ -274,6 +274,7 @@ TEST(a_limit_that_trembles_changes_nothing)
 	assert_int_equal(d->lowers, 0);
 
 	load.record_bytes = 40;
+	load.records *= 4;
 	load_run(d, &load, 3600);
 	assert_int_equal(d->lowers, 1);
 	assert_int_equal(d->last.figures.limit_kind, WALSIZER_LIMIT_RECOVERY);

@@ -36,6 +36,7 @@ TEST(a_promotion_does_not_end_a_wait)
 	until = d->sample.now + 60 * SECOND;
 	d->state.pacing.leave_alone_until = until;
 	d->state.pacing.raise_not_before = until + 1;
+	d->state.pacing.tried_mb = 7;
 	d->sample.standby = false;
 	driver_step(d, SECOND, 0);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_RECENTLY_CHANGED);
@@ -47,6 +48,7 @@ TEST(a_promotion_does_not_end_a_wait)
 	driver_step(d, 0, 0);
 	assert_int_equal(d->state.pacing.leave_alone_until, 0);
 	assert_int_equal(d->state.pacing.raise_not_before, 0);
+	assert_int_equal(d->state.pacing.tried_mb, 0);
 }
 
 TEST(a_standby_follows_its_primary)

@@ -197,35 +197,28 @@ TEST(a_limit_that_swings_is_followed_less_and_less)
 	assert_int_equal(held_for(d), 4 * 3600 * SECOND);
 }
 
-/* The time of a recovery may be exceeded for a while, and longer where it swings. */
-TEST(a_limit_of_recovery_is_followed_in_steps)
+/* What an administrator sets ends the wait for a limit that swings. */
+TEST(a_measured_limit_set_anew_ends_the_wait)
 {
-	for (int swings = 0; swings <= 1; swings++)
+	for (int setting = 0; setting < 4; setting++)
 	{
-		Driver	   *d = driver_quiet_raise(4000);
-		int64_t		wait = swings ? 600 * SECOND : 300 * SECOND;
+		Driver	   *d = driver_quiet();
 
-		d->config.max_recovery_ms = 50 * SECOND;
-		d->config.replay_rate = 40.0 * MB;
-		d->state.pacing.hold_ms = swings ? 8 * wait : wait;
-		d->state.pacing.recovery_ms = d->config.max_recovery_ms;
-		d->state.pacing.changed_at = d->sample.now + SECOND - wait + 1;
+		d->sample.disk_read = true;
+		held_for(d);
+		d->sample.disk_free = 100000 * MB;
+		d->sample.boost_mb = 16 * 1024;
+		d->state.pacing.changed_at = 0;
 		assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
-		assert_int_equal(driver_step(d, 1, 0), WALSIZER_LOWER);
-	}
-
-	/* but what an administrator sets is followed at once */
-	for (int changed = 0; changed <= 1; changed++)
-	{
-		Driver	   *d = driver_quiet_raise(4000);
-
-		d->config.max_recovery_ms = 50 * SECOND - changed;
-		d->config.replay_rate = 40.0 * MB;
-		d->state.pacing.recovery_ms = 50 * SECOND;
-		d->state.pacing.changed_at = d->sample.now;
-		assert_int_equal(driver_step(d, SECOND, 0), changed ? WALSIZER_LOWER : WALSIZER_NONE);
-		if (changed)
-			assert_int_equal(d->state.pacing.recovery_ms, d->config.max_recovery_ms);
+		if (setting == 1)
+			d->config.max_disk_percent++;
+		if (setting == 2)
+			d->config.max_recovery_ms = 86400 * SECOND;
+		if (setting == 3)
+			d->config.replay_rate = 40.0 * MB;
+		driver_step(d, SECOND, 0);
+		assert_int_equal(d->last.action, setting == 0 ? WALSIZER_NONE : WALSIZER_RAISE);
+		assert_int_equal(d->state.pacing.hold_ms, setting == 0 ? 300 * SECOND : 0);
 	}
 }
 
@@ -388,7 +381,7 @@ main(void)
 		cmocka_unit_test(a_hidden_edit_lowers_nothing),
 		cmocka_unit_test(an_administrators_value_is_left_alone_until_then),
 		cmocka_unit_test(a_limit_that_swings_is_followed_less_and_less),
-		cmocka_unit_test(a_limit_of_recovery_is_followed_in_steps),
+		cmocka_unit_test(a_measured_limit_set_anew_ends_the_wait),
 	};
 
 	return cmocka_run_group_tests_name("policy, waiting", tests, NULL, NULL);
