@@ -30,9 +30,6 @@ walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample)
 		walsizer_whole_segments(walsizer_min(sample->boost_mb, WALSIZER_MOST_MB), &sample->settings);
 	if (boost->size_mb > 0 && boost->return_mb == 0)
 		boost->return_mb = sample->settings.max_wal_size_mb;
-	if (boost->return_mb == 0)
-		return;
-
 	if (boost->size_mb > 0 || was_planned)
 		boost->planned_until = sample->now + timeout;
 	if (boost->size_mb > 0)

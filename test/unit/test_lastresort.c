@@ -224,6 +224,20 @@ TEST(what_a_checkpoint_does_not_remove_is_not_requested)
 	assert_int_equal(write_both(d, RATE, 0), WALSIZER_CHECKPOINT);
 }
 
+/* What is held back is said if it is more than what is removed, and two segments. */
+TEST(what_a_checkpoint_keeps_is_told_if_it_is_most)
+{
+	for (int more = 0; more <= 1; more++)
+	{
+		Driver	   *d = with_free(40 * 16);
+
+		d->sample.disk_wal = 6 * SEGMENT + more;
+		d->sample.disk_removable = 2 * SEGMENT;
+		driver_step(d, SECOND, 0);
+		assert_int_equal(d->state.last_resort.kept, more ? 4 * SEGMENT + 1 : 0);
+	}
+}
+
 TEST(it_is_only_said)
 {
 	Driver	   *d = with_free(40 * 16);
@@ -424,6 +438,7 @@ main(void)
 		cmocka_unit_test(late_by_wal),
 		cmocka_unit_test(a_slow_checkpoint_is_requested_earlier),
 		cmocka_unit_test(what_a_checkpoint_does_not_remove_is_not_requested),
+		cmocka_unit_test(what_a_checkpoint_keeps_is_told_if_it_is_most),
 		cmocka_unit_test(it_is_only_said),
 		cmocka_unit_test(others_take_space),
 		cmocka_unit_test(segments_that_exist_cannot_be_taken),

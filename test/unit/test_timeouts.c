@@ -178,6 +178,25 @@ TEST(the_size_is_for_the_largest_demand)
 	assert_int_equal(advice.limited_by, WALSIZER_LIMIT_DISK);
 }
 
+/* What was long ago is forgotten: all that is summed up counts for eleven more intervals. */
+TEST(the_regression_forgets)
+{
+	const WalsizerCurve before = running(&usual, 30, 100)->state.curve;
+	const WalsizerCurve after = running(&usual, 30, 200)->state.curve;
+
+	is_near(after.sums[0], 11.0 * 30 * RECORDS * RECORDS, 3000);
+	for (int i = 0; i < 5; i++)
+		is_near(before.sums[i] / after.sums[i], 1, 0.001);
+}
+
+TEST(images_take_no_more_than_all_wal)
+{
+	Driver	   *d = running(&usual, 300, 3);
+
+	d->state.curve.image_bytes = 10 * d->state.curve.bytes;
+	is_near(advise(d, 900).saved_most, 2.0 / 3, 1e-9);
+}
+
 TEST(it_takes_three_timed_intervals)
 {
 	const char *few = "cannot tell: fewer than three timed checkpoints in a row";
@@ -352,6 +371,8 @@ main(void)
 		cmocka_unit_test(the_bounds_are_those_of_the_curve),
 		cmocka_unit_test(a_shorter_timeout_is_measured),
 		cmocka_unit_test(the_size_is_for_the_largest_demand),
+		cmocka_unit_test(the_regression_forgets),
+		cmocka_unit_test(images_take_no_more_than_all_wal),
 		cmocka_unit_test(it_takes_three_timed_intervals),
 		cmocka_unit_test(a_counter_that_goes_back_ends_the_curve),
 		cmocka_unit_test(a_load_that_changes_is_no_base),
