@@ -42,26 +42,6 @@ walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * The size (MB) that a planned load asks for, or 0, also if the limits allow no
- * raise.  A limit that varies changes the size at most once per timeout;
- * walsizer.max changes only if an administrator wants that.  A raise that has
- * not taken effect is tried again earlier: see must_wait() in policy/step.c.
- */
-int64_t
-walsizer_boost_rule(const WalsizerState *state, const WalsizerSample *sample,
-					const WalsizerFigures *figures)
-{
-	WalsizerLimit held_by = state->boost.held_by;
-
-	if (!walsizer_worth_raising(figures, state->boost.size_mb) ||
-		((held_by == WALSIZER_LIMIT_DISK || held_by == WALSIZER_LIMIT_RECOVERY) &&
-		 !sample->act_now && state->pacing.tried_mb <= figures->in_effect_mb &&
-		 sample->now - state->pacing.changed_at < sample->settings.timeout_ms))
-		return 0;
-	return state->boost.size_mb;
-}
-
-/*
  * The size (MB) to lower to once no window has WAL of the planned load any
  * more, or 0: what was in effect before if that suffices for the demand since,
  * else what demand needs, in one step.  It does not wait for keep_until: the

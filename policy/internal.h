@@ -167,9 +167,6 @@ extern void walsizer_observe_curve(WalsizerState *state, const WalsizerSample *s
 
 /* policy/boost.c */
 extern void walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample);
-extern int64_t walsizer_boost_rule(const WalsizerState *state,
-								   const WalsizerSample *sample,
-								   const WalsizerFigures *figures);
 extern int64_t walsizer_boost_over_rule(const WalsizerConfig *config,
 										const WalsizerState *state,
 										const WalsizerSample *sample,

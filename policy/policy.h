@@ -426,7 +426,6 @@ typedef struct WalsizerCurve
 typedef struct WalsizerBoost
 {
 	int64_t		size_mb;		/* of the load in progress; 0: none */
-	WalsizerLimit held_by;		/* the limit that last kept it from its size */
 	int64_t		return_mb;		/* in effect before it; 0: none */
 	int64_t		planned_until;	/* until then the window has its WAL */
 } WalsizerBoost;

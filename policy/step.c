@@ -41,7 +41,7 @@ cycle_ends(WalsizerState *state, const WalsizerSample *sample)
  * begin soon, and would not see later steps.
  */
 static void
-decide_raise(WalsizerState *state, const WalsizerSample *sample,
+decide_raise(const WalsizerState *state, const WalsizerSample *sample,
 			 WalsizerDecision *decision, WalsizerReason reason, int64_t size)
 {
 	const WalsizerFigures *figures = &decision->figures;
@@ -63,22 +63,6 @@ decide_raise(WalsizerState *state, const WalsizerSample *sample,
 		decision->limited_by = WALSIZER_LIMIT_DISK;
 	if (decision->target_mb > figures->in_effect_mb)
 		decision->action = WALSIZER_RAISE;
-	if (reason == WALSIZER_BECAUSE_BOOST)
-		state->boost.held_by = decision->limited_by;
-}
-
-/* A limit holds a planned load back: it allows no raise, or did not a while ago. */
-static void
-decide_held(WalsizerState *state, WalsizerDecision *decision)
-{
-	WalsizerBoost *boost = &state->boost;
-
-	if (!walsizer_worth_raising(&decision->figures, boost->size_mb))
-		boost->held_by = decision->figures.limit_kind;
-	decision->reason = WALSIZER_BECAUSE_BOOST;
-	decision->wanted_mb = boost->size_mb;
-	decision->limited_by = boost->held_by;
-	decision->limited = true;
 }
 
 /* Lower to the target (MB): the size that a rule asks for, or less, to a limit. */
@@ -191,8 +175,8 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 	bool		due = cycle || state->pacing.tried_mb > figures->in_effect_mb;
 	int64_t		size;
 
-	if ((size = walsizer_boost_rule(state, sample, figures)) != 0)
-		decide_raise(state, sample, decision, WALSIZER_BECAUSE_BOOST, size);
+	if (state->boost.size_mb > figures->in_effect_mb)
+		decide_raise(state, sample, decision, WALSIZER_BECAUSE_BOOST, state->boost.size_mb);
 	else if (sample->standby &&
 			 (size = walsizer_standby_rule(config, state, sample, figures, due)) != 0)
 		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PRIMARY, size);
@@ -207,8 +191,6 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 	else if ((size = walsizer_lower_rule(config, state, sample, figures, cycle)) != 0)
 		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, size,
 					 walsizer_lowered_size(state, sample, figures, size));
-	else if (state->boost.size_mb > figures->in_effect_mb)
-		decide_held(state, decision);
 	else if (!sample->standby &&
 			 (size = walsizer_forced_rule(config, state, sample, figures)) != 0 &&
 			 !walsizer_worth_raising(figures, size))	/* limited, due or not */
@@ -220,12 +202,12 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state,
 
 /* An administrator's change is left alone for now, but not a planned load. */
 static bool
-must_leave_alone(const WalsizerState *state, const WalsizerSample *sample,
-				 const WalsizerFigures *figures)
+must_leave_alone(const WalsizerState *state, const WalsizerSample *sample)
 {
+	int64_t		in_effect_mb = sample->settings.max_wal_size_mb;
+
 	return sample->now < state->pacing.leave_alone_until &&
-		walsizer_boost_rule(state, sample, figures) == 0 &&
-		!walsizer_is_own_raise(state, figures->in_effect_mb);
+		state->boost.size_mb <= in_effect_mb && !walsizer_is_own_raise(state, in_effect_mb);
 }
 
 /*
@@ -305,7 +287,7 @@ walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 		return decision;
 	else if (!config->enable)
 		decision.reason = WALSIZER_BECAUSE_DISABLED;
-	else if (must_leave_alone(state, sample, &decision.figures))
+	else if (must_leave_alone(state, sample))
 		decision.reason = WALSIZER_BECAUSE_RECENTLY_CHANGED;
 	else
 	{
