@@ -4,7 +4,6 @@ MODULE_big = walsizer
 OBJS = \
 	walsizer.o \
 	policy/arithmetic.o \
-	policy/boost.o \
 	policy/demand.o \
 	policy/lastresort.o \
 	policy/limits.o \
@@ -14,7 +13,6 @@ OBJS = \
 	policy/recovery.o \
 	policy/rules.o \
 	policy/step.o \
-	policy/timeouts.o \
 	policy/verdict.o \
 	policy/whatif.o \
 	server/act.o \

@@ -120,6 +120,7 @@ extern int64_t walsizer_learned_now(WalsizerState *state, const WalsizerSample *
 extern bool walsizer_sample_valid(const WalsizerSample *sample);
 extern void walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 							 WalsizerFigures *figures);
+extern void walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample);
 
 /* policy/owner.c */
 extern bool walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample);
@@ -160,17 +161,10 @@ extern int64_t walsizer_recovery_limit(const WalsizerConfig *config,
 									   const WalsizerState *state,
 									   const WalsizerSample *sample);
 
-/* policy/timeouts.c */
+/* policy/whatif.c */
 extern void walsizer_begin_curve(WalsizerState *state, const WalsizerSample *sample);
 extern void walsizer_observe_curve(WalsizerState *state, const WalsizerSample *sample,
 								   bool ended, WalsizerCause cause);
-
-/* policy/boost.c */
-extern void walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample);
-extern int64_t walsizer_boost_over_rule(const WalsizerConfig *config,
-										const WalsizerState *state,
-										const WalsizerSample *sample,
-										const WalsizerFigures *figures);
 
 /* policy/rules.c */
 extern int64_t walsizer_forced_rule(const WalsizerConfig *config,
@@ -184,6 +178,10 @@ extern int64_t walsizer_standby_rule(const WalsizerConfig *config,
 									 const WalsizerState *state,
 									 const WalsizerSample *sample,
 									 const WalsizerFigures *figures, bool cycle);
+extern int64_t walsizer_boost_over_rule(const WalsizerConfig *config,
+										const WalsizerState *state,
+										const WalsizerSample *sample,
+										const WalsizerFigures *figures);
 extern int64_t walsizer_lower_rule(const WalsizerConfig *config,
 								   WalsizerState *state, const WalsizerSample *sample,
 								   const WalsizerFigures *figures, bool cycle);

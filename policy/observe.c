@@ -320,6 +320,38 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	state->pacing.keep_until = sample->now + WALSIZER_KEEP_RAISE;
 }
 
+/*
+ * Follow sample->boost_mb: the beginning and the end of a planned load.
+ *
+ * The value in effect at the beginning is to come back at the end.  Demand
+ * with WAL of the planned load in its window is not remembered: the next such
+ * load will be planned, too.  The first sample without the load begins a step
+ * of the window, so that one timeout later no window has such WAL any more, not
+ * even an interpolated part of it; another timeout is left for the lowering.
+ * Demand that lasts longer was not planned, and is left to the other rules.
+ */
+void
+walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample)
+{
+	WalsizerBoost *boost = &state->boost;
+	int64_t		timeout = sample->settings.timeout_ms;
+	bool		was_planned = boost->size_mb > 0;
+
+	boost->size_mb = sample->boost_mb <= 0 ? 0 :
+		walsizer_whole_segments(walsizer_min(sample->boost_mb, WALSIZER_MOST_MB), &sample->settings);
+	if (boost->size_mb > 0 && boost->return_mb == 0)
+		boost->return_mb = sample->settings.max_wal_size_mb;
+	if (boost->size_mb > 0 || was_planned)
+		boost->planned_until = sample->now + timeout;
+	if (boost->size_mb > 0)
+		return;
+	if (was_planned)
+		walsizer_add_mark(state, sample->now, state->window.lsn, sample->hour);
+	if (sample->now > boost->planned_until + timeout ||
+		sample->settings.max_wal_size_mb <= boost->return_mb)
+		boost->return_mb = 0;
+}
+
 /* WAL since the redo pointer, with padding for as much as it counts (see demand.c). */
 static int64_t
 used_by_records(const WalsizerState *state, const WalsizerFigures *figures)

@@ -404,7 +404,7 @@ typedef struct WalsizerSaid
 #define WALSIZER_CURVE_STEPS		30
 #define WALSIZER_CURVE_INTERVALS	12
 
-/* policy/timeouts.c: images within a time after a checkpoint; of timed intervals only */
+/* policy/whatif.c: images within a time after a checkpoint; of timed intervals only */
 typedef struct WalsizerCurve
 {
 	WalsizerWal begin;			/* counted when this interval began */
@@ -422,7 +422,7 @@ typedef struct WalsizerCurve
 	WalsizerSaid said;
 } WalsizerCurve;
 
-/* policy/boost.c: the planned load */
+/* The planned load */
 typedef struct WalsizerBoost
 {
 	int64_t		size_mb;		/* of the load in progress; 0: none */
@@ -650,8 +650,6 @@ extern WalsizerLimit walsizer_forbidding(const WalsizerFigures *figures,
 										 const WalsizerConfig *config, int64_t mb);
 extern int	walsizer_candidates(const WalsizerSettings *settings, int64_t wanted_mb,
 								int64_t *sizes);
-
-/* policy/timeouts.c */
 extern WalsizerTimeoutAdvice walsizer_advise_timeout(const WalsizerConfig *config,
 													 const WalsizerState *state,
 													 const WalsizerSample *sample,

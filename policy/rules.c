@@ -134,6 +134,32 @@ walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
 }
 
 /*
+ * The size (MB) to lower to once no window has WAL of the planned load any
+ * more, or 0: what was in effect before if that suffices for the demand since,
+ * else what demand needs, in one step.  It does not wait for keep_until: the
+ * raise was meant to be temporary.
+ */
+int64_t
+walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *state,
+						 const WalsizerSample *sample, const WalsizerFigures *figures)
+{
+	const WalsizerSettings *settings = &sample->settings;
+	int64_t		size;
+
+	if (state->boost.size_mb != 0 || state->boost.return_mb == 0 ||
+		sample->now < state->boost.planned_until ||
+		!walsizer_is_own_raise(state, figures->in_effect_mb))
+		return 0;
+
+	size = walsizer_max(state->boost.return_mb,
+						walsizer_least_size(state, settings, config->min_mb));
+	if (walsizer_size_for(figures->demand, settings) > size)
+		size = walsizer_max(size, figures->wanted_mb);
+	return size < figures->in_effect_mb &&
+		walsizer_lowered_size(state, sample, figures, size) != 0 ? size : 0;
+}
+
+/*
  * The largest demand of the whole lookback needs much less than our own raise
  * provides.
  *

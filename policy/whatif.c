@@ -1,15 +1,32 @@
 /*-------------------------------------------------------------------------
  *
  * policy/whatif.c
- *	  What if max_wal_size were another value?  For walsizer_advice.
+ *	  What if max_wal_size, or checkpoint_timeout, were another value?  For
+ *	  walsizer_advice, whose figures test/property compares with the simulator,
+ *	  and walsizer_timeout_advice.
  *
- * test/property compares these figures with the simulator.
+ * The images of pages that are written within t after a checkpoint are the
+ * distinct pages that the load changes in t: a curve that only becomes flatter.
+ * So a timeout k times as long has at least the images of this one, and at most
+ * as many more as the end of the curve, continued as a straight line, has.  The
+ * counters tell no more than that: curves of many forms erred by up to 400 %.
+ * For a shorter timeout the curve itself has the number.
+ *
+ * Everything else in WAL grows with time.  What an image takes is found by
+ * regression of the server's own counters, unless it counts the bytes.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
  *-------------------------------------------------------------------------
  */
 #include "policy/internal.h"
+
+#define STEPS				WALSIZER_CURVE_STEPS
+#define KEPT				WALSIZER_CURVE_INTERVALS
+#define LAST_STEPS			6	/* of the curve, for its end */
+#define LEAST_INTERVALS		3
+#define MOST_CHANGE			0.1 /* of the images over the intervals: a load changes */
+#define LEAST_IMAGE			50.0	/* bytes; less is no result of a regression */
 
 /* Candidates, in eighths of the value in effect. */
 static const int eighths[] = {4, 8, 12, 16, 24, 32, 48, 64};
@@ -118,5 +135,261 @@ walsizer_candidates(const WalsizerSettings *settings, int64_t wanted, int64_t *s
 	}
 	if (wanted > before)
 		sizes[number++] = wanted;
+	return number;
+}
+
+/* How much a counter of the server grew; a negative number after its reset. */
+static double
+grown(int64_t from, int64_t to)
+{
+	return (double) to - (double) from;
+}
+
+/* Begin an interval; only one that is seen from its beginning counts. */
+static void
+begin_interval(WalsizerCurve *curve, const WalsizerWal *wal, bool whole)
+{
+	curve->begin = curve->step_begin = *wal;
+	curve->steps = 0;
+	curve->whole = whole;
+}
+
+/* Follow the curve through this interval, and sum up for the regression. */
+static void
+take_step(WalsizerCurve *curve, const WalsizerWal *wal)
+{
+	double		records = grown(curve->step_begin.records, wal->records);
+	double		images = grown(curve->step_begin.images, wal->images);
+	double		bytes = grown(curve->step_begin.bytes, wal->bytes);
+
+	if (records < 0 || images < 0 || bytes < 0)
+		curve->whole = false;
+	curve->step_begin = *wal;
+	curve->images[curve->steps++] = grown(curve->begin.images, wal->images);
+	curve->sums[0] += records * records;
+	curve->sums[1] += records * images;
+	curve->sums[2] += images * images;
+	curve->sums[3] += records * bytes;
+	curve->sums[4] += images * bytes;
+}
+
+/* A whole timed interval has ended here: it counts for one of the last KEPT. */
+static void
+keep_interval(WalsizerCurve *curve, const WalsizerWal *wal)
+{
+	double		weight;
+
+	while (curve->steps < STEPS)
+		take_step(curve, wal);
+	if (!curve->whole)
+		return;
+	curve->totals[curve->intervals % KEPT] = curve->images[STEPS - 1];
+	curve->intervals++;
+	weight = 1.0 / (double) walsizer_min(curve->intervals, KEPT);
+	for (int i = 0; i < STEPS; i++)
+		curve->mean[i] += weight * (curve->images[i] - curve->mean[i]);
+	curve->bytes += weight * (grown(curve->begin.bytes, wal->bytes) - curve->bytes);
+	curve->records += weight * (grown(curve->begin.records, wal->records) - curve->records);
+	curve->image_bytes += weight * (grown(curve->begin.image_bytes, wal->image_bytes) - curve->image_bytes);
+	for (int i = 0; i < 5; i++)
+		curve->sums[i] *= 1.0 - 1.0 / KEPT;
+}
+
+/*
+ * Follow the counters.  "ended": the redo pointer has moved since the sample before,
+ * with which the interval ends, because the first images after it are the most.  One
+ * that lasted longer than the timeout had a pause in it.
+ */
+void
+walsizer_observe_curve(WalsizerState *state, const WalsizerSample *sample, bool ended,
+					   WalsizerCause cause)
+{
+	WalsizerCurve *curve = &state->curve;
+	int64_t		timeout = sample->settings.timeout_ms;
+	int64_t		elapsed = sample->now - state->checkpoints.redo_moved;
+
+	if (ended)
+	{
+		if (cause == WALSIZER_CAUSE_TIMED && elapsed <= timeout + timeout / 10 + WALSIZER_TIMER_SLACK)
+			keep_interval(curve, &state->last.wal);
+		begin_interval(curve, &state->last.wal, true);
+		return;
+	}
+	while (curve->steps < STEPS && elapsed / (curve->steps + 1) >= timeout / STEPS)
+		take_step(curve, &sample->wal);
+}
+
+/* By how much the images per interval changed over the kept intervals, as a part of them. */
+static double
+change_of_images(const WalsizerCurve *curve)
+{
+	int			number = (int) walsizer_min(curve->intervals, KEPT);
+	double		sum = 0;
+	double		moment = 0;
+
+	for (int i = 0; i < number; i++)
+	{
+		double		images = curve->totals[(curve->intervals - number + i) % KEPT];
+
+		sum += images;
+		moment += (2 * i - number + 1) * images;
+	}
+	return sum > 0 ? 6.0 * (moment < 0 ? -moment : moment) / ((number + 1) * sum) : 0;
+}
+
+/* What an image takes (bytes), 0 if that cannot be told. */
+static double
+image_size(const WalsizerCurve *curve)
+{
+	double		images = curve->mean[STEPS - 1];
+	const double *sums = curve->sums;
+	double		determinant = sums[0] * sums[2] - sums[1] * sums[1];
+	double		size = 0;
+
+	if (images <= 0)
+		return 0;
+	if (curve->image_bytes > 0)
+		size = curve->image_bytes / images;
+	else if (determinant > 1e-6 * sums[0] * sums[2])
+		size = (sums[0] * sums[4] - sums[1] * sums[3]) / determinant;
+	return size < curve->bytes / images ? size : curve->bytes / images;
+}
+
+/* Why the curve does not tell what is saved; NULL if it does. */
+static const char *
+obstacle(const WalsizerCurve *curve)
+{
+	if (curve->intervals < LEAST_INTERVALS)
+		return "cannot tell: fewer than three timed checkpoints in a row";
+	if (curve->bytes <= 0 || curve->records <= 0)
+		return "cannot tell: no WAL is written";
+	if (change_of_images(curve) > MOST_CHANGE)
+		return "cannot tell: the load changes";
+	if (curve->mean[STEPS - 1] > 0 && image_size(curve) < LEAST_IMAGE)
+		return "cannot tell: the size of images is not known";
+	return NULL;
+}
+
+/*
+ * The WAL of an interval "times" as long as the timeout, as a part of what is written
+ * now in that time: with as few, or as many, images as are possible.
+ */
+static double
+part_written(const WalsizerCurve *curve, double times, bool most)
+{
+	const double *mean = curve->mean;
+	double		size = image_size(curve);
+	double		base = curve->bytes - size * mean[STEPS - 1];
+	double		images = mean[STEPS - 1];
+
+	if (times < 1)
+	{
+		double		position = times * STEPS;
+		int			step = (int) position;
+		double		before = step > 0 ? mean[step - 1] : 0;
+
+		images = before + (position - step) * (mean[step] - before);
+	}
+	else if (most)
+		images += (times - 1) * STEPS * (images - mean[STEPS - 1 - LAST_STEPS]) / LAST_STEPS;
+	return (times * base + size * images) / (times * curve->bytes);
+}
+
+/*
+ * The curve begins anew: the timeout is another one, or samples do not continue.  With
+ * another timeout, what was said of it is kept, to be compared with what comes.
+ */
+void
+walsizer_begin_curve(WalsizerState *state, const WalsizerSample *sample)
+{
+	WalsizerCurve *curve = &state->curve;
+	int64_t		before = state->last.settings.timeout_ms;
+	WalsizerSaid said = curve->said;
+
+	if (before != sample->settings.timeout_ms)
+	{
+		said = (WalsizerSaid) {0};
+		if (obstacle(curve) == NULL)
+		{
+			double		times = (double) sample->settings.timeout_ms / (double) before;
+
+			said.before_ms = before;
+			said.least = 1 - part_written(curve, times, true);
+			said.most = 1 - part_written(curve, times, false);
+			said.record_bytes = curve->bytes / curve->records;
+		}
+	}
+	*curve = (WalsizerCurve) {.said = said};
+	begin_interval(curve, &sample->wal, false);
+}
+
+/*
+ * What this checkpoint_timeout (ms, at least a second) would mean, given the last
+ * sample, and the figures of the last decision.
+ */
+WalsizerTimeoutAdvice
+walsizer_advise_timeout(const WalsizerConfig *config, const WalsizerState *state,
+						const WalsizerSample *sample, const WalsizerFigures *figures,
+						int64_t timeout_ms)
+{
+	const WalsizerCurve *curve = &state->curve;
+	double		times = (double) timeout_ms / (double) sample->settings.timeout_ms;
+	double		demand = (double) walsizer_max(figures->demand, figures->learned);
+	WalsizerTimeoutAdvice advice = {.timeout_ms = timeout_ms, .basis = obstacle(curve)};
+	double		most;
+
+	if (sample->standby)
+		advice.basis = "cannot tell: a standby writes no WAL";
+	else if (figures->forced > 0)
+		advice.basis = "cannot tell: checkpoints are forced";
+	if (advice.basis != NULL)
+		return advice;
+
+	most = part_written(curve, times, true);
+	advice.known = true;
+	advice.basis = times > 1 ? "bounds" : "measured";
+	advice.saved_least = 1 - most;
+	advice.saved_most = 1 - part_written(curve, times, false);
+	advice.needed_mb = walsizer_size_with_headroom(config, &sample->settings,
+												   walsizer_to_int64(demand * times * most));
+	advice.recovery_ms = walsizer_recovery_time(config, state, sample, advice.needed_mb);
+	advice.limited_by = walsizer_forbidding(figures, config, advice.needed_mb);
+	return advice;
+}
+
+/*
+ * How much less WAL a record takes since the timeout was changed, compared with what
+ * was said; false if nothing was said, or it is too early.
+ */
+bool
+walsizer_timeout_saved(const WalsizerState *state, double *saved)
+{
+	const WalsizerCurve *curve = &state->curve;
+
+	if (curve->said.before_ms == 0 || curve->intervals < LEAST_INTERVALS || curve->records <= 0)
+		return false;
+	*saved = 1 - curve->bytes / curve->records / curve->said.record_bytes;
+	return true;
+}
+
+/* The timeouts worth comparing (ms), shortest first; WALSIZER_TIMEOUTS at most. */
+int
+walsizer_timeouts(const WalsizerSettings *settings, int64_t *timeouts)
+{
+	static const int minutes[] = {5, 15, 30, 60};
+	int64_t		present = settings->timeout_ms;
+	int64_t		before = 0;
+	int			number = 0;
+
+	for (int i = 0; i < WALSIZER_TIMEOUTS - 1; i++)
+	{
+		int64_t		timeout = minutes[i] * INT64_C(60000);
+
+		if (present > before && present < timeout)
+			timeouts[number++] = present;
+		timeouts[number++] = before = timeout;
+	}
+	if (present > before)
+		timeouts[number++] = present;
 	return number;
 }
