@@ -223,6 +223,7 @@
 		FLAG((s)->cycle.over); \
 		RANGE((s)->cycle.demand, 0, MOST_WAL); \
 		PACING_RANGES(&(s)->pacing, RANGE, FLAG); \
+		REAL((s)->pacing.replay_rate, 0, walsizer_most.replay_rate); \
 	} while (0)
 
 #endif							/* PROVE_RANGES_H */
