@@ -134,7 +134,6 @@ extern int64_t walsizer_step_size(const WalsizerState *state, const WalsizerFigu
 								  int64_t size);
 extern void walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 								const WalsizerSample *sample, WalsizerFigures *figures);
-extern bool walsizer_worth_raising_to_limit(const WalsizerFigures *figures);
 extern bool walsizer_worth_raising(const WalsizerFigures *figures, int64_t size);
 extern int64_t walsizer_least_size(const WalsizerState *state,
 								   const WalsizerSettings *settings, int64_t mb);

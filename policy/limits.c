@@ -214,23 +214,19 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 	figures->limit_mb = walsizer_whole_segments(figures->limit_mb, &sample->settings);
 }
 
-/* A measured limit varies all the time: does it allow a raise worth a change? */
-bool
-walsizer_worth_raising_to_limit(const WalsizerFigures *figures)
-{
-	double		factor = figures->limit_kind == WALSIZER_LIMIT_RECOVERY ? WORTH_RECOVERY : WORTH_RAISING;
-
-	return (double) figures->limit_mb >= factor * (double) figures->in_effect_mb;
-}
-
-/* Would a raise to this size (MB) change anything within the limits? */
+/*
+ * Would a raise to this size (MB) change anything within the limits?  A measured
+ * limit varies all the time, so a raise to it must be worth a change.
+ */
 bool
 walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
 {
+	double		factor = figures->limit_kind == WALSIZER_LIMIT_RECOVERY ? WORTH_RECOVERY : WORTH_RAISING;
+
 	if (walsizer_min(size, figures->limit_mb) <= figures->in_effect_mb)
 		return false;
 	return size <= figures->limit_mb || figures->limit_kind == WALSIZER_LIMIT_MAX ||
-		walsizer_worth_raising_to_limit(figures);
+		(double) figures->limit_mb >= factor * (double) figures->in_effect_mb;
 }
 
 /*

@@ -352,14 +352,6 @@ walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample)
 		boost->return_mb = 0;
 }
 
-/* WAL since the redo pointer, with padding for as much as it counts (see demand.c). */
-static int64_t
-used_by_records(const WalsizerState *state, const WalsizerFigures *figures)
-{
-	return walsizer_without_padding(figures->used, state->window.padding -
-									state->checkpoints.padding_at_redo);
-}
-
 static bool
 settings_valid(const WalsizerSettings *settings)
 {
@@ -394,6 +386,7 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 				 WalsizerFigures *figures)
 {
 	const WalsizerSettings *settings = &sample->settings;
+	int64_t		used;
 
 	figures->in_effect_mb = settings->max_wal_size_mb;
 	figures->trigger_point = walsizer_trigger_point(settings->max_wal_size_mb, settings);
@@ -414,7 +407,9 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 	figures->used = counted(sample->redo_lsn, sample->write_lsn, settings);
 	figures->rate = walsizer_observe_rate(state, sample);
 	figures->until_timed_ms = until_timed(state, sample);
-	figures->projected = walsizer_min(WALSIZER_MOST_BYTES, used_by_records(state, figures) +
+	used = walsizer_without_padding(figures->used, state->window.padding -
+									state->checkpoints.padding_at_redo);
+	figures->projected = walsizer_min(WALSIZER_MOST_BYTES, used +
 									  walsizer_to_int64((double) figures->rate *
 														((double) figures->until_timed_ms /
 														 1000.0)));

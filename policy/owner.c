@@ -83,19 +83,6 @@ walsizer_original_is_back(WalsizerState *state, int64_t in_effect_mb)
 }
 
 /*
- * Does the note say that we restored the value in effect, and did we not know?
- * A worker or a server may have ended in between.
- */
-static bool
-is_restored(const WalsizerState *state, const WalsizerSample *sample)
-{
-	const WalsizerNote *note = &sample->note;
-
-	return note->kind >= WALSIZER_NOTE_RESTORED && state->owner.own_mb != 0 &&
-		note->original_mb == sample->settings.max_wal_size_mb;
-}
-
-/*
  * Compare the value in effect with what we know.  If an administrator changed
  * it, adopt it, leave it alone for a while and return true.
  *
@@ -117,8 +104,10 @@ walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
 		owner->original_by_alter_system = note->original_by_alter_system;
 		walsizer_took_effect(state, sample->now, in_effect_mb);
 	}
-	else if (is_restored(state, sample))
+	else if (note->kind >= WALSIZER_NOTE_RESTORED && owner->own_mb != 0 &&
+			 note->original_mb == in_effect_mb)
 	{
+		/* a worker or a server ended before it knew that we restored the value */
 		adopt(state, sample);
 		/* what the start of the server restored may be raised at once */
 		if (note->kind == WALSIZER_NOTE_RESTORED)

@@ -144,7 +144,7 @@ hold_back(WalsizerState *state, const WalsizerSample *sample, const WalsizerDeci
 		pacing->raise_not_before = sample->now + pacing->hold_ms;
 	}
 	else if (over < 0 && sample->disk_tried && figures->limit_kind != WALSIZER_LIMIT_MAX &&
-			 !walsizer_worth_raising_to_limit(figures))
+			 !walsizer_worth_raising(figures, WALSIZER_MOST_MB))
 		pacing->raise_not_before = walsizer_max(pacing->raise_not_before, sample->now + timeout);
 }
 
