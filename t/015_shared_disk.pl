@@ -130,15 +130,16 @@ sub run_case
 		$result{written} += $node->safe_psql('postgres',
 			"SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') / 1048576");
 		$result{changes} += history($node);
+		$result{requests} += status($node)->{checkpoints_disk_full};
 	}
 	stop_load($_) foreach @loads;
 	stop_load($df);
 	($result{samples}, $result{free}) = least_free($file);
 	$_->stop('immediate', fail_ok => 1) foreach @nodes;
-	note(sprintf('%s: after %d s: %d cannot write WAL, least free %.1f %%, sizes %s = %d MB, %d changes, %d MB/s',
+	note(sprintf('%s: after %d s: %d cannot write WAL, least free %.1f %%, sizes %s = %d MB, %d changes, %d requests, %d MB/s',
 			$name, $result{seconds}, $result{died}, $result{free},
 			join(' + ', @{ $result{sizes} }), sum(0, @{ $result{sizes} }),
-			$result{changes} // 0, ($result{written} // 0) / $result{seconds}));
+			$result{changes} // 0, $result{requests} // 0, ($result{written} // 0) / $result{seconds}));
 	return %result;
 }
 
