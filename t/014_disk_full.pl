@@ -122,19 +122,22 @@ ok(lives_through($node, 250), 'crash: the server continues on the nearly full vo
 stop_load($_) foreach @loads;
 $node->stop;
 
-@loads = map { start_load($_, 40) } @off;
-foreach my $off (@off)
+my $dry = make_full('dry_run', 9, 300, conf => "walsizer.dry_run = on\n");
+@loads = (start_load($dry, 20), map { start_load($_, 40) } @off);
+wait_for($dry, "verdict_code = 'disk_full'");
+is(scalar(requests($dry)), 0, 'dry_run = on: the verdict says it, and the history has no request');
+foreach my $off (@off, $dry)
 {
-	my $name = $off->name;
+	my $name = $off->name . ' = ' . ($off->name eq 'dry_run' ? 'on' : 'off');
 
-	ok(!lives_through($off, 600), "$name = off: the server fills the volume");
-	is(log_count($off, $said), 1, "$name = off: the log says that WAL is about to fill it");
+	ok(!lives_through($off, 600), "$name: the server fills the volume");
+	is(log_count($off, $said), 1, "$name: the log says that WAL is about to fill it");
 	is(log_count($off, qr/HINT:  Run CHECKPOINT\. Lower "max_wal_size" to at most \d+ MB, or enlarge the file system\./), 1,
-		"$name = off: the hint says what to do");
-	is(log_count($off, $requested), 0, "$name = off: walsizer requests no checkpoint");
+		"$name: the hint says what to do");
+	is(log_count($off, $requested), 0, "$name: walsizer requests no checkpoint");
 }
 stop_load($_) foreach @loads;
-$_->stop('immediate', fail_ok => 1) foreach @off;
+$_->stop('immediate', fail_ok => 1) foreach @off, $dry;
 
 # ---- other sizes of segments, and another program that fills the volume
 
