@@ -21,6 +21,12 @@
 #define LEAD_TIMES			2
 #define SLOW_WRITES			(100.0 * WALSIZER_MB)	/* bytes per second */
 
+/*
+ * A load that pauses, or is slow, may go on at any moment as fast as it was.  What
+ * was seen counts less and less, and nothing after this.
+ */
+#define PEAK_LASTS			(INT64_C(600) * 1000)	/* ms */
+
 /* Worth it if it makes room for at least this part of what is left. */
 #define WORTH_PART			2
 
@@ -41,22 +47,25 @@ ready(const WalsizerSample *sample)
 }
 
 /*
- * Follow the space for new WAL, and how fast it is lost, to our own WAL and to
- * others.  The smaller loss of the last two readings counts: files that appear
- * between two calls, and what others write at once, are no rate.
+ * Follow the space for new WAL, and how fast it is lost, to our own WAL, at this
+ * rate, and to others.  The smaller loss of the last two readings counts: files that
+ * appear between two calls, and what others write at once, are no rate.
  */
 static int64_t
-observe_loss(WalsizerLastResort *resort, const WalsizerSample *sample, int64_t space)
+observe_loss(WalsizerLastResort *resort, const WalsizerSample *sample, int64_t space, int64_t rate)
 {
 	int64_t		elapsed = sample->now - resort->space_at;
 	int64_t		before = resort->loss;
+	double		remains = (double) walsizer_max(0, PEAK_LASTS - elapsed) / (double) PEAK_LASTS;
 
+	resort->peak_rate = walsizer_max(walsizer_max(1, rate),
+									 walsizer_to_int64((double) resort->peak_rate * remains));
 	resort->loss = 0;
 	if (resort->space >= 0 && elapsed > 0)
 		resort->loss = walsizer_to_int64((double) (resort->space - space) * 1000.0 / (double) elapsed);
 	resort->space = space;
 	resort->space_at = sample->now;
-	return walsizer_min(before, resort->loss);
+	return walsizer_max(walsizer_max(1, rate), walsizer_min(before, resort->loss));
 }
 
 /*
@@ -132,7 +141,9 @@ observe_request(WalsizerState *state, const WalsizerSample *sample)
  * Follow the room for new WAL, and judge whether it suffices.
  *
  * It is that for whole segments: one that does not fit is none.  Where others have
- * taken the last free space, WAL continues in the segments that exist.
+ * taken the last free space, WAL continues in the segments that exist.  The room must
+ * last until a requested checkpoint is complete for the load at its fastest, and
+ * until the server's own is for the load as it is.
  */
 void
 walsizer_observe_room(const WalsizerConfig *config, WalsizerState *state,
@@ -142,7 +153,9 @@ walsizer_observe_room(const WalsizerConfig *config, WalsizerState *state,
 	int64_t		segment = sample->settings.segment_bytes;
 	int64_t		exists = ready(sample);
 	int64_t		kept;
+	int64_t		soonest;		/* ms, if the load is at its fastest */
 	double		loss;
+	double		peak;
 	double		lasts;
 
 	if (!sample->disk_tried)
@@ -155,13 +168,15 @@ walsizer_observe_room(const WalsizerConfig *config, WalsizerState *state,
 	resort->kept = kept > resort->removable + 2 * segment ? kept : 0;
 	observe_request(state, sample);
 	resort->room = exists + state->disk.free / segment * segment;
-	loss = (double) walsizer_max(1, walsizer_max(figures->rate,
-												 observe_loss(resort, sample, exists + state->disk.free)));
+	loss = (double) observe_loss(resort, sample, exists + state->disk.free, figures->rate);
+	peak = (double) resort->peak_rate;
 	lasts = (double) resort->room * 1000.0 / loss;
-	if ((double) exists * loss > (double) resort->room * (double) figures->rate)
-		lasts = (double) exists * 1000.0 / (double) walsizer_max(1, figures->rate);
+	if ((double) exists * loss > (double) resort->room * peak)
+		lasts = (double) exists * 1000.0 / peak;
 	resort->until_full_ms = walsizer_to_int64(lasts);
-	resort->fills = resort->until_full_ms <= lead(config, state, sample, figures) &&
+	soonest = walsizer_min(resort->until_full_ms,
+						   walsizer_to_int64((double) resort->room * 1000.0 / peak));
+	resort->fills = soonest <= lead(config, state, sample, figures) &&
 		lasts - 2 * (double) segment * 1000.0 / loss <= until_complete(state, sample, figures);
 }
 

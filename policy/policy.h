@@ -452,7 +452,8 @@ typedef struct WalsizerLastResort
 	int64_t		space;			/* for new WAL when the disk was last read; -1: never */
 	int64_t		space_at;		/* when that was */
 	int64_t		loss;			/* of it, bytes per second, between the last two readings */
-	int64_t		room;			/* the same in whole segments */
+	int64_t		peak_rate;		/* largest rate of WAL lately; what was seen fades */
+	int64_t		room;			/* space in whole segments */
 	int64_t		until_full_ms;	/* it lasts so long at the recent rates */
 	bool		fills;			/* too short for the server's own next checkpoint, and
 								 * soon for one that is requested */

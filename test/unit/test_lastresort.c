@@ -367,6 +367,25 @@ TEST(our_own_raise_is_lowered_first)
 	assert_int_equal(write_both(d, RATE, 0), WALSIZER_CHECKPOINT);
 }
 
+/* At RATE, and before at four times that: it may be so again. */
+TEST(a_load_that_was_faster_may_be_so_again)
+{
+	Driver	   *d = with_free(100 * 16);
+
+	assert_int_equal(write_both(d, 4 * RATE, 0), WALSIZER_NONE);
+	for (int i = 0; i < 47; i++)
+		assert_int_equal(write_both(d, RATE, 0), WALSIZER_NONE);
+	assert_int_equal(d->state.last_resort.room, 49 * SEGMENT);
+	assert_int_equal(fill(d, 6), 1);
+	assert_true(d->state.last_resort.until_full_ms > 40 * SECOND);
+
+	/* the peak fades within ten minutes */
+	driver_step(d, 300 * SECOND, 0);
+	assert_in_range(d->state.last_resort.peak_rate, 1.7 * RATE, 1.9 * RATE);
+	driver_step(d, 600 * SECOND, 0);
+	assert_int_equal(d->state.last_resort.peak_rate, d->last.figures.rate);
+}
+
 /* Others take what WAL does not write: the server's next checkpoint is the timed one. */
 TEST(others_alone)
 {
@@ -446,6 +465,7 @@ main(void)
 		cmocka_unit_test(it_has_helped_although_wal_was_written_meanwhile),
 		cmocka_unit_test(a_standby_asks_again_soon),
 		cmocka_unit_test(our_own_raise_is_lowered_first),
+		cmocka_unit_test(a_load_that_was_faster_may_be_so_again),
 		cmocka_unit_test(others_alone),
 		cmocka_unit_test(one_checkpoint_is_the_one_requested),
 		cmocka_unit_test(a_disk_that_is_not_read_is_not_full),
