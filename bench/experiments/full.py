@@ -1,12 +1,13 @@
 """WAL fills its file system: free space at the worst moment, with walsizer and without
 
 pg_wal has a file system of its own, and an administrator has set a max_wal_size that is
-too large for it.  The load writes messages into WAL at a rate, and ends when several times
-the file system is written, or with the server."""
+too large for it.  The load writes messages into WAL at a rate, dirties a page for each
+100 kB, and ends when several times the file system is written, or with the server."""
 
 import contextlib
 import os
 import pathlib
+import re
 import subprocess
 import threading
 import time
@@ -14,7 +15,19 @@ import time
 from harness import limits as judge, server as servers
 
 VOLUME = 974  # MB
-MESSAGE = "SELECT pg_logical_emit_message(true, 'bench', repeat('x', 1048000));\n"  # 1 MB of WAL
+PAGES = 8000
+TABLE = f"""CREATE TABLE pages WITH (fillfactor = 10) AS
+  SELECT n, 0 AS changes, repeat('x', 600) AS filler FROM generate_series(1, {PAGES}) n;
+CREATE UNIQUE INDEX ON pages (n);
+CHECKPOINT;
+"""
+# 1 MB of WAL, and ten pages
+LOAD = f"""\\set n random(1, {PAGES - 9})
+SELECT pg_logical_emit_message(true, 'bench', repeat('x', 1000000));
+UPDATE pages SET changes = changes + 1 WHERE n BETWEEN :n AND :n + 9;
+"""
+REQUESTED = re.compile(r"checkpoint starting: (?:immediate|fast) force\n"
+                       r".*?checkpoint complete: .*? total=([\d.]+) s", re.S)
 TIMES = 2     # the load writes so many times the file system
 
 
@@ -71,9 +84,10 @@ def running(bench, subject, volume, size):
 
 
 def one(bench, subject, volume, size, rate):
-    script = pathlib.Path("message.sql")
-    script.write_text(MESSAGE, encoding="utf-8")
+    script = pathlib.Path("load.sql")
+    script.write_text(LOAD, encoding="utf-8")
     with running(bench, subject, volume, size) as server:
+        server.psql(TABLE)
         free = Watch(volume)
         free.start()
         began = time.monotonic()
@@ -83,8 +97,10 @@ def one(bench, subject, volume, size, rate):
             check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         lasted = time.monotonic() - began
         free.over.set()
-        panic = "PANIC" in server.log.read_text(encoding="utf-8", errors="replace")
-        found = {"requests": 0, "wal_mb": None}
+        log = server.log.read_text(encoding="utf-8", errors="replace")
+        panic = "PANIC" in log
+        found = {"requests": 0, "wal_mb": None,
+                 "requested_s": sum(float(total) for total in REQUESTED.findall(log))}
         if not panic and done.returncode == 0:
             found["wal_mb"] = float(server.value(
                 "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') / 1048576"))
@@ -97,11 +113,18 @@ def one(bench, subject, volume, size, rate):
 # What comes of it
 #
 
+def cost(run):
+    """Of the checkpoints requested; a server that ended has none."""
+    if run["wal_mb"] is None:
+        return ["-"] * 4
+    return [str(run["requests"]), f"{run['requests'] * 1024 / run['wal_mb']:.1f}",
+            f"{100 * run['requested_s'] / run['seconds']:.1f}", f"{run['wal_mb']:.0f}"]
+
+
 def tables(data):
     heading = ["max_wal_size", "MB/s", "server", "least free, MB", "checkpoints requested",
-               "WAL written, MB", "ended after, s"]
-    rows = [[run["size"], str(run["rate"]), run["subject"], str(run["free_mb"]),
-             str(run["requests"]), "-" if run["wal_mb"] is None else f"{run['wal_mb']:.0f}",
+               "per GB of WAL", "time in them, %", "WAL written, MB", "ended after, s"]
+    rows = [[run["size"], str(run["rate"]), run["subject"], str(run["free_mb"]), *cost(run),
              f"{run['seconds']:.0f}, PANIC" if run["panic"] else "-"] for run in data["runs"]]
     yield (f"pg_wal on a file system of {data['volume']} MB in memory; the load writes "
            f"{data['times']} times as much.", heading, rows)
