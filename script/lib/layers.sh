@@ -61,6 +61,7 @@ in_system() { # suite, version, packages...
     remove_tree "$RUN_DIR/work"
     mkdir -p "$RUN_DIR/upper" "$RUN_DIR/work"
     cp -a "$RUN_DIR/tree" "$RUN_DIR/tmp/w/src"
+    [ ! -d "$RUN_DIR/release" ] || cp -a "$RUN_DIR/release" "$RUN_DIR/tmp/w/"
     in_background "${APART[@]}" "$ROOT/script/lib/enter" --layers "$RUN_DIR" "$SERVER_CHROOT" "$LAYER" \
         bash "src/script/lib/$1-suite" "$2"
 }

@@ -18,13 +18,9 @@ WALSIZER_PREREQUISITES=(
     libevent-2.1-7 libc-ares2
 )
 
-say() {
-    printf '%s\n' "$*"
-}
+say() { printf '%s\n' "$*"; }
 
-complain() {
-    printf '%s: %s\n' "${0##*/}" "$*" >&2
-}
+complain() { printf '%s: %s\n' "${0##*/}" "$*" >&2; }
 
 die() {
     complain "$@"
