@@ -192,6 +192,27 @@ end_boost(void)
 }
 
 /*
+ * Is the planned load over at this time (ms, monotonic)?  From when this process
+ * first sees its end, the system clock may be set without moving it.
+ */
+static bool
+boost_is_over(int64 now)
+{
+	static TimestampTz until = 0;
+	static int64 end = 0;
+
+	if (until != walsizer_shared->boost_until)
+	{
+		int64		left = (walsizer_shared->boost_until - GetCurrentTimestamp()) / 1000;
+
+		until = walsizer_shared->boost_until;
+		/* longer than any: the clock was set since it was saved */
+		end = left > (WALSIZER_BOOST_MOST_DAYS + 1) * (USECS_PER_DAY / 1000) ? now : now + left;
+	}
+	return now >= end;
+}
+
+/*
  * Decide, and publish sample and decision.  Reads the disk without a lock.  The
  * caller fills in what comes of it.
  */
@@ -239,7 +260,6 @@ run_pass(const WalsizerRequest *request, WalsizerEvent *event)
 	int64		edit_before = walsizer_shared->state.pacing.edit_tried_mb;
 	int64		old_mb = walsizer_shared->state.owner.own_mb != 0 ?
 		walsizer_shared->state.owner.own_mb : walsizer_shared->state.owner.original_mb;
-	TimestampTz boost_left = walsizer_shared->boost_until - GetCurrentTimestamp();
 	WalsizerDecision *decision = &event->decision;
 	WalsizerSample sample;
 	bool		edited;
@@ -249,8 +269,7 @@ run_pass(const WalsizerRequest *request, WalsizerEvent *event)
 	sampled = true;
 	sample.act_now = boost_asked || (request != NULL && request->what == WALSIZER_ASK_ADJUST);
 	sample.revert = request != NULL && request->what == WALSIZER_ASK_REVERT;
-	/* longer than any: the clock was set */
-	if (boost_left <= 0 || boost_left > (WALSIZER_BOOST_MOST_DAYS + 1) * USECS_PER_DAY)
+	if (boost_is_over(sample.now))
 		end_boost();
 	sample.boost_mb = walsizer_shared->boost_mb;
 	*event = decide_and_publish(&sample);
