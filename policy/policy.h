@@ -410,15 +410,17 @@ typedef struct WalsizerCurve
 	WalsizerWal begin;			/* counted when this interval began */
 	WalsizerWal step_begin;		/* counted at the last step of it */
 	double		images[WALSIZER_CURVE_STEPS];	/* of this interval up to each step */
+	double		sums[5];		/* over these steps, of rr, ri, ii, rb, ib: records,
+								 * images, bytes */
 	int			steps;			/* that are filled */
 	bool		whole;			/* seen from its beginning */
 	int64_t		intervals;		/* with this timeout; the next are their means */
 	double		mean[WALSIZER_CURVE_STEPS];
+	double		mean_sums[5];
 	double		bytes;
 	double		records;
 	double		image_bytes;
 	double		totals[WALSIZER_CURVE_INTERVALS];	/* images of the last ones */
-	double		sums[5];		/* of rr, ri, ii, rb, ib: records, images, bytes */
 	WalsizerSaid said;
 } WalsizerCurve;
 

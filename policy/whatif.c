@@ -151,6 +151,8 @@ begin_interval(WalsizerCurve *curve, const WalsizerWal *wal, bool whole)
 {
 	curve->begin = curve->step_begin = *wal;
 	curve->steps = 0;
+	for (int i = 0; i < 5; i++)
+		curve->sums[i] = 0;
 	curve->whole = whole;
 }
 
@@ -192,7 +194,7 @@ keep_interval(WalsizerCurve *curve, const WalsizerWal *wal)
 	curve->records += weight * (grown(curve->begin.records, wal->records) - curve->records);
 	curve->image_bytes += weight * (grown(curve->begin.image_bytes, wal->image_bytes) - curve->image_bytes);
 	for (int i = 0; i < 5; i++)
-		curve->sums[i] *= 1.0 - 1.0 / KEPT;
+		curve->mean_sums[i] += weight * (curve->sums[i] - curve->mean_sums[i]);
 }
 
 /*
@@ -242,7 +244,7 @@ static double
 image_size(const WalsizerCurve *curve)
 {
 	double		images = curve->mean[STEPS - 1];
-	const double *sums = curve->sums;
+	const double *sums = curve->mean_sums;
 	double		determinant = sums[0] * sums[2] - sums[1] * sums[1];
 	double		size = 0;
 

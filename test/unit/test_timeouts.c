@@ -178,15 +178,16 @@ TEST(the_size_is_for_the_largest_demand)
 	assert_int_equal(advice.limited_by, WALSIZER_LIMIT_DISK);
 }
 
-/* What was long ago is forgotten: all that is summed up counts for eleven more intervals. */
+/* What was long ago is forgotten: the sums are means of the last intervals. */
 TEST(the_regression_forgets)
 {
-	const WalsizerCurve before = running(&usual, 30, 100)->state.curve;
-	const WalsizerCurve after = running(&usual, 30, 200)->state.curve;
+	const Load	before = {.pages = 10000, .half = 300, .records = 2 * RECORDS};
+	Driver	   *d = running(&before, 30, 12);
 
-	is_near(after.sums[0], 11.0 * 30 * RECORDS * RECORDS, 3000);
-	for (int i = 0; i < 5; i++)
-		is_near(before.sums[i] / after.sums[i], 1, 0.001);
+	is_near(d->state.curve.mean_sums[0], 4 * 30.0 * RECORDS * RECORDS, 1);
+	for (int i = 0; i < 200; i++)
+		run_interval(d, &usual, 30);
+	is_near(d->state.curve.mean_sums[0], 30.0 * RECORDS * RECORDS, 1);
 }
 
 TEST(images_take_no_more_than_all_wal)
@@ -247,6 +248,27 @@ TEST(a_counter_that_goes_back_ends_the_curve)
 		driver_observe_redo(d, 1, 0);
 		assert_int_equal(d->state.curve.intervals, 2);
 	}
+}
+
+/* Of the regression, too: other WAL before a CHECKPOINT, and counters that begin anew. */
+TEST(an_interval_that_does_not_count_is_no_part_of_anything)
+{
+	Driver	   *d = running(&usual, 300, 3);
+	WalsizerTimeoutAdvice before = advise(d, 900);
+
+	for (int i = 0; i < 60; i++)
+	{
+		d->sample.wal.bytes += i * MB;
+		run_second(d, &usual, i);
+	}
+	driver_observe_redo(d, 1, 0);
+	d->sample.wal = (WalsizerWal) {0};
+	run_interval(d, &usual, 300);
+	run_interval(d, &usual, 300);
+	assert_int_equal(d->state.curve.intervals, 4);
+	assert_true(advise(d, 900).known);
+	is_near(advise(d, 900).saved_least, before.saved_least, 0.001);
+	is_near(advise(d, 900).saved_most, before.saved_most, 0.001);
 }
 
 TEST(a_load_that_changes_is_no_base)
@@ -375,6 +397,7 @@ main(void)
 		cmocka_unit_test(images_take_no_more_than_all_wal),
 		cmocka_unit_test(it_takes_three_timed_intervals),
 		cmocka_unit_test(a_counter_that_goes_back_ends_the_curve),
+		cmocka_unit_test(an_interval_that_does_not_count_is_no_part_of_anything),
 		cmocka_unit_test(a_load_that_changes_is_no_base),
 		cmocka_unit_test(the_size_of_images_must_be_known),
 		cmocka_unit_test(nothing_is_said_while_checkpoints_are_forced_or_on_a_standby),
