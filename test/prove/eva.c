@@ -64,6 +64,7 @@ begin(void)
 	for (int i = 0; i < WALSIZER_CAUSES; i++)
 		ANY_WITHIN(state.checkpoints.total[i], 0, MOST_CHECKPOINTS);
 	ANY_WITHIN(state.checkpoints.failures, 0, MOST_CHECKPOINTS);
+	ANY_WITHIN(state.curve.intervals, 0, MOST_CHECKPOINTS);
 	sample.settings.completion_target = Frama_C_double_interval(-DBL_MAX, DBL_MAX);
 	if (Frama_C_nondet(0, 1))
 		sample.settings.completion_target = Frama_C_nondet(0, 1) ? INFINITY : -INFINITY;
@@ -137,14 +138,18 @@ eva_readers(void)
 {
 	WalsizerFigures figures;
 	int64_t		sizes[WALSIZER_CANDIDATES];
+	int64_t		timeouts[WALSIZER_TIMEOUTS];
 	int64_t		mb;
 	int64_t		wanted;
+	int64_t		timeout_ms;
+	double		saved;
 
 	begin();
 	ANY(figures);
 	FIGURES_RANGES(&figures, ANY_WITHIN);
 	ANY_WITHIN(mb, 0, WALSIZER_MOST_MB);
 	ANY_WITHIN(wanted, INT64_MIN, INT64_MAX);
+	ANY_WITHIN(timeout_ms, 1000, MOST_TIMEOUT);
 	if (!walsizer_sample_valid(&sample))
 		return;
 	walsizer_what_if(&config, &state, &sample, &figures, mb);
@@ -152,6 +157,9 @@ eva_readers(void)
 	walsizer_learned_demand(&state, sample.hour, config.lookback_hours);
 	walsizer_peak_of(&state, sample.boost_mb);
 	walsizer_candidates(&sample.settings, wanted, sizes);
+	walsizer_advise_timeout(&config, &state, &sample, &figures, timeout_ms);
+	walsizer_timeout_saved(&state, &saved);
+	walsizer_timeouts(&sample.settings, timeouts);
 	ANY_WITHIN(wanted, 0, WALSIZER_MOST_MB);
 	walsizer_is_news(mb, &wanted);
 }

@@ -140,6 +140,14 @@
 		RANGE((c)->timed, 0, LATEST + 1); \
 	} while (0)
 
+#define CURVE_RANGES(c, RANGE, FLAG) \
+	do { \
+		RANGE((c)->steps, 0, WALSIZER_CURVE_STEPS); \
+		FLAG((c)->whole); \
+		RANGE((c)->intervals, 0, MOST_CHECKPOINTS + 1); \
+		RANGE((c)->said.before_ms, 0, MOST_TIMEOUT); \
+	} while (0)
+
 #define DISK_RANGES(d, RANGE, FLAG) \
 	do { \
 		FLAG((d)->known); \
@@ -153,6 +161,7 @@
 		RANGE((d)->failures, 0, 4); \
 	} while (0)
 
+/* took_ms is not negative, but no range shows that a request is the earlier one. */
 #define LAST_RESORT_RANGES(r, RANGE, FLAG) \
 	do { \
 		RANGE((r)->space, -1, 2 * MOST_WAL + 1024 * WALSIZER_MB); \
@@ -166,7 +175,7 @@
 		RANGE((r)->kept, 0, 2 * MOST_WAL); \
 		RANGE((r)->asked_at, 0, LATEST); \
 		RANGE((r)->asked_removable, 0, MOST_WAL); \
-		RANGE((r)->took_ms, 0, LATEST); \
+		RANGE((r)->took_ms, -LATEST, LATEST); \
 		FLAG((r)->complete); \
 	} while (0)
 
@@ -218,6 +227,7 @@
 			MARK_RANGES(&(s)->window.marks[i], RANGE); \
 		MEASURED_RANGES(s, RANGE); \
 		CHECKPOINTS_RANGES(&(s)->checkpoints, RANGE); \
+		CURVE_RANGES(&(s)->curve, RANGE, FLAG); \
 		DISK_RANGES(&(s)->disk, RANGE, FLAG); \
 		LAST_RESORT_RANGES(&(s)->last_resort, RANGE, FLAG); \
 		RANGE((s)->cycle.start, -MOST_TIMEOUT, LATEST); \
