@@ -40,10 +40,10 @@
 static int64_t
 ready(const WalsizerSample *sample)
 {
-	uint64_t	segment = (uint64_t) sample->settings.segment_bytes;
-	uint64_t	used = sample->write_lsn % segment;
+	int64_t		segment = sample->settings.segment_bytes;
+	int64_t		used = (int64_t) (sample->write_lsn % (uint64_t) segment);
 
-	return walsizer_clamp_bytes(sample->disk_ahead) + (used > 0 ? (int64_t) (segment - used) : 0);
+	return walsizer_clamp_bytes(sample->disk_ahead) + (used > 0 ? segment - used : 0);
 }
 
 /*
@@ -167,7 +167,7 @@ walsizer_observe_room(const WalsizerConfig *config, WalsizerState *state,
 	kept = state->disk.wal + state->disk.held - resort->removable - walsizer_clamp_bytes(sample->disk_ahead);
 	resort->kept = kept > resort->removable + 2 * segment ? kept : 0;
 	observe_request(state, sample);
-	resort->room = exists + state->disk.free / segment * segment;
+	resort->room = exists + state->disk.free - state->disk.free % segment;
 	loss = (double) observe_loss(resort, sample, exists + state->disk.free, figures->rate);
 	peak = (double) resort->peak_rate;
 	lasts = (double) resort->room * 1000.0 / loss;

@@ -161,14 +161,17 @@
 		RANGE((d)->failures, 0, 4); \
 	} while (0)
 
-/* took_ms is not negative, but no range shows that a request is the earlier one. */
+/*
+ * took_ms, space and room are not negative, but no range shows that a request is
+ * earlier than its checkpoint, or that what is used of a segment is less than one.
+ */
 #define LAST_RESORT_RANGES(r, RANGE, FLAG) \
 	do { \
-		RANGE((r)->space, -1, 2 * MOST_WAL + 1024 * WALSIZER_MB); \
+		RANGE((r)->space, -1024 * WALSIZER_MB, 2 * MOST_WAL + 1024 * WALSIZER_MB); \
 		RANGE((r)->space_at, 0, LATEST); \
 		RANGE((r)->loss, 0, MOST_WAL); \
 		RANGE((r)->peak_rate, 0, MOST_WAL); \
-		RANGE((r)->room, 0, 2 * MOST_WAL + 1024 * WALSIZER_MB); \
+		RANGE((r)->room, -2048 * WALSIZER_MB, 2 * MOST_WAL + 1024 * WALSIZER_MB); \
 		RANGE((r)->until_full_ms, 0, MOST_WAL); \
 		FLAG((r)->fills); \
 		RANGE((r)->removable, 0, MOST_WAL); \
