@@ -22,6 +22,9 @@
 #define LOG_LEAST_TIMEOUT	(INT64_C(30) * 1000)	/* of checkpoint_timeout, ms */
 #define LOG_MOST_TIMEOUT	(INT64_C(86400) * 1000)
 
+/* None is known. */
+static const WalsizerSettings WATCH_NO_SETTINGS = {.completion_target = -1};
+
 typedef enum LogKind
 {
 	LOG_NOTHING = 0,
@@ -49,7 +52,7 @@ typedef struct LogRecord
 	int64_t		number;			/* of the message among those of the process */
 	unsigned int flags;			/* also of LOG_COMPLETE, from 19 on */
 	int64_t		files;			/* removed and recycled */
-	int64_t		write_ms;		/* LOG_FREQUENT: between the last two */
+	int64_t		write_ms;
 	int64_t		total_ms;
 	int64_t		distance;		/* bytes, like the next */
 	int64_t		estimate;
@@ -94,12 +97,14 @@ typedef struct Log
 extern Log *watch_log_begin(const Options *options);
 extern void watch_log_take(void *log, const LogRecord *message);
 extern void watch_log_end(Log *log);
+extern int	watch_log_compare(int64_t first, int64_t second);
 extern void watch_log_free(Log *log);
 
 /* watch/logsettings.c */
 extern void watch_log_settle(Log *log);
+extern void watch_log_update(WalsizerSettings *settings, const WalsizerSettings *others);
 
 /* watch/logrange.c */
-extern bool watch_log_judge(Log *log, Watcher *watcher);
+extern void watch_log_judge(Log *log, Watcher *watcher);
 
 #endif							/* WATCH_LOG_H */

@@ -4,8 +4,7 @@
  *	  Files of a server's log: lines, times, processes, and the formats stderr,
  *	  csvlog and jsonlog, with what syslog, journald and containers add.
  *
- * One pass with one buffer: a line that does not fit into it has no message of
- * ours.  A line counts only if the server wrote it as a message of level LOG.
+ * A line that is too long has no message of ours.  A line counts only if the server wrote it as a message of level LOG.
  * What a statement contains follows another message, a tab, or lies in another
  * field.
  *
@@ -139,15 +138,12 @@ take_text(Reader *reader, const char *line, const char *level, int64_t wrapper)
 	const char *text = level + 1 + strspn(level + 1, " ");
 	LogRecord	message;
 
-	if (level - line > MOST_PREFIX || continues(line, level))
+	if (level - line > MOST_PREFIX || continues(line, level) ||
+		!watch_log_is_severity(line, (size_t) (level - line)) || (client != NULL && client < level))
 		return;
-	if (watch_log_is_severity(line, (size_t) (level - line)) &&
-			 (client == NULL || client > level))
-	{
-		text += strncmp(text, "00000: ", 7) == 0 ? 7 : 0;
-		if (watch_log_message(text, &message))	/* it is fast, times are not */
-			take(reader, text, find_time(reader, line, level, wrapper), find_pid(line, level), 0);
-	}
+	text += strncmp(text, "00000: ", 7) == 0 ? 7 : 0;
+	if (watch_log_message(text, &message))	/* it is fast, times are not */
+		take(reader, text, find_time(reader, line, level, wrapper), find_pid(line, level), 0);
 }
 
 /* May a process of this kind write our messages?  Others only imitate them. */
@@ -213,22 +209,10 @@ take_csv(Reader *reader, char *line, bool odd_quotes)
 	return true;
 }
 
-/* What an object says; texts are "" and times -1 if missing. */
-typedef struct LogJson
-{
-	const char *message;
-	const char *severity;
-	const char *backend;
-	char	   *line;			/* of text, or an object, in a wrapper */
-	int64_t		ms;
-	int64_t		pid;
-	int64_t		number;			/* as in LogRecord */
-} LogJson;
-
 typedef enum Member
 {
 	MEMBER_NONE = 0, MEMBER_MESSAGE, MEMBER_LINE, MEMBER_SEVERITY, MEMBER_LEVEL, MEMBER_BACKEND,
-	MEMBER_PID, MEMBER_NUMBER, MEMBER_TIME,
+	MEMBER_PID, MEMBER_NUMBER, MEMBER_TIME, MEMBERS,
 } Member;
 
 /* Members that we want: the server's own names, and what others call them. */
@@ -251,16 +235,13 @@ static const struct
 	{"receiveTimestamp", MEMBER_TIME}, {"__REALTIME_TIMESTAMP", MEMBER_TIME},
 };
 
-static Member
-member_of(const char *key)
+/* What an object says; texts are "" if missing. */
+typedef struct LogJson
 {
-	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
-	{
-		if (strcmp(key, members[i].key) == 0)
-			return members[i].member;
-	}
-	return MEMBER_NONE;
-}
+	char	   *values[MEMBERS];
+	char	   *line;			/* of text, or an object, in a wrapper; or NULL */
+	int64_t		ms;				/* or -1 */
+} LogJson;
 
 /* A time in ms since 1970, also one in whole s, ms, us or ns since then; or -1. */
 static int64_t
@@ -281,41 +262,26 @@ time_of(const char *value)
  * others call a level is the server's only if it is LOG.
  */
 static void
-take_member(LogJson *json, const char *key, char *value, bool *own_time)
+take_member(LogJson *json, const char *key, char *value)
 {
-	Member		member = member_of(key);
+	Member		member = MEMBER_NONE;
+	const char *time = json->values[MEMBER_TIME];
 
-	if (member == MEMBER_MESSAGE)
-		json->message = value;
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+	{
+		if (strcmp(key, members[i].key) == 0)
+			member = members[i].member;
+	}
 	if ((member == MEMBER_MESSAGE || member == MEMBER_LINE) &&
 		(watch_log_level(value) != NULL || value[0] == '{'))
 		json->line = value;
-	if (member == MEMBER_SEVERITY ||
-		(member == MEMBER_LEVEL && watch_log_is_severity(value, strlen(value))))
-		json->severity = value;
-	else if (member == MEMBER_BACKEND)
-		json->backend = value;
-	else if (member == MEMBER_PID)
-		json->pid = strtol(value, NULL, 10);
-	else if (member == MEMBER_NUMBER)
-		json->number = strtol(value, NULL, 10);
-	else if (member == MEMBER_TIME && !*own_time && time_of(value) >= 0)
-	{
+	if (member == MEMBER_LEVEL)
+		member = watch_log_is_severity(value, strlen(value)) ? MEMBER_SEVERITY : MEMBER_NONE;
+	if (member == MEMBER_TIME && (time_of(value) < 0 || (strlen(time) > 10 && time[10] == ' ')))
+		return;
+	json->values[member] = value;
+	if (member == MEMBER_TIME)
 		json->ms = time_of(value);
-		*own_time = strlen(value) > 10 && value[10] == ' ';
-	}
-}
-
-/* A character as UTF-8; one of more than three bytes becomes two. */
-static char *
-put_character(char *to, unsigned int c)
-{
-	if (c >= 0x800)
-		*to++ = (char) (0xe0 | c >> 12);
-	if (c >= 0x80)
-		*to++ = (char) (c >= 0x800 ? 0x80 | (c >> 6 & 0x3f) : 0xc0 | c >> 6);
-	*to++ = (char) (c >= 0x80 ? 0x80 | (c & 0x3f) : c > 0 ? c : ' ');
-	return to;
 }
 
 /*
@@ -338,7 +304,7 @@ read_string(char *from)
 		else if (from[1] == 'u' && strspn(from + 2, "0123456789abcdefABCDEF") >= 4 &&
 				 sscanf(from + 2, "%4x", &c) == 1)
 		{
-			to = put_character(to, c);
+			*to++ = c > 0 && c < 0x80 ? (char) c : '?';
 			from += 5;
 		}
 		else if (*++from == '\0')
@@ -364,9 +330,10 @@ read_json(char *text, LogJson *json)
 {
 	static const char *const between = "{}[]:, \t\r\n";
 	char	   *key = NULL;
-	bool		own_time = false;
 
-	*json = (LogJson) {"", "", "", NULL, -1, 0, 0};
+	*json = (LogJson) {.ms = -1};
+	for (int i = 0; i < MEMBERS; i++)
+		json->values[i] = "";
 	for (text += strspn(text, between); *text != '\0'; text += strspn(text, between))
 	{
 		char	   *value = text;
@@ -379,11 +346,9 @@ read_json(char *text, LogJson *json)
 			key = value;
 		else if (key != NULL)
 		{
-			char		after = *text;
-
-			*text = '\0';
-			take_member(json, key, value, &own_time);
-			*text = after;
+			if (*text != '\0')
+				*text++ = '\0';
+			take_member(json, key, value);
 			key = NULL;
 		}
 	}
@@ -398,15 +363,18 @@ static void
 take_json(Reader *reader, char *line, int64_t wrapper, int depth)
 {
 	LogJson		json;
+	const char *severity;
 
 	if (!read_json(line, &json))
 		return;
 	if (json.ms < 0)
 		json.ms = wrapper;
-	if (json.severity[0] != '\0' && (json.line == NULL || watch_parse_timestamp(json.line) < 0))
+	severity = json.values[MEMBER_SEVERITY];
+	if (severity[0] != '\0' && (json.line == NULL || watch_parse_timestamp(json.line) < 0))
 	{
-		if (watch_log_is_severity(json.severity, strlen(json.severity)) && may_write(json.backend))
-			take(reader, json.message, json.ms, json.pid, json.number);
+		if (watch_log_is_severity(severity, strlen(severity)) && may_write(json.values[MEMBER_BACKEND]))
+			take(reader, json.values[MEMBER_MESSAGE], json.ms, strtol(json.values[MEMBER_PID], NULL, 10),
+				 strtol(json.values[MEMBER_NUMBER], NULL, 10));
 	}
 	else if (json.line != NULL && json.line[0] == '{')
 	{
@@ -454,53 +422,33 @@ take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 		take_text(reader, line, level, -1);
 }
 
-/*
- * Read any file as a log and hand on each message of ours; syslog's times begin in
- * this year.
- */
+/* Read any file as a log, and hand on each message of ours; syslog's times begin in this year. */
 void
 watch_log_read(FILE *file, int year, LogTaker taker, void *state)
 {
 	Reader		reader = {.take = taker, .state = state, .year = year};
-	static char line[LINE_SIZE + 1];
-	static char block[LINE_SIZE];
-	size_t		length = 0;
-	size_t		got;
-	bool		odd_quotes = false;
+	char	   *line = NULL;
+	size_t		room = 0;
+	ssize_t		length;
 
-	while ((got = fread(block, 1, sizeof(block), file)) > 0 && !watch_interrupted())
+	while ((length = getline(&line, &room, file)) > 0)
 	{
-		for (const char *from = block, *end = block; end != NULL && from < block + got; from = end + 1)
-		{
-			size_t		left = (size_t) (block + got - from);
-			size_t		part;
+		bool		odd_quotes = false;
 
-			end = memchr(from, '\n', left);
-			part = end != NULL ? (size_t) (end - from) : left;
-			for (const char *q = from; (q = memchr(q, '"', (size_t) (from + part - q))) != NULL; q++)
-				odd_quotes = !odd_quotes;
-			if (part > LINE_SIZE - length)
-				part = LINE_SIZE - length;
-			memcpy(line + length, from, part);
-			length += part;
-			if (end == NULL)
-				break;
-			take_line(&reader, line, length, odd_quotes);
-			length = 0;
-			odd_quotes = false;
-		}
+		for (const char *q = line; (q = memchr(q, '"', (size_t) (line + length - q))) != NULL; q++)
+			odd_quotes = !odd_quotes;
+		take_line(&reader, line, length < LINE_SIZE ? (size_t) length : LINE_SIZE, odd_quotes);
 	}
-	if (length > 0)
-		take_line(&reader, line, length, odd_quotes);
+	free(line);
 }
 
 /* Read all files, in any order.  Ends the program if one cannot be read. */
 void
 watch_log_read_all(const Options *options, LogTaker taker, void *state)
 {
-	int			year = options->year != 0 ? options->year : atoi(watch_time_text(time(NULL), "%Y"));
+	int			year = atoi(watch_time_text(time(NULL), "%Y"));
 
-	for (int i = 0; i < options->num_files && !watch_interrupted(); i++)
+	for (int i = 0; i < options->num_files; i++)
 	{
 		const char *path = options->files[i];
 		FILE	   *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");

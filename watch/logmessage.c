@@ -22,6 +22,7 @@
 #define MOST_WORDS		200		/* bytes before the first number */
 #define MOST_TEXT		1000	/* of a message of ours */
 #define MOST_UNIT		5		/* " kB" in Cyrillic letters */
+#define MOST_QUOTE		30		/* after the value of a setting */
 #define NUMBERS			19		/* in "checkpoint complete" before 18 */
 
 static const char *const severities[] = {
@@ -216,66 +217,48 @@ is_frequent(const char *text, LogRecord *message)
 	size_t		length = strlen(text);
 
 	message->kind = LOG_FREQUENT;
-	message->write_ms = strtoll(text + before, NULL, 10) % 100000 * 1000;
 	return after > before && after - before < 6 && strcspn(text + after, DIGITS) == length - after &&
 		strpbrk(text, ";=") == NULL && strstr(text, ": ") == NULL && contains(text, before, checkpoint_words) &&
 		(text[length - 1] == ')' || (length > 3 && strcmp(text + length - 3, "）") == 0));
 }
 
-/* Read a setting of ours; false if it is another, or not possible. */
+/* Read a setting of ours, which is named in a text; false if it is another, or not possible. */
 static bool
-read_setting(const char *name, const char *value, WalsizerSettings *changed)
+read_setting(const char *text, const char *value, WalsizerSettings *changed)
 {
 	char	   *end;
 
 	changed->completion_target = -1;
-	if (strcmp(name, "max_wal_size") == 0)
+	if (strstr(text, "max_wal_size") != NULL)
 		return watch_parse_size(value, &changed->max_wal_size_mb) &&
 			changed->max_wal_size_mb >= 2 && changed->max_wal_size_mb <= WALSIZER_MOST_MB;
-	if (strcmp(name, "checkpoint_timeout") == 0)
+	if (strstr(text, "checkpoint_timeout") != NULL)
 		return watch_parse_time(value, 1000, &changed->timeout_ms) &&
 			changed->timeout_ms >= LOG_LEAST_TIMEOUT && changed->timeout_ms <= LOG_MOST_TIMEOUT;
 	changed->completion_target = strtod(value, &end);
-	return strcmp(name, "checkpoint_completion_target") == 0 && end > value && *end == '\0' &&
+	return strstr(text, "checkpoint_completion_target") != NULL && end > value && *end == '\0' &&
 		changed->completion_target >= 0 && changed->completion_target <= 1;
 }
 
 /*
  * 'parameter "max_wal_size" changed to "4GB"'.  In all languages the name comes first,
- * then the value, which has the first digit.
+ * and then the value, which has all digits.  A message with a colon is another.
  */
 static bool
 is_parameter(const char *text, LogRecord *message)
 {
-	static const struct
-	{
-		const char *before;		/* the name, but for a space */
-		const char *after;		/* the value */
-	}			quotes[] = {
-		{"parameter \"", "\""}, {"Parameter »", "« gesetzt"}, {"el parámetro «", "»"},
-		{"paramètre «", "»"}, {"il parametro \"", "\""}, {"パラメータ\"", "\"に変更されました"},
-		{"პარამეტრი \"", "\"-ზე"}, {"\"", "\"(으)로 바꿨음"}, {"параметр \"", "\""},
-		{"参数 \"", "\""}, {"參數 \"", "\""},
-	};
 	const char *rest = text + strcspn(text, DIGITS);
-	char		name[32];
+	size_t		length = strspn(rest, DIGITS ".kMGTBmsinhd");
 	char		value[32];
+	char		head[MOST_WORDS];
 
 	message->kind = LOG_PARAMETER;
-	snprintf(value, sizeof(value), "%.*s", (int) strspn(rest, DIGITS ".kMGTBmsinhd"), rest);
-	rest += strlen(value);
-	for (size_t i = 0; i < sizeof(quotes) / sizeof(quotes[0]); i++)
-	{
-		size_t		before = strlen(quotes[i].before);
-		size_t		after = strlen(quotes[i].after);
-		size_t		left = strlen(rest);
-
-		if (strncmp(text, quotes[i].before, before) == 0 && left >= after && left <= after + 2 &&
-			strcmp(rest + left - after, quotes[i].after) == 0 &&
-			sscanf(text + before + strspn(text + before, " \xc2\xa0"), "%31[a-z_]", name) == 1)
-			return read_setting(name, value, &message->settings);
-	}
-	return false;
+	if (strchr(text, ':') != NULL || length == 0 || strlen(rest + length) > MOST_QUOTE ||
+		strpbrk(rest + length, DIGITS) != NULL)
+		return false;
+	snprintf(head, sizeof(head), "%.*s", (int) (rest - text), text);
+	snprintf(value, sizeof(value), "%.*s", (int) length, rest);
+	return read_setting(head, value, &message->settings);
 }
 
 /*

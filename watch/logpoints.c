@@ -22,7 +22,7 @@
 #define MOST_RECORDS	262144	/* two for a checkpoint: a year at 5 min */
 #endif
 #define RESOLUTION		1500	/* ms: many logs have whole seconds */
-#define MOST_PIDS		16
+#define MOST_PIDS		16		/* servers in a log */
 
 Log *
 watch_log_begin(const Options *options)
@@ -56,8 +56,7 @@ watch_log_take(void *state, const LogRecord *message)
 	log->found.checkpoints += message->kind == LOG_COMPLETE;
 	log->found.restartpoints += message->kind == LOG_RESTARTPOINT;
 	log->found.warnings += message->kind == LOG_FREQUENT;
-	if (message->kind == LOG_RESTARTPOINT ||
-		(message->kind == LOG_FREQUENT && log->found.checkpoints > 0))
+	if (message->kind == LOG_RESTARTPOINT || message->kind == LOG_FREQUENT)
 		return;
 	*record = *message;
 	log->number++;
@@ -68,8 +67,8 @@ watch_log_take(void *state, const LogRecord *message)
 	}
 }
 
-static int
-compare(int64_t first, int64_t second)
+int
+watch_log_compare(int64_t first, int64_t second)
 {
 	return (first > second) - (first < second);
 }
@@ -81,9 +80,9 @@ by_start(const void *a, const void *b)
 	const LogRecord *second = b;
 
 	if (first->ms == second->ms && first->end_ms == second->end_ms)
-		return compare(first->kind, second->kind);
-	return first->ms != second->ms ? compare(first->ms, second->ms) :
-		compare(first->end_ms, second->end_ms);
+		return watch_log_compare(first->kind, second->kind);
+	return first->ms != second->ms ? watch_log_compare(first->ms, second->ms) :
+		watch_log_compare(first->end_ms, second->end_ms);
 }
 
 /* Sort the records, and leave out what comes twice, in two formats for example. */
@@ -98,8 +97,6 @@ sort_records(Log *log)
 		const LogRecord *record = &log->records[i];
 		const LogRecord *before = log->kept > 0 ? &log->records[log->kept - 1] : NULL;
 
-		if (record->kind == LOG_FREQUENT && log->found.checkpoints > 0)
-			continue;
 		if (before == NULL || record->kind >= LOG_PARAMETER || by_start(before, record) != 0 ||
 			before->distance != record->distance || before->pid != record->pid)
 			log->records[log->kept++] = *record;
@@ -140,51 +137,36 @@ pair_records(Log *log)
 
 /*
  * Two servers in one log: a checkpointer writes again after another one has,
- * and no server was started in between.  Ends the program with a list.  Numbers of
- * which each occurs once or twice are no process IDs.
+ * and no server was started in between.  Ends the program then.  Numbers that change
+ * with most lines and do not come back are no process IDs.
  */
 static void
 check_pids(Log *log)
 {
-	int64_t		pids[MOST_PIDS] = {0};
-	int64_t		counts[MOST_PIDS] = {0};
-	int			number = 0;
-	int			others = 0;		/* records with further ones */
+	int64_t		recent[MOST_PIDS] = {0};
+	int			number = 0;		/* of all, since a server was started */
+	int			changes = 0;
 	int			all = 0;
-	int			current = -1;
-	bool		mixed = false;
-	bool		started = false;
 
 	for (int i = 0; i < log->kept; i++)
 	{
 		const LogRecord *record = &log->records[i];
-		int			which = 0;
 
-		started |= record->kind == LOG_READY;
-		if (record->pid == 0 || record->kind == LOG_NOTHING || record->kind == LOG_READY || record->kind == LOG_PARAMETER)
+		if (record->kind == LOG_READY)
+			number = 0;
+		if (record->pid == 0 || record->kind == LOG_NOTHING || record->kind >= LOG_PARAMETER)
 			continue;
 		all++;
-		while (which < number && pids[which] != record->pid)
-			which++;
-		if (which == MOST_PIDS)
-		{
-			others++;
+		if (number > 0 && recent[(number - 1) % MOST_PIDS] == record->pid)
 			continue;
-		}
-		mixed |= which < number && which != current && !started;
-		if (which == number)
-			pids[number++] = record->pid;
-		counts[which] += record->kind == LOG_COMPLETE;
-		current = which;
-		started = false;
+		for (int j = 0; j < MOST_PIDS && j < number; j++)
+			if (recent[j] == record->pid)
+				watch_die("the log is of several servers, with checkpointers %lld, %lld and maybe others: choose one with --pid",
+						  (long long) recent[(number - 1) % MOST_PIDS], (long long) record->pid);
+		recent[number++ % MOST_PIDS] = record->pid;
+		changes++;
 	}
-	log->pids_wrong = (number + others) * 2 > all;
-	mixed &= !log->pids_wrong;
-	for (int i = 0; i < number && mixed; i++)
-		watch_complain("checkpointer %lld: %lld checkpoints", (long long) pids[i],
-					   (long long) counts[i]);
-	if (mixed)
-		watch_die("the log is of several servers: choose one with --pid");
+	log->pids_wrong = changes * 2 > all;
 }
 
 /*
@@ -213,16 +195,15 @@ static void
 link_records(Log *log)
 {
 	const LogRecord *before = NULL;
-	WalsizerSettings known = {.completion_target = -1};
+	WalsizerSettings known = WATCH_NO_SETTINGS;
 	int64_t		since = 0;		/* start of the server, or of a checkpoint
 								 * without an end */
 	bool		lost = false;
-	int			number = 0;		/* kept: checkpoints, or warnings */
+	int			number = 0;		/* kept: checkpoints */
 
 	for (int i = 0; i < log->kept; i++)
 	{
 		LogRecord  *record = &log->records[number];
-		WalsizerSettings *changed = &record->settings;
 		bool		restarted;
 
 		*record = log->records[i];
@@ -231,12 +212,7 @@ link_records(Log *log)
 		number += record->kind < LOG_PARAMETER;
 		if (record->kind == LOG_PARAMETER)
 		{
-			if (changed->max_wal_size_mb > 0)
-				known.max_wal_size_mb = changed->max_wal_size_mb;
-			if (changed->timeout_ms > 0)
-				known.timeout_ms = changed->timeout_ms;
-			if (changed->completion_target >= 0)
-				known.completion_target = changed->completion_target;
+			watch_log_update(&known, &record->settings);
 			continue;
 		}
 		record->settings = known;
@@ -266,26 +242,6 @@ link_records(Log *log)
 	log->kept = number;
 }
 
-/*
- * Without log_checkpoints there are only warnings.  Each is a forced checkpoint;
- * with a known max_wal_size its distance is the trigger point.
- */
-static void
-use_warnings(Log *log)
-{
-	for (int i = 0; i < log->kept; i++)
-	{
-		LogRecord  *record = &log->records[i];
-
-		if (record->kind != LOG_FREQUENT)
-			continue;
-		record->from_ms = record->ms - record->write_ms;
-		record->flags = LOG_WAL | LOG_CAUSE_KNOWN;
-		record->distance = log->options->given.max_wal_size_mb == 0 ? 0 :
-			walsizer_trigger_point(log->options->given.max_wal_size_mb, &record->settings);
-	}
-}
-
 /* The log is at its end: order the records, and find what follows from them. */
 void
 watch_log_end(Log *log)
@@ -295,5 +251,4 @@ watch_log_end(Log *log)
 	check_pids(log);
 	link_records(log);
 	watch_log_settle(log);
-	use_warnings(log);
 }

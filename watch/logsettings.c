@@ -20,10 +20,7 @@
 static int
 by_value(const void *a, const void *b)
 {
-	int64_t		first = *(const int64_t *) a;
-	int64_t		second = *(const int64_t *) b;
-
-	return (first > second) - (first < second);
+	return watch_log_compare(*(const int64_t *) a, *(const int64_t *) b);
 }
 
 /*
@@ -253,6 +250,20 @@ infer_size(Log *log, int64_t *values)
 	}
 }
 
+/* Replace what is known of others. */
+void
+watch_log_update(WalsizerSettings *settings, const WalsizerSettings *others)
+{
+	if (others->segment_bytes != 0)
+		settings->segment_bytes = others->segment_bytes;
+	if (others->max_wal_size_mb != 0)
+		settings->max_wal_size_mb = others->max_wal_size_mb;
+	if (others->timeout_ms != 0)
+		settings->timeout_ms = others->timeout_ms;
+	if (others->completion_target >= 0)
+		settings->completion_target = others->completion_target;
+}
+
 /* Give each checkpoint its settings: as given, as the log says, else as inferred. */
 void
 watch_log_settle(Log *log)
@@ -260,41 +271,25 @@ watch_log_settle(Log *log)
 	const WalsizerSettings *given = &log->options->given;
 	int64_t    *values = watch_allocate((size_t) (log->kept + 1) * sizeof(int64_t));
 
+	for (int i = 0; i < log->kept; i++)
+		watch_log_update(&log->records[i].settings, given);
 	infer_segment(log);
-	if (given->segment_bytes != 0)
-		log->settings.segment_bytes = given->segment_bytes;
+	watch_log_update(&log->settings, given);
 	infer_timeout(log, values);
-	if (given->timeout_ms != 0)
-		log->settings.timeout_ms = given->timeout_ms;
+	watch_log_update(&log->settings, given);
 	infer_target(log);
-	if (given->completion_target >= 0)
-		log->settings.completion_target = given->completion_target;
-	log->assumed &= ~((given->timeout_ms != 0 ? WATCH_ASSUMED_TIMEOUT : 0u) |
-					  (given->completion_target >= 0 ? WATCH_ASSUMED_TARGET : 0u));
+	watch_log_update(&log->settings, given);
 	infer_size(log, values);
 	free(values);
 	for (int i = 0; i < log->kept; i++)
 	{
-		WalsizerSettings *settings = &log->records[i].settings;
-		unsigned int *assumed = &log->records[i].assumed;
+		WalsizerSettings known = log->records[i].settings;
+		unsigned int not_known = (known.max_wal_size_mb == 0 ? WATCH_ASSUMED_SIZE : 0u) |
+			(known.timeout_ms == 0 ? WATCH_ASSUMED_TIMEOUT : 0u) |
+			(known.completion_target < 0 ? WATCH_ASSUMED_TARGET : 0u);
 
-		settings->segment_bytes = log->settings.segment_bytes;
-		if (settings->timeout_ms == 0 || given->timeout_ms != 0)
-		{
-			settings->timeout_ms = log->settings.timeout_ms;
-			*assumed |= log->assumed & WATCH_ASSUMED_TIMEOUT;
-		}
-		if (settings->completion_target < 0 || given->completion_target >= 0)
-		{
-			settings->completion_target = log->settings.completion_target;
-			*assumed |= log->assumed & WATCH_ASSUMED_TARGET;
-		}
-		if (given->max_wal_size_mb != 0)
-			settings->max_wal_size_mb = given->max_wal_size_mb;
-		else if (settings->max_wal_size_mb == 0)
-		{
-			settings->max_wal_size_mb = log->settings.max_wal_size_mb;
-			*assumed |= log->assumed & WATCH_ASSUMED_SIZE;
-		}
+		log->records[i].assumed = log->assumed & not_known;
+		log->records[i].settings = log->settings;
+		watch_log_update(&log->records[i].settings, &known);
 	}
 }

@@ -27,8 +27,7 @@
 typedef enum Kind
 {
 	TEXT,						/* const char * */
-	YES,						/* bool, without an argument, like the next */
-	NO,
+	FLAG,						/* bool, without an argument */
 	SIZE,						/* int64_t, in parts of "unit" MB */
 	RATE,						/* double, likewise */
 	TIME,						/* int64_t, in parts of "unit" ms */
@@ -77,33 +76,22 @@ static const Option table[] = {
 		.help = "write a trace"},
 	{"replay", "=FILE", TEXT, .field = FIELD(replay),
 		.help = "decide on a trace, without a server"},
-	{"log", " FILE...", YES, .field = FIELD(log),
+	{"log", " FILE...", FLAG, .field = FIELD(log),
 		.help = "decide on the server's log; - is standard input"},
-	{"json", "", YES, .field = FIELD(json),
+	{"json", "", FLAG, .field = FIELD(json),
 		.help = "print the result as JSON"},
 	{"prometheus", "=FILE", TEXT, .field = FIELD(prometheus),
 		.help = "keep a file for the textfile collector"},
-	{"quiet", "", YES, .field = FIELD(quiet), .letter = 'q',
+	{"quiet", "", FLAG, .field = FIELD(quiet), .letter = 'q',
 		.help = "print nothing: the exit status tells"},
 	{.name = "Settings of walsizer:"},
 	{"max", "=SIZE", SIZE, .field = CONFIG(max_mb),
 		.help = "largest size (16GB)"},
-	{"min", "=SIZE", SIZE, .field = CONFIG(min_mb),
-		.help = "smallest size when lowering (the one in effect)"},
 	{"headroom", "=FACTOR", NUMBER, .field = CONFIG(headroom),
 		.help = "on measured demand (1.2)"},
-	{"threshold", "=NUMBER", WHOLE, .field = CONFIG(threshold),
-		.help = "forced checkpoints that trigger a raise (1)"},
-	{"no-predict", "", NO, .field = CONFIG(predict),
-		.help = "wait until checkpoints were forced"},
-	{"lookback", "=TIME", TIME, .field = CONFIG(lookback_hours),
-		.unit = HOUR, .default_unit = MINUTE,
-		.help = "how long peaks are remembered (7d)"},
 	{"disk-limit", "=SIZE", SIZE, .field = FIELD(disk_limit),
 		.unit = IN_BYTES, .least = 2, .most = MOST_MB,
 		.help = "what the disk allows; a client cannot see it"},
-	{"max-disk-percent", "=N", WHOLE, .field = CONFIG(max_disk_percent),
-		.help = "share of --disk-limit that may be used (100)"},
 	{"max-recovery-time", "=TIME", TIME, .field = CONFIG(max_recovery_ms),
 		.default_unit = SECOND,
 		.help = "how long recovery may take at worst (no limit)"},
@@ -122,8 +110,6 @@ static const Option table[] = {
 	{"segment-size", "=SIZE", SIZE, .field = FIELD(given.segment_bytes),
 		.unit = IN_BYTES, .least = 1, .most = 1024,
 		.help = "size of its WAL segments"},
-	{"year", "=YEAR", WHOLE, .field = FIELD(year), .least = 1971, .most = 9999,
-		.help = "of its first line, if it is of syslog (this one)"},
 	{"pid", "=NUMBER", WHOLE, .field = FIELD(pid), .least = 1, .most = INT32_MAX,
 		.help = "the checkpointer, if it is of several servers"},
 	{.name = "Other:"},
@@ -161,21 +147,25 @@ print_usage(void)
 static double
 number_in(Kind kind, const void *field)
 {
-	return kind == WHOLE ? *(const int *) field :
-		kind == SIZE || kind == TIME ? (double) *(const int64_t *) field : *(const double *) field;
+	return kind == NUMBER ? *(const double *) field : (double) *(const int64_t *) field;
 }
 
 /* Set a field with a number within its range.  Ends the program if it is outside. */
 static void
 set_number(Options *options, const Option *o, const char *text)
 {
+	static const char *const kinds[] = {
+		[SIZE] = "size; units are B, kB, MB, GB and TB", [RATE] = "size; units are B, kB, MB, GB and TB",
+		[TIME] = "time; units are ms, s, min, h and d", [WHOLE] = "whole number", [NUMBER] = "number",
+	};
 	char	   *field = (char *) options + o->field;
 	double		least = o->least;
 	double		most = o->most;
 	double		unit = o->unit != 0 ? o->unit : 1;
 	double		number;
-	int64_t		whole;
+	int64_t		whole = 0;
 	char	   *end;
+	bool		good;
 
 	if (most == 0)
 	{
@@ -184,34 +174,24 @@ set_number(Options *options, const Option *o, const char *text)
 		least = number_in(o->kind, (const char *) &walsizer_least + setting) * unit;
 		most = number_in(o->kind, (const char *) &walsizer_most + setting) * unit;
 	}
-	if (o->kind == SIZE || o->kind == RATE)
+	if (o->kind == WHOLE || o->kind == NUMBER)
 	{
-		if (!watch_parse_size(text, &whole))
-			watch_die("--%s: \"%s\" is not a size; units are B, kB, MB, GB and TB", o->name, text);
-		if ((double) whole < least || (double) whole > most)
-			watch_die("--%s: %s is outside the valid range (%lldMB .. %lldMB)", o->name, text,
-					  (long long) least, (long long) most);
-		number = (double) whole;
-	}
-	else if (o->kind == TIME)
-	{
-		if (!watch_parse_time(text, o->default_unit != 0 ? (int64_t) o->default_unit : 1, &whole))
-			watch_die("--%s: \"%s\" is not a time; units are ms, s, min, h and d", o->name, text);
-		if ((double) whole < least || (double) whole > most)
-			watch_die("--%s: %s is outside the valid range (%lldms .. %lldms)", o->name, text,
-					  (long long) least, (long long) most);
-		number = (double) whole;
+		number = strtod(text, &end);
+		good = end > text && *end == '\0' && isfinite(number) && (o->kind == NUMBER || number == rint(number));
 	}
 	else
 	{
-		number = strtod(text, &end);
-		if (end == text || *end != '\0' || !isfinite(number))
-			watch_die("--%s: \"%s\" is not a number", o->name, text);
-		if (number < least || number > most)
-			watch_die("--%s: %s is outside the valid range (%g .. %g)", o->name, text, least, most);
-		if (o->kind == WHOLE && number != rint(number))
-			watch_die("--%s: %s is not a whole number", o->name, text);
+		good = o->kind == TIME ?
+			watch_parse_time(text, o->default_unit != 0 ? (int64_t) o->default_unit : 1, &whole) :
+			watch_parse_size(text, &whole);
+		number = (double) whole;
 	}
+	if (!good)
+		watch_die("--%s: \"%s\" is not a %s", o->name, text, kinds[o->kind]);
+	if (number < least || number > most)
+		watch_die("--%s: %s is outside the valid range (%lld .. %lld%s)", o->name, text,
+				  (long long) least, (long long) most,
+				  o->kind == TIME ? "ms" : o->kind == SIZE || o->kind == RATE ? "MB" : "");
 	if (o->kind == WHOLE)
 		*(int *) field = (int) number;
 	else if (o->kind == SIZE || o->kind == TIME)
@@ -231,9 +211,8 @@ take(Options *options, const Option *o)
 		case TEXT:
 			*(const char **) field = optarg;
 			break;
-		case YES:
-		case NO:
-			*(bool *) field = o->kind == YES;
+		case FLAG:
+			*(bool *) field = true;
 			break;
 		case VERSION:
 			printf(WATCH_NAME " (walsizer) " WATCH_VERSION "\n");
@@ -256,19 +235,17 @@ check(const Options *options)
 	bool		live = options->duration_ms > 0 || options->config.sample_interval_ms != 0;
 
 	if (!options->log && (given->max_wal_size_mb != 0 || given->timeout_ms != 0 ||
-						  given->completion_target >= 0 || given->segment_bytes != 0 ||
-						  options->year != 0 || options->pid != 0))
+						  given->completion_target >= 0 || given->segment_bytes != 0 || options->pid != 0))
 		watch_die("what is not to be inferred needs --log");
 	if ((given->segment_bytes & (given->segment_bytes - 1)) != 0)
 		watch_die("--segment-size: %lld is no power of two", (long long) given->segment_bytes);
 	if (options->log && options->num_files == 0)
 		watch_die("--log needs files, or - for standard input");
-	if (options->log && (connection || live || options->replay != NULL))
-		watch_die("--log cannot be combined with a connection, --replay, --duration or --interval");
-	if (options->replay != NULL && connection)
-		watch_die("--replay cannot be combined with connection options");
-	if (options->replay != NULL && (live || options->record != NULL))
-		watch_die("--replay cannot be combined with --record, --duration or --interval");
+	if ((options->log || options->replay != NULL) &&
+		(connection || live || options->record != NULL || options->prometheus != NULL ||
+		 (options->log && options->replay != NULL)))
+		watch_die("--%s cannot be combined with a connection, --record, --prometheus, --duration, --interval or another source",
+				  options->log ? "log" : "replay");
 }
 
 /* Ends the program if the command line is wrong, or asks only for a text. */
@@ -282,6 +259,7 @@ watch_parse_options(Options *options, int argc, char **argv)
 	memset(options, 0, sizeof(*options));
 	options->config = walsizer_default;
 	options->config.max_disk_percent = 100;
+	options->config.lookback_hours = walsizer_most.lookback_hours;
 	options->config.prevent_disk_full = false;	/* a client requests nothing */
 	options->config.replay_rate = 40.0 * WALSIZER_MB;
 	options->config.sample_interval_ms = 0;

@@ -15,17 +15,14 @@
 
 #define BAR_WIDTH		40
 #define MOST_ROWS		24
-#define MOST_CHANGES	5
 #define IMAGE_BYTES		6000	/* assumed for one, as in walsizer_related_settings */
 #define MINUTES			"%Y-%m-%d %H:%M"	/* of times */
-
-static void say(int indent, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
  * Print a paragraph, wrapped at spaces.  Its further lines are indented, by a number
  * of columns.
  */
-static void
+static void __attribute__((format(printf, 2, 3)))
 say(int indent, const char *format, ...)
 {
 	char		text[1024];
@@ -109,14 +106,13 @@ say_verdict(const WalsizerVerdict *verdict)
 static void
 say_watched(const Watcher *watcher)
 {
-	say(14, "Watched       %s, from %s to %s, %lld samples; %s of WAL %s",
+	say(14, "Watched       %s, from %s to %s, %lld samples; %s of WAL written.",
 		watch_duration_text(watcher->now - watcher->began),
 		watch_time_text(watcher->zero + watcher->began / 1000, MINUTES),
 		watch_time_text(watcher->zero + watcher->now / 1000, MINUTES),
-		(long long) watcher->samples, watch_size_text(watcher->wal),
-		watcher->seen.standby ? "replayed (this is a standby)." : "written.");
+		(long long) watcher->samples, watch_size_text(watcher->wal));
 	if (watcher->unseen_ms > 0 || watcher->restarts > 0)
-		say(14, "              Not seen: %s. Restarts, failovers and promotions: %lld.",
+		say(14, "              Not seen: %s. Restarts and failovers: %lld.",
 			watch_duration_text(watcher->unseen_ms), (long long) watcher->restarts);
 }
 
@@ -131,19 +127,13 @@ say_log_is_short(const Watcher *watcher, const WatchVerdict *verdict)
 	if (verdict->status == WATCH_TOO_SMALL)
 		say(0, "max_wal_size of %lld MB is too small: at least %lld MB are needed. The log is shorter than checkpoint_timeout, so it may be more.",
 			mb, (long long) verdict->set_mb);
-	else if (log->checkpoints == 0 && log->warnings > 0)
-		say(0, "max_wal_size is too small: the log has %lld warnings that WAL volume forces checkpoints. It does not say how much WAL there was, so give --max-wal-size to learn how much is needed.",
-			(long long) log->warnings);
 	else if (log->checkpoints < 2 || watcher->samples < 2 ||
 			 log->lasted_ms + WALSIZER_TIMER_SLACK < settings->timeout_ms)
 		say(0, "Too little: complete checkpoints in the log: %lld. To tell whether max_wal_size suffices takes two, at least one checkpoint_timeout apart.",
 			(long long) log->checkpoints);
-	else if (log->assumed & WATCH_ASSUMED_TIMEOUT)
-		say(0, "max_wal_size suffices if checkpoint_timeout is %s, which the log does not tell: give --checkpoint-timeout.",
-			watch_duration_text(settings->timeout_ms));
 	else
-		say(0, "max_wal_size is too small if it is %lld MB, which the log does not tell: give --max-wal-size.",
-			mb);
+		say(0, "max_wal_size %s if it is %lld MB and checkpoint_timeout is %s, of which the log does not tell all: give --max-wal-size or --checkpoint-timeout.",
+			verdict->needed_mb > mb ? "is too small" : "suffices", mb, watch_duration_text(settings->timeout_ms));
 }
 
 /* What was read, in place of what was watched. */
@@ -152,17 +142,13 @@ say_log(const Watcher *watcher)
 {
 	static const char *const results[] = {"suffices", "is too small", "could not be judged"};
 	const WatchLog *log = watcher->log;
-	int64_t		first = log->num_stretches > WATCH_STRETCHES ? log->num_stretches - WATCH_STRETCHES : 0;
+	const WatchStretch *before = &log->before;
 
-	for (int64_t i = first; i < log->num_stretches; i++)
-	{
-		const WatchStretch *stretch = &log->stretches[i % WATCH_STRETCHES];
-
+	if (before->from > 0)
 		say(14, "Before        from %s to %s: max_wal_size = %lld MB %s, demand about %s",
-			watch_time_text(stretch->from, MINUTES), watch_time_text(stretch->to, MINUTES),
-			(long long) stretch->max_wal_size_mb, results[stretch->status],
-			watch_size_text(stretch->demand));
-	}
+			watch_time_text(before->from, MINUTES), watch_time_text(before->to, MINUTES),
+			(long long) before->max_wal_size_mb, results[before->verdict.status],
+			watch_size_text(before->verdict.demand));
 	say(14, "Log           checkpoints from %s to %s; %s of WAL written.",
 		watch_time_text(log->from, MINUTES), watch_time_text(log->to, MINUTES),
 		watch_size_text(watcher->wal));
@@ -231,8 +217,7 @@ say_checkpoints(const Watcher *watcher)
 	const WatchIntervals *old_value = &watcher->intervals[WALSIZER_CAUSE_OLD_VALUE];
 	int64_t		lasted = watcher->now - watcher->began;
 
-	say(14, "%s %lld forced by WAL volume, %lld timed, %lld requested by commands; forced ones ended %.0f %% of the time%s",
-		watcher->seen.standby ? "Restartpoints" : "Checkpoints  ",
+	say(14, "Checkpoints   %lld forced by WAL volume, %lld timed, %lld requested by commands; forced ones ended %.0f %% of the time%s",
 		(long long) (forced->number + old_value->number),
 		(long long) watcher->intervals[WALSIZER_CAUSE_TIMED].number,
 		(long long) watcher->intervals[WALSIZER_CAUSE_OTHER].number,
@@ -314,27 +299,6 @@ say_hours(const Watcher *watcher)
 	}
 }
 
-static void
-say_changes(const Watcher *watcher)
-{
-	int64_t		first = watcher->num_changes - MOST_CHANGES;
-
-	if (watcher->num_changes == 0)
-		return;
-	printf("\nWhat walsizer would have done%s:\n",
-		   watcher->num_changes > MOST_CHANGES ? ", at the end" : "");
-	for (int64_t i = first > 0 ? first : 0; i < watcher->num_changes; i++)
-	{
-		const WatchChange *change = &watcher->changes[i % WATCH_CHANGES];
-		const WalsizerDecision *decision = &change->decision;
-
-		say(6, "  %s  %s %lld MB -> %lld MB%s: %s", watch_time_text(change->at, "%Y-%m-%d %H:%M:%S"),
-			walsizer_action_name(decision->action), (long long) change->old_mb,
-			(long long) decision->target_mb, limit_text(decision->limited_by),
-			walsizer_reason_text(decision->reason));
-	}
-}
-
 /* How to set it, wherever settings are managed. */
 static void
 say_instructions(const Watcher *watcher, const WatchVerdict *verdict)
@@ -387,6 +351,5 @@ watch_report(const Watcher *watcher)
 		say_images(watcher);
 	say_recovery(watcher, &verdict);
 	say_hours(watcher);
-	say_changes(watcher);
 	say_instructions(watcher, &verdict);
 }

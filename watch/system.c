@@ -52,10 +52,7 @@ watch_catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static void complain(const char *kind, const char *format, va_list args)
-			__attribute__((format(printf, 2, 0)));
-
-static void
+static void __attribute__((format(printf, 2, 0)))
 complain(const char *kind, const char *format, va_list args)
 {
 	fflush(stdout);

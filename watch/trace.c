@@ -1,129 +1,110 @@
 /*-------------------------------------------------------------------------
  *
  * watch/trace.c
- *	  Write observations as a trace, which test/sim/README.md describes.
+ *	  Write observations as a trace, and read them; test/sim/README.md describes it.
  *
- * A week must fit into about a megabyte, so only what changes is written, and
- * most samples are one small number.
+ * A week must fit into a few megabytes, so only what changes is written, and
+ * most samples are one small number.  A trace that ends too early is used as far as
+ * it goes: a watch that was killed leaves it like that.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
  *-------------------------------------------------------------------------
  */
 #include <errno.h>
-#include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "watch/watch.h"
 
-#define LINE_WIDTH		76
-#define FLUSH_MS		300000	/* what a kill may lose of equal samples */
+#define FLUSH_MS		300000	/* what a kill may lose of equal samples, at most */
+#define MOST_REPEATED	3600	/* an idle hour is seen in the file */
+
+/* More than any server has; what is calculated with them fits into 64 bits. */
+#define MOST_UNITS		(INT64_C(1) << 36)
+#define MOST_SECONDS	(INT64_C(1) << 40)	/* or samples */
+#define MOST_IMAGES		(INT64_C(1) << 44)
+
+/* A number of a line, which is an int64_t of an Observation. */
+typedef struct Number
+{
+	size_t		field;
+	int64_t		unit;			/* 0: a position, which has units of its own */
+	int64_t		least;			/* in units, like the next */
+	int64_t		most;
+} Number;
+
+/* A line that is written when one of its numbers has changed. */
+typedef struct Line
+{
+	const char *name;
+	int			count;
+	Number		numbers[2];
+} Line;
+
+#define FIELD(field)	offsetof(Observation, field)
+
+static const Line lines[] = {
+	{"set segment", 1, {{FIELD(settings.segment_bytes), WALSIZER_MB, 1, 1024}}},
+	{"set max_wal_size", 1, {{FIELD(settings.max_wal_size_mb), 1, 1, WALSIZER_MOST_MB}}},
+	{"set timeout", 1, {{FIELD(settings.timeout_ms), 1000, 1, INT32_MAX}}},
+	{"redo", 2, {{FIELD(completed), 0, WATCH_UNKNOWN, MOST_UNITS},
+	{FIELD(started_s), 1, -MOST_SECONDS, MOST_SECONDS}}},
+	{"counters", 2, {{FIELD(requested), 1, WATCH_UNKNOWN, INT64_MAX},
+	{FIELD(timed), 1, WATCH_UNKNOWN, INT64_MAX}}},
+	{"busy", 1, {{FIELD(busy), 1, WATCH_UNKNOWN, 1}}},
+	{"images", 2, {{FIELD(images), 1, WATCH_UNKNOWN, MOST_IMAGES},
+	{FIELD(image_bytes), 1, WATCH_UNKNOWN, WATCH_MOST_SUM}}},
+};
+#define LINES			(int) (sizeof(lines) / sizeof(lines[0]))
+
+static int64_t
+value_of(const Observation *seen, const Number *number)
+{
+	return *(const int64_t *) ((const char *) seen + number->field);
+}
+
+/* What a number counts; 0: what it does is not known yet. */
+static int64_t
+unit_of(const Observation *seen, const Number *number)
+{
+	return number->unit != 0 ? number->unit : seen->settings.segment_bytes / WATCH_UNITS_PER_SEGMENT;
+}
+
+/* A number as it is written. */
+static int64_t
+units(const Observation *seen, const Number *number)
+{
+	int64_t		value = value_of(seen, number);
+
+	return value == WATCH_UNKNOWN ? value : value / unit_of(seen, number);
+}
+
+static const Number position = {FIELD(position), 0, 0, MOST_UNITS};
 
 struct TraceWriter
 {
-	FILE	   *file;
+	FILE	   *file;			/* its error indicator tells whether writing failed */
 	const char *path;
-	uint64_t	sum;
-	int64_t		samples;
 	Observation before;
-	char		token[64];		/* the last, not written yet */
-	int			repeated;		/* how often it came; 0: there is none */
-	int			width;			/* of the line of tokens; 0: none is open */
-	int64_t		flush_at;		/* the tick at which to end it, and how often */
-	int64_t		flush_every;
-	bool		failed;
+	long long	wal;			/* of the last sample, not written yet */
+	int64_t		repeated;		/* how often it came; 0: there is none */
+	int64_t		most_repeated;
 };
 
-/* FNV-1a, continued from sum. */
-uint64_t
-watch_checksum(uint64_t sum, const char *text, size_t length)
+/* Write out the last sample.  If we are killed, the file is complete up to here. */
+static FILE *
+end_samples(TraceWriter *writer)
 {
-	for (size_t i = 0; i < length; i++)
-	{
-		sum ^= (unsigned char) text[i];
-		sum *= UINT64_C(1099511628211);
-	}
-	return sum;
-}
-
-static void
-put(TraceWriter *writer, const char *text)
-{
-	size_t		length = strlen(text);
-
-	writer->sum = watch_checksum(writer->sum, text, length);
-	if (fwrite(text, 1, length, writer->file) != length)
-		writer->failed = true;
-}
-
-/* End a line of tokens.  If we are killed, the file is complete up to here. */
-static void
-end_line(TraceWriter *writer)
-{
-	if (writer->width > 0)
-		put(writer, "\n");
-	writer->width = 0;
-	if (fflush(writer->file) != 0)
-		writer->failed = true;
-}
-
-/* Write out the last token. */
-static void
-end_token(TraceWriter *writer)
-{
-	char		text[96];
-
-	if (writer->repeated == 0)
-		return;
 	if (writer->repeated > 1)
-		snprintf(text, sizeof(text), " %s*%d", writer->token, writer->repeated);
-	else
-		snprintf(text, sizeof(text), " %s", writer->token);
+		fprintf(writer->file, "wal %lld*%lld\n", writer->wal, (long long) writer->repeated);
+	else if (writer->repeated == 1)
+		fprintf(writer->file, "wal %lld\n", writer->wal);
 	writer->repeated = 0;
-	if (writer->width > 0 && writer->width + (int) strlen(text) > LINE_WIDTH)
-		end_line(writer);
-	if (writer->width == 0)
-	{
-		put(writer, "wal");
-		writer->width = 3;
-	}
-	put(writer, text);
-	writer->width += (int) strlen(text);
-}
-
-static void put_line(TraceWriter *writer, const char *format, ...)
-			__attribute__((format(printf, 2, 3)));
-
-/* A line of its own. */
-static void
-put_line(TraceWriter *writer, const char *format, ...)
-{
-	char		text[160];
-	va_list		args;
-
-	end_token(writer);
-	end_line(writer);
-	va_start(args, format);
-	vsnprintf(text, sizeof(text) - 1, format, args);
-	va_end(args);
-	strcat(text, "\n");
-	put(writer, text);
-}
-
-static void
-put_token(TraceWriter *writer, const char *token)
-{
-	if (writer->repeated > 0 && writer->repeated < WATCH_MOST_REPEATED &&
-		strcmp(token, writer->token) == 0)
-	{
-		writer->repeated++;
-		return;
-	}
-	end_token(writer);
-	snprintf(writer->token, sizeof(writer->token), "%s", token);
-	writer->repeated = 1;
+	fflush(writer->file);
+	return writer->file;
 }
 
 /* Ends the program if the file cannot be written: nothing is lost yet. */
@@ -134,45 +115,18 @@ watch_trace_create(const char *path, int64_t interval_ms, int64_t start)
 	struct stat existing;
 
 	writer->path = path;
-	writer->sum = WATCH_CHECKSUM_START;
 	writer->before.tick = -1;
-	writer->flush_every = FLUSH_MS / interval_ms;
+	writer->most_repeated = FLUSH_MS / interval_ms;
 	if (stat(path, &existing) == 0 && S_ISREG(existing.st_mode) && existing.st_size > 0)
 		watch_die("\"%s\" exists already, and is not replaced", path);
 	writer->file = fopen(path, "w");
 	if (writer->file == NULL)
 		watch_die("could not create \"%s\": %s", path, strerror(errno));
-	put_line(writer, "walsizer-trace 1");
-	put_line(writer, "set interval %g", (double) interval_ms / 1000);
-	put_line(writer, "set start %lld", (long long) start);
-	end_line(writer);
-	if (writer->failed)
+	fprintf(writer->file, "walsizer-trace 1\nset interval %g\nset start %lld\n",
+			(double) interval_ms / 1000, (long long) start);
+	if (fflush(writer->file) != 0)
 		watch_die("could not write \"%s\": %s", path, strerror(errno));
 	return writer;
-}
-
-static void
-put_settings(TraceWriter *writer, const Observation *seen)
-{
-	const WalsizerSettings *now = &seen->settings;
-	const WalsizerSettings *before = &writer->before.settings;
-
-	if (now->segment_bytes != before->segment_bytes)
-		put_line(writer, "set segment %lld", (long long) (now->segment_bytes / WALSIZER_MB));
-	if (now->max_wal_size_mb != before->max_wal_size_mb)
-		put_line(writer, "set max_wal_size %lld", (long long) now->max_wal_size_mb);
-	if (now->completion_target != before->completion_target)
-		put_line(writer, "set completion_target %.17g", now->completion_target);
-	if (now->timeout_ms != before->timeout_ms)
-		put_line(writer, "set timeout %g", (double) now->timeout_ms / 1000);
-}
-
-/* A position in units; negative if it is not known. */
-static long long
-units(const Observation *seen, int64_t position)
-{
-	return position == WATCH_UNKNOWN ? WATCH_UNKNOWN :
-		position / (seen->settings.segment_bytes / WATCH_UNITS_PER_SEGMENT);
 }
 
 /* The lines for what changed since the observation before. */
@@ -180,58 +134,47 @@ static void
 put_changes(TraceWriter *writer, const Observation *seen)
 {
 	const Observation *before = &writer->before;
-	bool		all = seen->begins;
-	int64_t		gap = seen->tick - before->tick - 1;
 
-	if (gap > 0)
-		put_line(writer, "gap %lld", (long long) gap);
-	put_settings(writer, seen);
-	if (seen->begins)
-		put_line(writer, "begin %s %lld %lld", seen->standby ? "standby" : "primary",
-				 (long long) seen->timer_s, units(seen, seen->position));
+	if (seen->tick > before->tick + 1)
+		fprintf(end_samples(writer), "gap %lld\n", (long long) (seen->tick - before->tick - 1));
+	if (seen->settings.completion_target != before->settings.completion_target)
+		fprintf(end_samples(writer), "set completion_target %.17g\n", seen->settings.completion_target);
+	for (const Line *line = lines; line < lines + LINES; line++)
+	{
+		bool		changed = seen->begins && strncmp(line->name, "set", 3) != 0;
+
+		for (int i = 0; i < line->count; i++)
+			changed |= value_of(seen, &line->numbers[i]) != value_of(before, &line->numbers[i]);
+		if (!changed)
+			continue;
+		fputs(line->name, end_samples(writer));
+		for (int i = 0; i < line->count; i++)
+			fprintf(writer->file, " %lld", (long long) units(seen, &line->numbers[i]));
+		putc('\n', writer->file);
+	}
 	if (strcmp(seen->source, before->source) != 0)
-		put_line(writer, "source %s", seen->source);
-	if (all || seen->completed != before->completed || seen->started_s != before->started_s)
-		put_line(writer, "redo %lld %lld", units(seen, seen->completed),
-				 (long long) seen->started_s);
-	if (all || seen->requested != before->requested || seen->timed != before->timed)
-		put_line(writer, "counters %lld %lld", (long long) seen->requested,
-				 (long long) seen->timed);
-	if (all || (seen->primary == WATCH_UNKNOWN) != (before->primary == WATCH_UNKNOWN))
-		put_line(writer, "primary %lld", units(seen, seen->primary));
-	if (all || seen->busy != before->busy)
-		put_line(writer, "busy %d", seen->busy);
-	if (all || seen->images != before->images || seen->image_bytes != before->image_bytes)
-		put_line(writer, "images %lld %lld", (long long) seen->images,
-				 (long long) seen->image_bytes);
+		fprintf(end_samples(writer), "source %s\n", seen->source);
+	if (seen->begins)
+		fprintf(end_samples(writer), "begin primary %lld %lld\n", (long long) seen->timer_s,
+				(long long) units(seen, &position));
 }
 
 /* Write one observation.  False, having said why, if that fails. */
 bool
 watch_trace_write(TraceWriter *writer, const Observation *seen)
 {
-	char		token[64];
-	long long	wal;
+	Observation *before = &writer->before;
+	long long	wal = seen->begins ? 0 : units(seen, &position) - units(before, &position);
 
 	put_changes(writer, seen);
-	if (seen->tick >= writer->flush_at)
-	{
-		end_token(writer);
-		end_line(writer);
-		writer->flush_at = seen->tick + writer->flush_every;
-	}
-	wal = seen->begins ? 0 : units(seen, seen->position) - units(seen, writer->before.position);
-	if (!seen->begins && seen->primary != WATCH_UNKNOWN && writer->before.primary != WATCH_UNKNOWN)
-		snprintf(token, sizeof(token), "%lld/%lld", wal,
-				 units(seen, seen->primary) - units(seen, writer->before.primary));
-	else
-		snprintf(token, sizeof(token), "%lld", wal);
-	put_token(writer, token);
-	writer->before = *seen;
-	writer->samples++;
-	if (writer->failed)
+	if (wal != writer->wal || writer->repeated >= writer->most_repeated)
+		(void) end_samples(writer);
+	writer->wal = wal;
+	writer->repeated++;
+	*before = *seen;
+	if (ferror(writer->file))
 		watch_complain("could not write \"%s\": %s", writer->path, strerror(errno));
-	return !writer->failed;
+	return !ferror(writer->file);
 }
 
 /*
@@ -241,21 +184,220 @@ watch_trace_write(TraceWriter *writer, const Observation *seen)
 bool
 watch_trace_close(TraceWriter *writer, int64_t tick)
 {
-	bool		said = writer->failed;
+	bool		said = ferror(writer->file);
+	int64_t		gap = tick - writer->before.tick - 1;
 	bool		good;
 
-	end_token(writer);
-	end_line(writer);
-	if (writer->samples > 0 && tick > writer->before.tick + 1)
-		put_line(writer, "gap %lld", (long long) (tick - writer->before.tick - 1));
-	put_line(writer, "end %lld %llx", (long long) writer->samples,
-			 (unsigned long long) writer->sum);
-	end_line(writer);
-	good = !writer->failed;
+	if (gap > 0 && writer->before.tick >= 0)
+		fprintf(end_samples(writer), "gap %lld\n", (long long) gap);
+	fputs("end\n", end_samples(writer));
+	good = !ferror(writer->file);
 	if (fclose(writer->file) != 0)
 		good = false;
 	if (!good && !said)
 		watch_complain("could not write \"%s\": %s", writer->path, strerror(errno));
 	free(writer);
 	return good;
+}
+
+struct TraceReader
+{
+	const char *path;
+	FILE	   *file;
+	char	   *text;			/* of the line */
+	size_t		room;
+	int			line;			/* its number */
+	char	   *token;			/* next one of a line of tokens, or NULL */
+	int64_t		repeated;		/* samples left of the last token */
+	int64_t		wal;			/* of that, in units */
+	bool		begun;			/* there was a line "begin" */
+	Observation seen;			/* the last */
+};
+
+static void __attribute__((noreturn))
+damaged(const TraceReader *reader, const char *what)
+{
+	watch_die("\"%s\" is damaged in line %d: %s", reader->path, reader->line, what);
+}
+
+/* The next line, or NULL at the end.  The last may be half of one. */
+static char *
+next_line(TraceReader *reader)
+{
+	ssize_t		length = getline(&reader->text, &reader->room, reader->file);
+
+	if (ferror(reader->file))
+		watch_die("could not read \"%s\": %s", reader->path, strerror(errno));
+	if (length <= 0 || reader->text[length - 1] != '\n')
+	{
+		watch_complain("\"%s\" ends too early; its complete lines are used", reader->path);
+		return NULL;
+	}
+	reader->line++;
+	reader->text[length - 1] = '\0';
+	/* traces had more in their last line */
+	return strcmp(reader->text, "end") == 0 || strncmp(reader->text, "end ", 4) == 0 ? NULL :
+		reader->text;
+}
+
+/* Ends the program if there is no such file or it is no trace of ours. */
+TraceReader *
+watch_trace_open(const char *path, int64_t *interval_ms, int64_t *start)
+{
+	TraceReader *reader = watch_allocate(sizeof(TraceReader));
+	int			version;
+	double		interval;
+	long long	began;
+	int			number;
+
+	reader->path = path;
+	reader->line = 3;
+	reader->file = fopen(path, "r");
+	if (reader->file == NULL)
+		watch_die("could not open \"%s\": %s", path, strerror(errno));
+	number = fscanf(reader->file, "walsizer-trace %d set interval %lf set start %lld%*[\n]",
+					&version, &interval, &began);
+	if (number < 1)
+		watch_die("\"%s\" is not a trace", path);
+	if (version != 1)
+		watch_die("\"%s\" is a trace of version %d, this program reads version 1", path, version);
+	if (number < 3 || !(interval >= 0.1 && interval <= 60) || began < 0 || began > MOST_SECONDS)
+		damaged(reader, "no interval, or no time of the start");
+	*interval_ms = (int64_t) (interval * 1000 + 0.5);
+	*start = began;
+	reader->seen = WATCH_NOTHING_SEEN;
+	reader->seen.tick = -1;
+	return reader;
+}
+
+/* Read a number of a line; false if it is none, or outside of its range. */
+static bool
+read_number(Observation *seen, const Number *number, char **text)
+{
+	char	   *end;
+	long long	value = strtoll(*text, &end, 10);
+	int64_t		unit = unit_of(seen, number);
+	bool		good = end > *text && value >= number->least && value <= number->most && unit > 0;
+
+	if (good)
+		*(int64_t *) ((char *) seen + number->field) = number->unit == 0 && value == WATCH_UNKNOWN ?
+			WATCH_UNKNOWN : value * unit;
+	*text = end;
+	return good;
+}
+
+/* A line with numbers; false if it is none. */
+static bool
+read_numbers(TraceReader *reader, char *text)
+{
+	for (const Line *line = lines; line < lines + LINES; line++)
+	{
+		size_t		length = strlen(line->name);
+		char	   *rest = text + length;
+		int			i = 0;
+
+		if (strncmp(text, line->name, length) != 0 || *rest != ' ')
+			continue;
+		while (i < line->count && read_number(&reader->seen, &line->numbers[i], &rest))
+			i++;
+		return i == line->count && *rest == '\0';
+	}
+	return false;
+}
+
+/* A line with something that changed; false if it is none. */
+static bool
+read_change(TraceReader *reader, char *line)
+{
+	static const Number timer = {FIELD(timer_s), 1, -MOST_SECONDS, MOST_SECONDS};
+	Observation *seen = &reader->seen;
+	double		target;
+	long long	gap;
+
+	if (strncmp(line, "begin primary ", 14) == 0)
+	{
+		/* another server, or restarted */
+		seen->begins = reader->begun = true;
+		line += 14;
+		return read_number(seen, &timer, &line) && read_number(seen, &position, &line);
+	}
+	if (sscanf(line, "set completion_target %lf", &target) == 1 && target >= 0 && target <= 1)
+		seen->settings.completion_target = target;
+	else if (sscanf(line, "gap %lld", &gap) == 1 && gap > 0 && gap <= INT32_MAX)
+		seen->tick += gap;
+	else if (sscanf(line, "source %23[a-z ]", seen->source) != 1)
+		return read_numbers(reader, line) || line[0] == '#' || line[0] == '\0' ||
+			strcmp(line, "primary -1") == 0;	/* traces had it */
+	return true;
+}
+
+/* The next token of the line, WAL[*TIMES]; false at its end. */
+static bool
+read_token(TraceReader *reader)
+{
+	long long	times = 1;
+	long long	wal;
+	int			used = 0;
+	char		after;
+
+	while (reader->token != NULL && *reader->token == ' ')
+		reader->token++;
+	if (reader->token == NULL || *reader->token == '\0')
+		return false;
+	(void) sscanf(reader->token, "%lld%n*%lld%n", &wal, &used, &times, &used);
+	after = reader->token[used];
+	if (used == 0 || (after != ' ' && after != '\0') || wal < 0 || wal > MOST_UNITS ||
+		times < 1 || times > MOST_REPEATED)
+		damaged(reader, "not a number of units");
+	reader->wal = wal;
+	reader->repeated = times;
+	reader->token += used;
+	return true;
+}
+
+/* Go on to the next sample; false at the end of the trace. */
+static bool
+find_sample(TraceReader *reader)
+{
+	char	   *line;
+
+	while (reader->repeated == 0 && !read_token(reader))
+	{
+		line = next_line(reader);
+		reader->token = NULL;
+		if (line == NULL)
+			return false;
+		if (strncmp(line, "wal", 3) == 0)
+			reader->token = line + 3;
+		else if (!read_change(reader, line))
+			damaged(reader, "not understood");
+	}
+	return true;
+}
+
+/* The next observation, if there is one.  Ends the program if the trace is damaged. */
+bool
+watch_trace_next(TraceReader *reader, Observation *seen)
+{
+	Observation *now = &reader->seen;
+	int64_t		unit;
+
+	now->begins = false;
+	if (!find_sample(reader))
+	{
+		seen->tick = now->tick;
+		return false;
+	}
+	if (!reader->begun)
+		damaged(reader, "it has not begun");
+	unit = unit_of(now, &position);
+	reader->repeated--;
+	now->tick++;
+	now->position += reader->wal * unit;
+	if (now->position > MOST_UNITS * WALSIZER_MB ||
+		now->settings.timeout_ms <= 0 || now->settings.max_wal_size_mb <= 0 ||
+		now->settings.segment_bytes <= 0 || now->tick > MOST_SECONDS)
+		damaged(reader, "not a possible sample");
+	*seen = *now;
+	return true;
 }

@@ -3,9 +3,9 @@
  * watch/watch.h
  *	  walsizer-watch: what the worker would decide, seen by a client.
  *
- * A server, a trace or a log gives observations, the watcher decides on them,
- * and report.c and output.c say what came of it.  A trace gives those of the
- * run that recorded it, so a replay decides the same.  Of our other sources only
+ * A server or a trace gives observations, and the watcher decides on them.  A trace
+ * gives those of the run that recorded it, so a replay decides the same.  A log gives
+ * its demand.  report.c and output.c say what came of it.  Of our other sources only
  * policy/ is used.
  *
  * Units as in policy/policy.h: bytes, milliseconds, and _mb for megabytes.
@@ -62,7 +62,6 @@ typedef struct Options
 	int			num_files;
 	WalsizerSettings given;		/* not to be inferred; 0, or a negative target:
 								 * none */
-	int			year;			/* 0: this one */
 	int			pid;			/* 0: any */
 	const char *prometheus;
 	bool		quiet;
@@ -92,47 +91,39 @@ typedef struct Observation
 								 * what was before continues */
 	int64_t		timer_s;		/* begins: when the checkpoint timer was set,
 								 * s after the start; see started_s */
-	bool		standby;
 	char		source[24];		/* of max_wal_size, at the last connection; empty
 								 * if not known */
 	WalsizerSettings settings;
-	int64_t		position;		/* written; standby: replayed */
+	int64_t		position;		/* written */
 	int64_t		completed;		/* redo pointer of the last checkpoint that is
 								 * complete, or WATCH_UNKNOWN */
 	int64_t		started_s;		/* when that one started, s after the start;
 								 * negative: before it */
-	int			busy;			/* does the checkpointer work? 0, 1, or
+	int64_t		busy;			/* does the checkpointer work? 0, 1, or
 								 * WATCH_UNKNOWN */
 	int64_t		requested;		/* the server's counters, or WATCH_UNKNOWN */
 	int64_t		timed;
 	int64_t		images;			/* full-page images, and their bytes (19), up */
 	int64_t		image_bytes;	/* to the last checkpoint, or WATCH_UNKNOWN */
-	int64_t		primary;		/* standby: position of the primary, or
-								 * WATCH_UNKNOWN */
 } Observation;
 
 /* What no source knows at first. */
 static const Observation WATCH_NOTHING_SEEN = {
 	.completed = WATCH_UNKNOWN, .busy = WATCH_UNKNOWN, .requested = WATCH_UNKNOWN,
 	.timed = WATCH_UNKNOWN, .images = WATCH_UNKNOWN, .image_bytes = WATCH_UNKNOWN,
-	.primary = WATCH_UNKNOWN,
 };
 
 /* The redo pointer, which SQL shows only late. */
 typedef struct RedoTracker
 {
 	int64_t		redo;			/* of the last checkpoint started */
-	int64_t		completed;		/* as observed last, like the next four */
-	int64_t		position;
+	Observation seen;			/* the last, and when */
 	int64_t		now;
-	int64_t		requested;
-	int64_t		timed;
-	int64_t		position_before;	/* of the observation before the last */
+	int64_t		position_before;	/* of the observation before that */
 	int64_t		now_before;
 	int64_t		timer_start;
 	bool		running;		/* redo is that of a checkpoint not complete */
 	bool		busy;			/* seen last, without a checkpoint to explain it */
-	bool		idle;			/* seen last */
 	bool		idle_seen;		/* since the last one was complete */
 } RedoTracker;
 
@@ -158,16 +149,26 @@ typedef struct WatchIntervals
 #define WATCH_ASSUMED_TIMEOUT	2
 #define WATCH_ASSUMED_TARGET	4
 
-#define WATCH_STRETCHES			5	/* the last ones are kept */
+/* The verdict at the end. */
+typedef struct WatchVerdict
+{
+	int			status;			/* an exit status */
+	int64_t		demand;			/* largest measured */
+	int64_t		needed_mb;		/* what it needs without headroom */
+	int64_t		wanted_mb;		/* and with it */
+	int64_t		set_mb;			/* to be set: within the limits, and at least
+								 * the value in effect */
+	WalsizerLimit limited_by;
+	WalsizerVerdict verdict;	/* the sentences, as the extension has them */
+} WatchVerdict;
 
 /* Part of a log with the same settings. */
 typedef struct WatchStretch
 {
-	int64_t		from;			/* s since 1970 */
+	int64_t		from;			/* s since 1970; 0: there is none */
 	int64_t		to;
 	int64_t		max_wal_size_mb;
-	int64_t		demand;
-	int			status;			/* its verdict, an exit status */
+	WatchVerdict verdict;
 } WatchStretch;
 
 /* What a log tells of its last stretch, and of all of it. */
@@ -186,8 +187,7 @@ typedef struct WatchLog
 	int64_t		warnings;		/* that they are too frequent */
 	int64_t		missing;		/* places where checkpoints are missing */
 	int64_t		restarts;
-	int64_t		num_stretches;
-	WatchStretch stretches[WATCH_STRETCHES];	/* a ring, without the last */
+	WatchStretch before;		/* the last */
 } WatchLog;
 
 typedef struct Watcher
@@ -212,8 +212,6 @@ typedef struct Watcher
 	int64_t		began;			/* ms, the first sample */
 	int64_t		unseen_ms;		/* no sample for more than one interval */
 	int64_t		restarts;
-	int64_t		largest;		/* demand, also from before the lookback */
-	bool		forgets_nothing;	/* it counts: a replay has an end */
 	int64_t		wal;			/* bytes written */
 	int64_t		images;			/* WATCH_UNKNOWN: the server does not say */
 	int64_t		image_bytes;	/* likewise */
@@ -222,19 +220,6 @@ typedef struct Watcher
 	WatchChange changes[WATCH_CHANGES]; /* a ring */
 } Watcher;
 
-/* The verdict at the end. */
-typedef struct WatchVerdict
-{
-	int			status;			/* an exit status */
-	int64_t		demand;			/* largest measured */
-	int64_t		needed_mb;		/* what it needs without headroom */
-	int64_t		wanted_mb;		/* and with it */
-	int64_t		set_mb;			/* to be set: within the limits, and at least
-								 * the value in effect */
-	WalsizerLimit limited_by;
-	WalsizerVerdict verdict;	/* the sentences, as the extension has them */
-} WatchVerdict;
-
 extern void watch_begin(Watcher *watcher, const Options *options, int64_t interval_ms,
 						int64_t start);
 extern const WatchChange *watch_observe(Watcher *watcher, const Observation *seen);
@@ -242,38 +227,27 @@ extern void watch_end(Watcher *watcher, int64_t tick);
 extern WatchVerdict watch_judge(const Watcher *watcher);
 extern int64_t watch_recovery_time(const Watcher *watcher, int64_t mb);
 
-/* watch/connect.c, watch/sample.c: only these include libpq */
+/* watch/server.c: only this includes libpq */
 typedef struct Server Server;
 
-extern Server *watch_connect(const Options *options);
+extern Server *watch_connect(const Options *options, int64_t *now);
 extern bool watch_connected(const Server *server);
 extern bool watch_reconnect(Server *server);
 extern void watch_disconnect(Server *server);
-extern int64_t watch_server_time(const Server *server);
-extern const char *watch_server_version(const Server *server);
 extern bool watch_sample(Server *server, int64_t start, Observation *seen);
 
 /* watch/trace.c */
-#define WATCH_MOST_REPEATED		3600	/* an idle hour is seen in the file */
-
 typedef struct TraceWriter TraceWriter;
+typedef struct TraceReader TraceReader;
 
 extern TraceWriter *watch_trace_create(const char *path, int64_t interval_ms, int64_t start);
 extern bool watch_trace_write(TraceWriter *writer, const Observation *seen);
 extern bool watch_trace_close(TraceWriter *writer, int64_t tick);
-
-/* watch/replay.c */
-typedef struct TraceReader TraceReader;
-
 extern TraceReader *watch_trace_open(const char *path, int64_t *interval_ms, int64_t *start);
 extern bool watch_trace_next(TraceReader *reader, Observation *seen);
-extern void watch_trace_free(TraceReader *reader);
-
-extern uint64_t watch_checksum(uint64_t sum, const char *text, size_t length);
-#define WATCH_CHECKSUM_START	UINT64_C(14695981039346656037)
 
 /* watch/logrange.c */
-extern bool watch_log(const Options *options, Watcher *watcher);
+extern void watch_log(const Options *options, Watcher *watcher);
 
 /* watch/report.c */
 extern void watch_say_change(const WatchChange *change);

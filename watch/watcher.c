@@ -41,17 +41,16 @@ trigger_position(const RedoTracker *tracker, const Observation *seen)
 static void
 begin_redo(RedoTracker *tracker, const Observation *seen, int64_t now)
 {
-	*tracker = (RedoTracker) {0};
-	tracker->completed = seen->completed;
-	tracker->running = seen->busy == 1;
-	tracker->redo = tracker->running || seen->completed == WATCH_UNKNOWN ?
-		seen->position : seen->completed;
-	tracker->position = tracker->position_before = seen->position;
-	tracker->now = tracker->now_before = now;
-	tracker->requested = seen->requested;
-	tracker->timed = seen->timed;
-	tracker->timer_start = WATCH_CLOCK_START + seen->timer_s * 1000;
-	tracker->idle = tracker->idle_seen = seen->busy == 0;
+	*tracker = (RedoTracker) {
+		.redo = seen->busy == 1 || seen->completed == WATCH_UNKNOWN ? seen->position : seen->completed,
+		.seen = *seen,
+		.now = now,
+		.position_before = seen->position,
+		.now_before = now,
+		.timer_start = WATCH_CLOCK_START + seen->timer_s * 1000,
+		.running = seen->busy == 1,
+		.idle_seen = seen->busy == 0,
+	};
 }
 
 /*
@@ -61,7 +60,7 @@ begin_redo(RedoTracker *tracker, const Observation *seen, int64_t now)
 static void
 complete(RedoTracker *tracker, const Observation *seen, WalsizerState *state)
 {
-	tracker->redo = tracker->completed = seen->completed;
+	tracker->redo = seen->completed;
 	tracker->timer_start = WATCH_CLOCK_START + seen->started_s * 1000;
 	if (tracker->running)
 		walsizer_correct_redo(state, (uint64_t) seen->completed);
@@ -75,7 +74,7 @@ complete(RedoTracker *tracker, const Observation *seen, WalsizerState *state)
 static void
 take_back(RedoTracker *tracker, WalsizerState *state)
 {
-	tracker->redo = tracker->completed;
+	tracker->redo = tracker->seen.completed;
 	walsizer_correct_redo(state, (uint64_t) tracker->redo);
 	tracker->running = false;
 }
@@ -101,7 +100,8 @@ starts(const RedoTracker *tracker, const Observation *seen, int64_t now)
 {
 	bool		filled = seen->position >= trigger_position(tracker, seen);
 	bool		due = now - tracker->timer_start + WALSIZER_TIMER_SLACK >= seen->settings.timeout_ms;
-	bool		counted = seen->requested != tracker->requested || seen->timed != tracker->timed;
+	bool		counted = seen->requested != tracker->seen.requested ||
+		seen->timed != tracker->seen.timed;
 
 	if (seen->busy == WATCH_UNKNOWN)
 		return filled || (timer_ended(tracker, seen, now) &&
@@ -120,12 +120,13 @@ static void
 start(RedoTracker *tracker, const Observation *seen, int64_t now)
 {
 	int64_t		forced_at = trigger_position(tracker, seen);
-	bool		timed = seen->timed != tracker->timed && seen->requested == tracker->requested;
-	int64_t		from = tracker->busy ? tracker->position_before : tracker->position;
-	int64_t		to = tracker->busy ? tracker->position : seen->position;
+	const Observation *before = &tracker->seen;
+	bool		timed = seen->timed != before->timed && seen->requested == before->requested;
+	int64_t		from = tracker->busy ? tracker->position_before : before->position;
+	int64_t		to = tracker->busy ? before->position : seen->position;
 	int64_t		from_ms = tracker->busy ? tracker->now_before : tracker->now;
 	int64_t		to_ms = tracker->busy ? tracker->now : now;
-	int64_t		usual = tracker->position - tracker->position_before;
+	int64_t		usual = before->position - tracker->position_before;
 	int64_t		redo = from + (to - from < usual ? to - from : usual) / 2;
 
 	if (timed && redo >= forced_at)
@@ -143,12 +144,9 @@ start(RedoTracker *tracker, const Observation *seen, int64_t now)
 static void
 track_redo(RedoTracker *tracker, const Observation *seen, int64_t now, WalsizerState *state)
 {
-	bool		completed = seen->completed != WATCH_UNKNOWN &&
-		seen->completed != tracker->completed;
-
-	if (completed)
+	if (seen->completed != WATCH_UNKNOWN && seen->completed != tracker->seen.completed)
 		complete(tracker, seen, state);
-	else if (tracker->running && tracker->idle && seen->busy == 0)
+	else if (tracker->running && tracker->seen.busy == 0 && seen->busy == 0)
 		take_back(tracker, state);	/* the completion is shown at once */
 	if (!tracker->running && starts(tracker, seen, now))
 	{
@@ -157,14 +155,11 @@ track_redo(RedoTracker *tracker, const Observation *seen, int64_t now, WalsizerS
 	}
 	else
 		tracker->busy = seen->busy == 1 && !tracker->running;
-	tracker->idle = seen->busy == 0;
-	tracker->idle_seen = tracker->idle_seen || tracker->idle;
-	tracker->position_before = tracker->position;
+	tracker->idle_seen |= seen->busy == 0;
+	tracker->position_before = tracker->seen.position;
 	tracker->now_before = tracker->now;
-	tracker->position = seen->position;
+	tracker->seen = *seen;
 	tracker->now = now;
-	tracker->requested = seen->requested;
-	tracker->timed = seen->timed;
 }
 
 /* Begin with the first observation at the time start (s since 1970). */
@@ -174,11 +169,11 @@ watch_begin(Watcher *watcher, const Options *options, int64_t interval_ms, int64
 	memset(watcher, 0, sizeof(*watcher));
 	watcher->config = options->config;
 	watcher->config.sample_interval_ms = interval_ms;
-	watcher->disk_limit = options->disk_limit;
+	/* the policy takes a percentage of hundreds of bytes */
+	watcher->disk_limit = (options->disk_limit + 99) / 100 * 100;
 	watcher->interval_ms = interval_ms;
 	watcher->zero = start - WATCH_CLOCK_START / 1000;
 	watcher->began = watcher->now = WATCH_CLOCK_START;
-	watcher->forgets_nothing = options->replay != NULL;
 	watcher->images = watcher->image_bytes = WATCH_UNKNOWN;
 }
 
@@ -201,17 +196,9 @@ make_sample(Watcher *watcher, const Observation *seen)
 	sample->checkpoint_age = -1;
 	if (seen->begins && watcher->now > tracker->timer_start)
 		sample->checkpoint_age = watcher->now - tracker->timer_start;
-	sample->standby = seen->standby;
 	sample->requested = seen->requested != WATCH_UNKNOWN ? seen->requested : 0;
 	sample->timed = seen->timed != WATCH_UNKNOWN ? seen->timed : 0;
 	sample->settings = seen->settings;
-	if (seen->standby)
-	{
-		sample->primary_redo = sample->completed_lsn;
-		sample->primary_time = seen->completed != WATCH_UNKNOWN ?
-			watcher->zero + WATCH_CLOCK_START / 1000 + seen->started_s : 0;
-		sample->primary_lsn = seen->primary != WATCH_UNKNOWN ? (uint64_t) seen->primary : 0;
-	}
 
 	/* the disk is "read" each time: WAL since the last complete checkpoint is on it */
 	sample->disk_tried = true;
@@ -321,8 +308,6 @@ watch_observe(Watcher *watcher, const Observation *seen)
 	watcher->decision = walsizer_step(&watcher->config, &watcher->state, &watcher->sample);
 	if (!seen->begins)
 		count_intervals(watcher, &before);
-	if (watcher->decision.figures.demand > watcher->largest)
-		watcher->largest = watcher->decision.figures.demand;
 	watcher->samples++;
 	watcher->seen = *seen;
 	return note_change(watcher, old_mb);
@@ -363,27 +348,38 @@ watch_end(Watcher *watcher, int64_t tick)
 	watcher->now += missed * watcher->interval_ms;
 }
 
+/* Is there enough to say that the size suffices: one timeout, of which most was seen? */
+static bool
+lasted_long_enough(const Watcher *watcher)
+{
+	int64_t		lasted = watcher->now - watcher->began;
+	int64_t		timeout = watcher->sample.settings.timeout_ms;
+
+	if (watcher->log != NULL)
+		return watcher->log->lasted_ms + WALSIZER_TIMER_SLACK >= timeout;
+	return lasted - watcher->unseen_ms >= timeout && watcher->unseen_ms <= lasted / 2;
+}
+
 /*
- * What was assumed must not decide.  That checkpoints were forced shows that the
- * value is too small, whatever it is; else both it and the timeout must be known.
+ * The exit status.  What was assumed must not decide.  That checkpoints were forced
+ * shows that the value is too small, whatever it is; else both it and the timeout must
+ * be known.
  */
 static int
-judge_log(const Watcher *watcher, int status)
+status_of(const Watcher *watcher, bool too_small)
 {
-	const WatchLog *log = watcher->log;
+	unsigned int assumed = watcher->log != NULL ? watcher->log->assumed : 0;
 
-	if (status == WATCH_TOO_SMALL)
-		return log->assumed & WATCH_ASSUMED_SIZE &&
-			watcher->intervals[WALSIZER_CAUSE_FORCED].number == 0 ? WATCH_COULD_NOT_TELL : status;
-	return log->assumed & WATCH_ASSUMED_TIMEOUT ||
-		log->lasted_ms + WALSIZER_TIMER_SLACK < watcher->sample.settings.timeout_ms ?
+	if (too_small)
+		return assumed & WATCH_ASSUMED_SIZE &&
+			watcher->intervals[WALSIZER_CAUSE_FORCED].number == 0 ? WATCH_COULD_NOT_TELL : WATCH_TOO_SMALL;
+	return assumed & WATCH_ASSUMED_TIMEOUT || !lasted_long_enough(watcher) ?
 		WATCH_COULD_NOT_TELL : WATCH_SUFFICIENT;
 }
 
 /*
- * What all of it means.  The value in effect is too small if the largest
- * demand would force a checkpoint.  That it suffices can be said only after a
- * whole checkpoint_timeout, and if at least half of the time was seen.
+ * What all of it means.  The value in effect is too small if the largest demand would
+ * force a checkpoint.
  */
 WatchVerdict
 watch_judge(const Watcher *watcher)
@@ -391,9 +387,9 @@ watch_judge(const Watcher *watcher)
 	WalsizerState state = watcher->state;
 	const WalsizerSettings *settings = &watcher->sample.settings;
 	const WalsizerFigures *figures = &watcher->decision.figures;
+	int64_t		in_effect = settings->max_wal_size_mb;
 	WatchVerdict verdict = {.status = WATCH_COULD_NOT_TELL};
-	int64_t		lasted = watcher->now - watcher->began;
-	int64_t		most;
+	int64_t		sized;
 
 	if (watcher->samples < 2)
 		return verdict;
@@ -402,39 +398,24 @@ watch_judge(const Watcher *watcher)
 											 watcher->config.lookback_hours);
 	if (figures->demand > verdict.demand)
 		verdict.demand = figures->demand;
-	verdict.wanted_mb = figures->wanted_mb;
-	if (watcher->forgets_nothing && watcher->largest > verdict.demand)
-	{
-		verdict.demand = watcher->largest;
-		verdict.wanted_mb = walsizer_size_with_headroom(&watcher->config, settings, verdict.demand);
-	}
-	verdict.needed_mb = walsizer_size_for(verdict.demand, settings);
-
+	sized = verdict.demand;
 	if (watcher->log != NULL)
 	{
 		verdict.demand = watcher->log->about;
-		verdict.needed_mb = walsizer_size_for(verdict.demand, settings);
-		verdict.wanted_mb = walsizer_size_with_headroom(&watcher->config, settings,
-														watcher->log->sized);
+		sized = watcher->log->sized;
 	}
+	verdict.needed_mb = walsizer_size_for(verdict.demand, settings);
+	verdict.wanted_mb = walsizer_size_with_headroom(&watcher->config, settings, sized);
+	verdict.status = status_of(watcher, verdict.needed_mb > in_effect);
 
-	most = figures->limit_mb;
-	verdict.set_mb = settings->max_wal_size_mb;
-	if (verdict.needed_mb > settings->max_wal_size_mb)
+	verdict.set_mb = in_effect;
+	if (verdict.needed_mb > in_effect)
 	{
-		verdict.status = WATCH_TOO_SMALL;
-		if (verdict.wanted_mb > most)
+		if (verdict.wanted_mb > figures->limit_mb)
 			verdict.limited_by = figures->limit_kind;
-		if (verdict.wanted_mb <= most)
-			verdict.set_mb = verdict.wanted_mb;
-		else if (most > settings->max_wal_size_mb)
-			verdict.set_mb = most;
+		verdict.set_mb = verdict.limited_by == WALSIZER_UNLIMITED ? verdict.wanted_mb :
+			figures->limit_mb > in_effect ? figures->limit_mb : in_effect;
 	}
-	else if (lasted - watcher->unseen_ms >= settings->timeout_ms &&
-			 watcher->unseen_ms <= lasted / 2)
-		verdict.status = WATCH_SUFFICIENT;
-	if (watcher->log != NULL)
-		verdict.status = judge_log(watcher, verdict.status);
 	verdict.verdict = policy_verdict(watcher, &verdict);
 	return verdict;
 }

@@ -19,12 +19,6 @@
 static jmp_buf ended;
 
 /* What system.c has in the program; an end of it is the end of an input. */
-bool
-watch_interrupted(void)
-{
-	return false;
-}
-
 void
 watch_complain(const char *format, ...)
 {
@@ -53,7 +47,7 @@ check(Log *log, Watcher *watcher)
 	const WatchLog *found = &log->found;
 	WatchVerdict verdict;
 
-	(void) watch_log_judge(log, watcher);
+	watch_log_judge(log, watcher);
 	verdict = watch_judge(watcher);
 	CHECK(verdict.status >= WATCH_SUFFICIENT && verdict.status <= WATCH_COULD_NOT_TELL);
 	CHECK(found->least >= 0 && found->least <= found->about && found->about <= found->sized);

@@ -126,7 +126,7 @@ compare(uint64_t seed, bool positions, bool milliseconds, Results *all)
 	needed = walsizer_size_for((int64_t) run(&server, seed, NULL, false, false), &settings);
 
 	watch_log_end(log);
-	(void) watch_log_judge(log, &watcher);
+	watch_log_judge(log, &watcher);
 	ratio = (double) watch_judge(&watcher).wanted_mb / (double) needed;
 	all->number++;
 	all->too_small += ratio < 1;

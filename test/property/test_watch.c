@@ -83,7 +83,7 @@ static void
 look_at_checkpoints(Both *b)
 {
 	const SimServer *s = &b->server;
-	Observation seen = {.primary = WATCH_UNKNOWN};
+	Observation seen = WATCH_NOTHING_SEEN;
 	int64_t		unit = s->settings.segment_bytes / WATCH_UNITS_PER_SEGMENT;
 
 	/* the control file has the last complete one; none starts before that */
@@ -101,7 +101,6 @@ look_at_checkpoints(Both *b)
 	seen.busy = s->running;
 	seen.requested = s->requested;
 	seen.timed = s->timed;
-	seen.images = seen.image_bytes = WATCH_UNKNOWN;
 	if (b->view >= VIEW_NO_PROCESS)
 		seen.busy = WATCH_UNKNOWN;
 	if (b->view >= VIEW_POSITION)
