@@ -7,6 +7,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::RealBin;
 
+use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -35,6 +36,9 @@ is_deeply(advice('15 min'),
 
 # 4000 pages, of which a steady load changes some again and again
 make_pages($node);
+my ($page, $complaints) = ('', '');
+my $watch = IPC::Run::start([ 'walsizer-watch', '-d', $node->connstr('postgres') ], '<', \undef, '>', \$page, '2>', \$complaints,
+	IPC::Run::timeout(5 * $PostgreSQL::Test::Utils::timeout_default));
 my $load = start_dirtying($node, 30);
 $node->poll_query_until('postgres',
 	"SELECT basis = 'bounds' FROM walsizer_timeout_advice WHERE checkpoint_timeout = '15 min'")
@@ -48,6 +52,21 @@ cmp_ok($row->{most}, '<', 1, 'not all WAL can be saved');
 cmp_ok($row->{size}, '>', 0, 'a longer interval has the size that it needs');
 is(advice('30 s')->{basis}, 'measured', 'the row of the value in effect is measured');
 is(advice('30 s')->{$_}, 0, "the value in effect saves nothing: $_") foreach qw(least most);
+
+# The watch began later than the worker, maybe by an interval.
+my $timed = status($node)->{checkpoints_timed};
+wait_for($node, "checkpoints_timed > $timed");
+$row = advice('15 min');
+$watch->signal('INT');
+$watch->finish;
+is($complaints, '', 'the watch misses nothing');
+like($page, qr/^Timeout       What a longer checkpoint_timeout would save: \d+ to \d+ % of the WAL\s+with\s+5\s+min\./m,
+	'its page says what a longer value saves');
+my ($least, $most, $mb) = $page =~ /(\d+)\s+to\s+(\d+)\s+%\s+of\s+the\s+WAL\s+with\s+15\s+min\.\s+It\s+needs\s+a\s+max_wal_size\s+of\s+(\d+)\s+MB/;
+note "worker: $row->{least} $row->{most} $row->{size}, watch: $least $most $mb";
+cmp_ok(abs($least - 100 * $row->{least}), '<=', 10, 'the page says the same least saving as the view');
+cmp_ok(abs($most - 100 * $row->{most}), '<=', 10, 'the page says the same most saving as the view');
+cmp_ok(abs($mb * 1048576 - $row->{size}), '<=', 0.3 * $row->{size}, 'the page says about the same size as the view');
 
 # What was said of a value is in its row when it is set.
 my $said = advice('5 min');

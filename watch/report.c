@@ -256,6 +256,37 @@ say_recovery(const Watcher *watcher, const WatchVerdict *verdict)
 			watch_duration_text(watch_recovery_time(watcher, verdict->set_mb)), rate);
 }
 
+/* What a longer checkpoint_timeout would save: as walsizer_timeout_advice. */
+static void
+say_timeouts(const Watcher *watcher)
+{
+	const char *heading = "Timeout       What a longer checkpoint_timeout would save: ";
+	int64_t		timeouts[WALSIZER_TIMEOUTS];
+	int			number = walsizer_timeouts(&watcher->sample.settings, timeouts);
+
+	for (int i = 0; i < number; i++)
+	{
+		WalsizerTimeoutAdvice advice =
+			walsizer_advise_timeout(&watcher->config, &watcher->state, &watcher->sample,
+									&watcher->decision.figures, timeouts[i]);
+
+		if (timeouts[i] <= watcher->sample.settings.timeout_ms)
+			continue;
+		if (watcher->seen.wal.bytes == WATCH_UNKNOWN)
+			advice = (WalsizerTimeoutAdvice) {.basis = "cannot tell: the server does not count its WAL"};
+		if (!advice.known)
+		{
+			say(14, "%s%s", heading, advice.basis);
+			return;
+		}
+		say(14, "%s%.0f to %.0f %% of the WAL with %lld min. It needs a max_wal_size of %lld MB%s, and recovery takes up to %s",
+			heading, floor(100 * advice.saved_least), ceil(100 * advice.saved_most),
+			(long long) timeouts[i] / 60000, (long long) advice.needed_mb,
+			limit_text(advice.limited_by), watch_duration_text(advice.recovery_ms));
+		heading = "              ";
+	}
+}
+
 /* What each hour needed, or each hour of the day, if there are more than fit. */
 static void
 say_hours(const Watcher *watcher)
@@ -350,6 +381,8 @@ watch_report(const Watcher *watcher)
 	if (log == NULL)
 		say_images(watcher);
 	say_recovery(watcher, &verdict);
+	if (watcher->live)
+		say_timeouts(watcher);
 	say_hours(watcher);
 	say_instructions(watcher, &verdict);
 }

@@ -54,7 +54,7 @@ struct Server
 typedef enum Column
 {
 	POSITION, MAX_WAL_SIZE, TIMEOUT, COMPLETION_TARGET, SEGMENT,
-	REDO, STARTED, BUSY, REQUESTED, TIMED, IMAGES, IMAGE_BYTES,
+	REDO, STARTED, BUSY, REQUESTED, TIMED, RECORDS, BYTES, IMAGES, IMAGE_BYTES,
 	COLUMNS,
 } Column;
 
@@ -68,7 +68,7 @@ typedef enum Column
 
 /* The rest, if nothing of it is shown, and if all is. */
 #define HIDDEN \
-	", NULL, NULL, NULL, NULL, NULL, NULL, NULL"
+	", NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
 #define SHOWN \
 	", checkpoint.*, process.*, counters.*, wal.* FROM (SELECT (redo_lsn - '0/0')::bigint," \
 	" extract(epoch FROM checkpoint_time)::bigint FROM pg_control_checkpoint()) AS checkpoint" \
@@ -257,9 +257,9 @@ prepare_all(Server *server)
 	snprintf(sql, sizeof(sql), NEEDED SHOWN, server->version >= 170000 ?
 			 "pg_stat_get_checkpointer_num_requested(), pg_stat_get_checkpointer_num_timed()" :
 			 "pg_stat_get_bgwriter_requested_checkpoints(), pg_stat_get_bgwriter_timed_checkpoints()",
-			 server->version >= 190000 ? "wal_fpi, wal_fpi_bytes::bigint FROM pg_stat_wal" :
-			 server->version >= 140000 ? "wal_fpi, NULL FROM pg_stat_wal" :
-			 "NULL, NULL");
+			 server->version >= 190000 ? "wal_records, wal_bytes::bigint, wal_fpi, wal_fpi_bytes::bigint FROM pg_stat_wal" :
+			 server->version >= 140000 ? "wal_records, wal_bytes::bigint, wal_fpi, NULL FROM pg_stat_wal" :
+			 "NULL, NULL, NULL, NULL");
 	if (!prepare(server, sql))
 		return false;
 	result = run(server, true);
@@ -408,6 +408,12 @@ fill(Server *server, const PGresult *row, int64_t start, Observation *seen)
 		.timed = value_of(row, TIMED),
 		.images = value_of(row, IMAGES),
 		.image_bytes = value_of(row, IMAGE_BYTES),
+		.wal = {
+			.bytes = value_of(row, BYTES),
+			.records = value_of(row, RECORDS),
+			.images = value_of(row, IMAGES),
+			.image_bytes = PQgetisnull(row, 0, IMAGE_BYTES) ? 0 : value_of(row, IMAGE_BYTES),
+		},
 	};
 	memcpy(seen->source, server->source, sizeof(seen->source));
 	seen->completed = value_of(row, REDO);
@@ -431,6 +437,7 @@ keep_counters(Server *server, Observation *seen, bool asked)
 	{
 		seen->requested = counted->requested;
 		seen->timed = counted->timed;
+		seen->wal = counted->wal;
 	}
 	if (!asked || (!seen->begins && seen->completed == counted->completed &&
 				   seen->requested == counted->requested && seen->timed == counted->timed))

@@ -105,12 +105,15 @@ typedef struct Observation
 	int64_t		timed;
 	int64_t		images;			/* full-page images, and their bytes (19), up */
 	int64_t		image_bytes;	/* to the last checkpoint, or WATCH_UNKNOWN */
+	WalsizerWal wal;			/* as the server counts it, now; bytes:
+								 * WATCH_UNKNOWN; not in a trace */
 } Observation;
 
 /* What no source knows at first. */
 static const Observation WATCH_NOTHING_SEEN = {
 	.completed = WATCH_UNKNOWN, .busy = WATCH_UNKNOWN, .requested = WATCH_UNKNOWN,
 	.timed = WATCH_UNKNOWN, .images = WATCH_UNKNOWN, .image_bytes = WATCH_UNKNOWN,
+	.wal = {.bytes = WATCH_UNKNOWN},
 };
 
 /* The redo pointer, which SQL shows only late. */
@@ -193,6 +196,7 @@ typedef struct WatchLog
 typedef struct Watcher
 {
 	WalsizerConfig config;
+	bool		live;			/* the source is a server */
 	const WatchLog *log;		/* NULL: the source is none */
 	int64_t		disk_limit;		/* bytes, 0: none */
 	int64_t		interval_ms;

@@ -169,6 +169,7 @@ watch_begin(Watcher *watcher, const Options *options, int64_t interval_ms, int64
 	memset(watcher, 0, sizeof(*watcher));
 	watcher->config = options->config;
 	watcher->config.sample_interval_ms = interval_ms;
+	watcher->live = !options->log && options->replay == NULL;
 	/* the policy takes a percentage of hundreds of bytes */
 	watcher->disk_limit = (options->disk_limit + 99) / 100 * 100;
 	watcher->interval_ms = interval_ms;
@@ -199,6 +200,11 @@ make_sample(Watcher *watcher, const Observation *seen)
 	sample->requested = seen->requested != WATCH_UNKNOWN ? seen->requested : 0;
 	sample->timed = seen->timed != WATCH_UNKNOWN ? seen->timed : 0;
 	sample->settings = seen->settings;
+	if (seen->wal.bytes != WATCH_UNKNOWN)
+		sample->wal = seen->wal;
+
+	/* a client does not count pages that are written: as many as there is WAL for */
+	sample->wal.written = sample->wal.bytes / 8192;
 
 	/* the disk is "read" each time: WAL since the last complete checkpoint is on it */
 	sample->disk_tried = true;
