@@ -299,9 +299,9 @@ is(log_count($node, qr/execute sample: /, $offset), decoded($out)->{samples} + 1
 # The file for Prometheus.
 my $metrics = slurp_file("$dir/watch.prom");
 my @lines = split /\n/, $metrics;
-is(join("\n", grep { !/^walsizer_watch_\w+ -?\d+$/ } @lines),
+is(join("\n", grep { !/^# TYPE (?:\w+ gauge|\w+_total counter)$|^walsizer_watch_\w+ -?\d+$/ } @lines),
 	'', 'prometheus: the lines of the file are valid');
-like($metrics, qr/^walsizer_watch_checkpoints_forced $said->{checkpoints_forced}$/m,
+like($metrics, qr/^walsizer_watch_checkpoints_forced_total $said->{checkpoints_forced}$/m,
 	'prometheus: the file has the forced checkpoints');
 like($metrics, qr/^walsizer_watch_too_small 1$/m, 'prometheus: the file has the verdict');
 is(join(' ', glob "$dir/watch.prom.*"), '', 'prometheus: no temporary file is left');

@@ -6,6 +6,7 @@
 
 use strict;
 use warnings;
+use Encode qw(decode);
 use FindBin;
 use lib $FindBin::RealBin;
 
@@ -82,12 +83,22 @@ is(decoded($out)->{demand_at_most}, undef, 'a storm shorter than checkpoint_time
 is_deeply(decoded($out)->{assumed}, [ 'checkpoint_timeout', 'checkpoint_completion_target' ],
 	'a storm shorter than checkpoint_timeout: the client says what it assumes');
 ($status, $out) = watch_log(glob "$logs/02*");
-like($out, qr/^Demand        at least 1780 MB of WAL within checkpoint_timeout, which needs a\n\s+max_wal_size of at least 3440 MB$/m, 'the page: a lower bound only');
-like($out, qr/^max_wal_size of 1024 MB is too small: at least 4848 MB are needed\./, 'the page: also in the verdict');
-like($out, qr/^Assumed       --checkpoint-timeout/m, 'the page: what is assumed');
-($status, $out, $err) = watch_log(glob "$logs/07*");
-is($status, 2, 'warnings alone');
-like($err, qr/the log has 7 warnings that max_wal_size is too small; .*set log_checkpoints = on/, 'they do not tell a size');
+like($out, qr/^Demand        at least 1780 MB of WAL within checkpoint_timeout, which needs a\n\s+max_wal_size of at least 3440 MB$/m,
+	'the page: it has only a lower bound');
+like($out, qr/^max_wal_size of 1024 MB is too small: at least 4848 MB are needed\./,
+	'the page: the verdict has the lower bound');
+like($out, qr/^Assumed       --checkpoint-timeout/m, 'the page: it says what is assumed');
+($status, $out) = watch_log(glob "$logs/07*");
+is($status, 2, 'warnings alone are not enough for a verdict');
+like($out, qr/the log has 7 warnings.*give --max-wal-size/s,
+	'the client says that warnings need --max-wal-size');
+($status, $out) = watch_log('--json', '--max-wal-size', '1GB', glob "$logs/07*");
+is($status, 1, 'warnings are enough for a verdict with --max-wal-size');
+is(decoded($out)->{checkpoints_forced}, 7, 'each warning counts as a forced checkpoint');
+cmp_ok(decoded($out)->{demand_at_most}, '>', 1.3 * decoded($out)->{demand_at_least},
+	'warnings lead to a wide range of demand');
+cmp_ok(decoded($out)->{wanted_size}, '>', decoded($out)->{needed_size_at_least},
+	'warnings lead to a size within the range');
 foreach my $name ('10-cri-managed', '11-operator-json')
 {
 	($status, $out) = watch_log("$logs/$name.log");
@@ -95,12 +106,16 @@ foreach my $name ('10-cri-managed', '11-operator-json')
 		"$name: the page says that there are too few checkpoints");
 }
 ($status, $out) = watch_log(glob "$logs/01*");
-is(join("\n", grep { length > 80 } split /\n/, $out), '', 'the page fits into 80 columns');
-like($out, qr/^Demand        about 699 MB of WAL within checkpoint_timeout \(579 MB to 1056\s+MB\)/m, 'the page: the range');
-like($out, qr/^Log           checkpoints from 2025-02-03 11:41 to 2025-02-03 11:50/m, 'the page: times as in the log');
+is(join("\n", grep { length > 80 } split /\n/, $out), '', 'the page: it fits into 80 columns');
+like($out, qr/^Demand        about 699 MB of WAL within checkpoint_timeout \(579 MB to 1056\s+MB\)/m,
+	'the page: it has the range of the demand');
+like($out, qr/^Log           checkpoints from 2025-02-03 11:41 to 2025-02-03 11:50/m,
+	'the page: it has times as in the log');
+($status, $out) = watch_log('--json', '--year', '2016', glob "$logs/08*");
+is(decoded($out)->{started_at}, 1465272002, '--year is the year of the times in syslog');
 ($status, $out) = watch_log('--json', glob "$logs/08*");
 my (undef, undef, $hour, $day, $month) = gmtime decoded($out)->{started_at};
-is("$month $day $hour", '5 7 4', 'the time of syslog, in this year');
+is("$month $day $hour", '5 7 4', 'the year of the times in syslog is this one without --year');
 ($status, $out) = watch_log('--json', '--checkpoint-timeout', '20min', '--completion-target', '0.5',
 	'--segment-size', '64MB', '--max-wal-size', '8GB', glob "$logs/01*");
 is(join(' ', map { decoded($out)->{$_} } qw(checkpoint_timeout checkpoint_completion_target wal_segment_size max_wal_size)),
@@ -184,13 +199,18 @@ my @figures = qw(status verdict checkpoints checkpoints_forced checkpoints_timed
 sub figures { my ($said) = @_; return join ' ', map { $said->{$_} // 'null' } @figures; }
 my $plain = judge(text_of($formats{'%m [%p]'}));
 is(figures($plain), join(' ', 0, 'sufficient', 6, 0, 1, 1, 4096 * MB, 300, 300 * MB, 300 * MB, 309 * MB, 736 * MB, 0, 0),
-	'the stretch after the change');
+	'the last stretch has the figures since max_wal_size changed');
+is_deeply([ map { [ $_->{max_wal_size} / MB, $_->{verdict} ] } @{ $plain->{stretches} } ], [ [ 1024, 'too small' ] ],
+	'the stretch before has the old max_wal_size and its own verdict');
 (undef, $out) = watch_log(\text_of($formats{'%m [%p]'}), '-');
 like($out, qr/^Before        from 2025-02-03 00:16 to 2025-02-03 00:30: max_wal_size = 1024\s+MB\s+is\s+too\s+small,\s+demand\s+about \d+ MB$/m,
-	'the stretch before has the old max_wal_size and its own verdict');
+	'the page has the stretch before');
 foreach my $name (sort keys %formats)
 {
-	is(figures(judge(text_of($formats{$name}))), figures($plain), "the same in the format $name");
+	my @year = $name =~ /^s.*(?:log|precise)/ ? ('--year', 2025) : ();
+
+	is(figures(judge(text_of($formats{$name}), @year)), figures($plain),
+		"the figures are the same in the format $name");
 }
 my $text = text_of($formats{'%m [%p]'});
 
@@ -209,8 +229,8 @@ foreach my $name ('%m [%p]', '%t [%p]: [%l-1] user=%u,db=%d', 'syslog', 'cloud')
 {
 	my $newest_first = join '', reverse split /^/, text_of($formats{$name});
 
-	is(figures(judge($newest_first)), figures($plain),
-		"the newest line first, in the format $name");
+	is(figures(judge($newest_first, $name eq 'syslog' ? ('--year', 2025) : ())), figures($plain),
+		"the figures are the same with the newest line first, in the format $name");
 }
 
 # Rotated files, in any order; the same lines twice; an empty file.
@@ -237,8 +257,11 @@ my %languages = (
 	});
 foreach my $language (sort keys %languages)
 {
-	is(figures(judge(join '', map { $languages{$language}->($_) } @lines)), figures($plain),
-		"the figures are the same in $language");
+	my $translated = join '', map { $languages{$language}->($_) } @lines;
+
+	is(figures(judge($translated)), figures($plain), "the figures are the same in $language");
+	is(figures(judge(join '', map { JSON::PP->new->ascii->encode({ log => decode('UTF-8', $_) }) . "\n" } split /^/, $translated)),
+		figures($plain), "the figures are the same in $language, with escapes in JSON");
 }
 
 # Later servers: positions, SLRU buffers (18), flags again and "fast" (19).
@@ -279,8 +302,8 @@ like(judge(join '', map { s/checkpoint complete/restartpoint complete/r } grep {
 	qr/only restartpoints.*primary/, 'the log of a standby is an error');
 my $other = join '', map { s/\[77\]/[88]/r } @lines;
 my $mixed = join '', sort split /^/, $text . ($other =~ s/00\.500/01.500/gr);
-like(judge($mixed)->{error}, qr/of several servers, with checkpointers 88, 77 and maybe others: choose one with --pid/,
-	'two servers');
+like(judge($mixed)->{error}, qr/checkpointer 77: 6 checkpoints\n.*checkpointer 88: 6.*of several servers: choose one with --pid/s,
+	'a log of two servers is an error');
 my $one = judge($mixed, '--pid', '77', '--max-wal-size', '4GB');
 is("$one->{checkpoints} $one->{missing}", '6 0', '--pid chooses one of two servers');
 

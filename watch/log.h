@@ -52,7 +52,7 @@ typedef struct LogRecord
 	int64_t		number;			/* of the message among those of the process */
 	unsigned int flags;			/* also of LOG_COMPLETE, from 19 on */
 	int64_t		files;			/* removed and recycled */
-	int64_t		write_ms;
+	int64_t		write_ms;		/* LOG_FREQUENT: between the last two */
 	int64_t		total_ms;
 	int64_t		distance;		/* bytes, like the next */
 	int64_t		estimate;

@@ -4,9 +4,9 @@
  *	  Files of a server's log: lines, times, processes, and the formats stderr,
  *	  csvlog and jsonlog, with what syslog, journald and containers add.
  *
- * A line that is too long has no message of ours.  A line counts only if the server wrote it as a message of level LOG.
- * What a statement contains follows another message, a tab, or lies in another
- * field.
+ * A line that is too long has no message of ours.  A line counts only if the server
+ * wrote it as a message of level LOG.  What a statement contains follows another
+ * message, a tab, or lies in another field.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -284,6 +284,18 @@ take_member(LogJson *json, const char *key, char *value)
 		json->ms = time_of(value);
 }
 
+/* A character as UTF-8; one of more than three bytes becomes two. */
+static char *
+put_character(char *to, unsigned int c)
+{
+	if (c >= 0x800)
+		*to++ = (char) (0xe0 | c >> 12);
+	if (c >= 0x80)
+		*to++ = (char) (c >= 0x800 ? 0x80 | (c >> 6 & 0x3f) : 0xc0 | c >> 6);
+	*to++ = (char) (c >= 0x80 ? 0x80 | (c & 0x3f) : c > 0 ? c : ' ');
+	return to;
+}
+
 /*
  * Read a string in place, from after its first quote.  Returns what follows it,
  * or NULL if it does not end.
@@ -304,7 +316,7 @@ read_string(char *from)
 		else if (from[1] == 'u' && strspn(from + 2, "0123456789abcdefABCDEF") >= 4 &&
 				 sscanf(from + 2, "%4x", &c) == 1)
 		{
-			*to++ = c > 0 && c < 0x80 ? (char) c : '?';
+			to = put_character(to, c);
 			from += 5;
 		}
 		else if (*++from == '\0')
@@ -446,7 +458,7 @@ watch_log_read(FILE *file, int year, LogTaker taker, void *state)
 void
 watch_log_read_all(const Options *options, LogTaker taker, void *state)
 {
-	int			year = atoi(watch_time_text(time(NULL), "%Y"));
+	int			year = options->year != 0 ? options->year : atoi(watch_time_text(time(NULL), "%Y"));
 
 	for (int i = 0; i < options->num_files; i++)
 	{

@@ -217,6 +217,7 @@ is_frequent(const char *text, LogRecord *message)
 	size_t		length = strlen(text);
 
 	message->kind = LOG_FREQUENT;
+	message->write_ms = strtoll(text + before, NULL, 10) % 100000 * 1000;
 	return after > before && after - before < 6 && strcspn(text + after, DIGITS) == length - after &&
 		strpbrk(text, ";=") == NULL && strstr(text, ": ") == NULL && contains(text, before, checkpoint_words) &&
 		(text[length - 1] == ')' || (length > 3 && strcmp(text + length - 3, "）") == 0));

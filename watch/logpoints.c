@@ -56,7 +56,8 @@ watch_log_take(void *state, const LogRecord *message)
 	log->found.checkpoints += message->kind == LOG_COMPLETE;
 	log->found.restartpoints += message->kind == LOG_RESTARTPOINT;
 	log->found.warnings += message->kind == LOG_FREQUENT;
-	if (message->kind == LOG_RESTARTPOINT || message->kind == LOG_FREQUENT)
+	if (message->kind == LOG_RESTARTPOINT ||
+		(message->kind == LOG_FREQUENT && log->found.checkpoints > 0))
 		return;
 	*record = *message;
 	log->number++;
@@ -97,6 +98,8 @@ sort_records(Log *log)
 		const LogRecord *record = &log->records[i];
 		const LogRecord *before = log->kept > 0 ? &log->records[log->kept - 1] : NULL;
 
+		if (record->kind == LOG_FREQUENT && log->found.checkpoints > 0)
+			continue;
 		if (before == NULL || record->kind >= LOG_PARAMETER || by_start(before, record) != 0 ||
 			before->distance != record->distance || before->pid != record->pid)
 			log->records[log->kept++] = *record;
@@ -135,6 +138,32 @@ pair_records(Log *log)
 	}
 }
 
+static int
+by_pid(const void *a, const void *b)
+{
+	return watch_log_compare(((const LogRecord *) a)->pid, ((const LogRecord *) b)->pid);
+}
+
+/* List the checkpointers, and end the program. */
+static void
+refuse_servers(Log *log)
+{
+	int64_t		number = 0;
+
+	qsort(log->records, (size_t) log->kept, sizeof(LogRecord), by_pid);
+	for (int i = 0; i < log->kept; i++)
+	{
+		number += log->records[i].kind == LOG_COMPLETE;
+		if (i + 1 < log->kept && by_pid(&log->records[i], &log->records[i + 1]) == 0)
+			continue;
+		if (number > 0)
+			watch_complain("checkpointer %lld: %lld checkpoints", (long long) log->records[i].pid,
+						   (long long) number);
+		number = 0;
+	}
+	watch_die("the log is of several servers: choose one with --pid");
+}
+
 /*
  * Two servers in one log: a checkpointer writes again after another one has,
  * and no server was started in between.  Ends the program then.  Numbers that change
@@ -161,8 +190,7 @@ check_pids(Log *log)
 			continue;
 		for (int j = 0; j < MOST_PIDS && j < number; j++)
 			if (recent[j] == record->pid)
-				watch_die("the log is of several servers, with checkpointers %lld, %lld and maybe others: choose one with --pid",
-						  (long long) recent[(number - 1) % MOST_PIDS], (long long) record->pid);
+				refuse_servers(log);
 		recent[number++ % MOST_PIDS] = record->pid;
 		changes++;
 	}
@@ -199,7 +227,7 @@ link_records(Log *log)
 	int64_t		since = 0;		/* start of the server, or of a checkpoint
 								 * without an end */
 	bool		lost = false;
-	int			number = 0;		/* kept: checkpoints */
+	int			number = 0;		/* kept: checkpoints, or warnings */
 
 	for (int i = 0; i < log->kept; i++)
 	{
@@ -242,6 +270,26 @@ link_records(Log *log)
 	log->kept = number;
 }
 
+/*
+ * Without log_checkpoints there are only warnings.  Each is a forced checkpoint;
+ * with a known max_wal_size its distance is the trigger point.
+ */
+static void
+use_warnings(Log *log)
+{
+	for (int i = 0; i < log->kept; i++)
+	{
+		LogRecord  *record = &log->records[i];
+
+		if (record->kind != LOG_FREQUENT)
+			continue;
+		record->from_ms = record->ms - record->write_ms;
+		record->flags = LOG_WAL | LOG_CAUSE_KNOWN;
+		if (!(record->assumed & WATCH_ASSUMED_SIZE))
+			record->distance = walsizer_trigger_point(record->settings.max_wal_size_mb, &record->settings);
+	}
+}
+
 /* The log is at its end: order the records, and find what follows from them. */
 void
 watch_log_end(Log *log)
@@ -251,4 +299,5 @@ watch_log_end(Log *log)
 	check_pids(log);
 	link_records(log);
 	watch_log_settle(log);
+	use_warnings(log);
 }

@@ -82,10 +82,23 @@ add_checkpoint(Stretch *stretch, const LogRecord *record)
 		high = last->high > high ? last->high : high;
 	}
 
+	/* warnings alone: there may have been others, further apart */
+	if (record->kind == LOG_FREQUENT && last != NULL && from - last->ms > SLACK && from - last->ms < timeout)
+	{
+		low = last->low;
+		high = last->high + record->distance * (1 + (from - last->ms) / 30000);
+		begins = false;
+	}
 	if (begins || last == NULL || from > last->ms)
 		add_point(stretch, from, low, high);
 	stretch->points[stretch->number - 1].begins |= begins;
 
+	if (record->kind == LOG_FREQUENT)
+	{
+		stretch->redo = low + record->distance - stretch->settings->segment_bytes;
+		add_point(stretch, record->ms, stretch->redo, high + record->distance);
+		return;
+	}
 	stretch->redo += record->distance;
 	add_point(stretch, record->ms, stretch->redo > low ? stretch->redo : low,
 			  stretch->redo > high ? stretch->redo : high);
@@ -242,7 +255,7 @@ measure_stretch(Log *log, Stretch *stretch, int first, int last, Watcher *watche
 	*stretch = (Stretch) {settings, stretch->points, 0, 0};
 	for (int i = first; i <= last; i++)
 	{
-		if (log->records[i].kind == LOG_COMPLETE)
+		if (log->records[i].kind == LOG_COMPLETE || log->records[i].distance > 0)
 			add_checkpoint(stretch, &log->records[i]);
 		count(watcher, found, &log->records[i]);
 	}
@@ -275,13 +288,13 @@ watch_log_judge(Log *log, Watcher *watcher)
 	{
 		if (i + 1 < log->kept && same_settings(&log->records[first].settings, &log->records[i + 1].settings))
 			continue;
-		if (first > 0)
-			log->found.before = (WatchStretch) {
+		measure_stretch(log, &stretch, first, i, watcher);
+		if (i + 1 < log->kept && watcher->samples > 1)
+			log->found.stretches[log->found.num_stretches++ % WATCH_STRETCHES] = (WatchStretch) {
 				.from = log->found.from, .to = log->found.to,
 				.max_wal_size_mb = watcher->sample.settings.max_wal_size_mb,
 				.verdict = watch_judge(watcher),
 			};
-		measure_stretch(log, &stretch, first, i, watcher);
 		first = i + 1;
 	}
 	free(stretch.points);
@@ -297,9 +310,6 @@ watch_log(const Options *options, Watcher *watcher)
 	tzset();
 	watch_log_read_all(options, watch_log_take, log);
 	watch_log_end(log);
-	if (log->kept == 0 && log->found.warnings > 0)
-		watch_die("the log has %lld warnings that max_wal_size is too small; to learn which size is needed, set log_checkpoints = on",
-				  (long long) log->found.warnings);
 	if (log->kept == 0 && log->found.restartpoints > 0)
 		watch_die("the log has only restartpoints, those of a standby: use the log of its primary");
 	if (log->kept == 0)

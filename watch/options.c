@@ -110,6 +110,8 @@ static const Option table[] = {
 	{"segment-size", "=SIZE", SIZE, .field = FIELD(given.segment_bytes),
 		.unit = IN_BYTES, .least = 1, .most = 1024,
 		.help = "size of its WAL segments"},
+	{"year", "=YEAR", WHOLE, .field = FIELD(year), .least = 1971, .most = 9999,
+		.help = "of its first line, if it is of syslog (this one)"},
 	{"pid", "=NUMBER", WHOLE, .field = FIELD(pid), .least = 1, .most = INT32_MAX,
 		.help = "the checkpointer, if it is of several servers"},
 	{.name = "Other:"},
@@ -235,7 +237,8 @@ check(const Options *options)
 	bool		live = options->duration_ms > 0 || options->config.sample_interval_ms != 0;
 
 	if (!options->log && (given->max_wal_size_mb != 0 || given->timeout_ms != 0 ||
-						  given->completion_target >= 0 || given->segment_bytes != 0 || options->pid != 0))
+						  given->completion_target >= 0 || given->segment_bytes != 0 ||
+						  options->year != 0 || options->pid != 0))
 		watch_die("what is not to be inferred needs --log");
 	if ((given->segment_bytes & (given->segment_bytes - 1)) != 0)
 		watch_die("--segment-size: %lld is no power of two", (long long) given->segment_bytes);

@@ -31,16 +31,20 @@ in_bytes(int64_t mb)
 	return mb == 0 ? WATCH_UNKNOWN : mb * WALSIZER_MB;
 }
 
-/* A number: a member of an object, or a metric. */
+/* A number: a member of an object, or a metric, which says that it is a total. */
 static void
 put(FILE *file, bool json, const char *name, int64_t value)
 {
+	const char *total = strstr(name, "_total");
+	int			length = (int) (total != NULL ? total - name : (long) strlen(name));
+
 	if (json && value == WATCH_UNKNOWN)
-		fprintf(file, "  \"%s\": null,\n", name);
+		fprintf(file, "  \"%.*s\": null,\n", length, name);
 	else if (json)
-		fprintf(file, "  \"%s\": %lld,\n", name, (long long) value);
+		fprintf(file, "  \"%.*s\": %lld,\n", length, name, (long long) value);
 	else if (value != WATCH_UNKNOWN)
-		fprintf(file, "walsizer_watch_%s %lld\n", name, (long long) value);
+		fprintf(file, "# TYPE walsizer_watch_%s %s\nwalsizer_watch_%s %lld\n", name,
+				total != NULL ? "counter" : "gauge", name, (long long) value);
 }
 
 /* What both forms have. */
@@ -53,10 +57,10 @@ put_numbers(FILE *file, bool json, const Watcher *watcher, const WatchVerdict *v
 
 	put(file, json, "started_at", watcher->zero + watcher->began / 1000);
 	put(file, json, "ended_at", watcher->zero + watcher->now / 1000);
-	put(file, json, "samples", watcher->samples);
-	put(file, json, "unseen_seconds", watcher->unseen_ms / 1000);
-	put(file, json, "restarts", watcher->restarts);
-	put(file, json, "wal", watcher->wal);
+	put(file, json, "samples_total", watcher->samples);
+	put(file, json, "unseen_seconds_total", watcher->unseen_ms / 1000);
+	put(file, json, "restarts_total", watcher->restarts);
+	put(file, json, "wal_total", watcher->wal);
 	put(file, json, "max_wal_size", in_bytes(settings->max_wal_size_mb));
 	put(file, json, "wal_segment_size", settings->segment_bytes);
 	put(file, json, "checkpoint_timeout", settings->timeout_ms / 1000);
@@ -70,13 +74,13 @@ put_numbers(FILE *file, bool json, const Watcher *watcher, const WatchVerdict *v
 	put(file, json, "proposed_recovery_seconds", watch_recovery_time(watcher, verdict->set_mb) / 1000);
 	for (int cause = 0; cause < WALSIZER_CAUSE_DISK_FULL; cause++)
 	{
-		snprintf(name, sizeof(name), "checkpoints_%s", causes[cause]);
+		snprintf(name, sizeof(name), "checkpoints_%s_total", causes[cause]);
 		put(file, json, name, watcher->intervals[cause].number);
-		snprintf(name, sizeof(name), "seconds_%s", causes[cause]);
+		snprintf(name, sizeof(name), "seconds_%s_total", causes[cause]);
 		put(file, json, name, watcher->intervals[cause].ms / 1000);
 	}
-	put(file, json, "full_page_images", watcher->images);
-	put(file, json, "full_page_image_bytes", watcher->image_bytes);
+	put(file, json, "full_page_images_total", watcher->images);
+	put(file, json, "full_page_image_bytes_total", watcher->image_bytes);
 	if (log == NULL)
 		return;
 	put(file, json, "demand_at_least", log->least);
@@ -136,6 +140,7 @@ put_log(const WatchLog *log)
 {
 	static const char *const assumed[] = {"max_wal_size", "checkpoint_timeout", "checkpoint_completion_target"};
 	const char *comma = "";
+	int64_t		first = log->num_stretches > WATCH_STRETCHES ? log->num_stretches - WATCH_STRETCHES : 0;
 
 	printf("  \"assumed\": [");
 	for (int i = 0; i < 3; i++)
@@ -144,6 +149,16 @@ put_log(const WatchLog *log)
 			continue;
 		printf("%s\"%s\"", comma, assumed[i]);
 		comma = ", ";
+	}
+	printf("],\n  \"stretches\": [");
+	for (int64_t i = first; i < log->num_stretches; i++)
+	{
+		const WatchStretch *stretch = &log->stretches[i % WATCH_STRETCHES];
+
+		printf("%s\n    {\"started_at\": %lld, \"ended_at\": %lld, \"max_wal_size\": %lld, \"demand\": %lld, \"verdict\": \"%s\"}",
+			   i > first ? "," : "", (long long) stretch->from, (long long) stretch->to,
+			   (long long) in_bytes(stretch->max_wal_size_mb), (long long) stretch->verdict.demand,
+			   verdict_name(stretch->verdict.status));
 	}
 	printf("],\n");
 }

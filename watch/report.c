@@ -127,6 +127,9 @@ say_log_is_short(const Watcher *watcher, const WatchVerdict *verdict)
 	if (verdict->status == WATCH_TOO_SMALL)
 		say(0, "max_wal_size of %lld MB is too small: at least %lld MB are needed. The log is shorter than checkpoint_timeout, so it may be more.",
 			mb, (long long) verdict->set_mb);
+	else if (log->checkpoints == 0 && log->warnings > 0)
+		say(0, "max_wal_size is too small: the log has %lld warnings that WAL volume forces checkpoints. It does not say how much WAL there was, so give --max-wal-size to learn how much is needed.",
+			(long long) log->warnings);
 	else if (log->checkpoints < 2 || watcher->samples < 2 ||
 			 log->lasted_ms + WALSIZER_TIMER_SLACK < settings->timeout_ms)
 		say(0, "Too little: complete checkpoints in the log: %lld. To tell whether max_wal_size suffices takes two, at least one checkpoint_timeout apart.",
@@ -142,13 +145,17 @@ say_log(const Watcher *watcher)
 {
 	static const char *const results[] = {"suffices", "is too small", "could not be judged"};
 	const WatchLog *log = watcher->log;
-	const WatchStretch *before = &log->before;
+	int64_t		first = log->num_stretches > WATCH_STRETCHES ? log->num_stretches - WATCH_STRETCHES : 0;
 
-	if (before->from > 0)
+	for (int64_t i = first; i < log->num_stretches; i++)
+	{
+		const WatchStretch *before = &log->stretches[i % WATCH_STRETCHES];
+
 		say(14, "Before        from %s to %s: max_wal_size = %lld MB %s, demand about %s",
 			watch_time_text(before->from, MINUTES), watch_time_text(before->to, MINUTES),
 			(long long) before->max_wal_size_mb, results[before->verdict.status],
 			watch_size_text(before->verdict.demand));
+	}
 	say(14, "Log           checkpoints from %s to %s; %s of WAL written.",
 		watch_time_text(log->from, MINUTES), watch_time_text(log->to, MINUTES),
 		watch_size_text(watcher->wal));

@@ -62,6 +62,7 @@ typedef struct Options
 	int			num_files;
 	WalsizerSettings given;		/* not to be inferred; 0, or a negative target:
 								 * none */
+	int			year;			/* of syslog; 0: this one */
 	int			pid;			/* 0: any */
 	const char *prometheus;
 	bool		quiet;
@@ -165,10 +166,12 @@ typedef struct WatchVerdict
 	WalsizerVerdict verdict;	/* the sentences, as the extension has them */
 } WatchVerdict;
 
+#define WATCH_STRETCHES			5	/* the last ones are kept */
+
 /* Part of a log with the same settings. */
 typedef struct WatchStretch
 {
-	int64_t		from;			/* s since 1970; 0: there is none */
+	int64_t		from;			/* s since 1970 */
 	int64_t		to;
 	int64_t		max_wal_size_mb;
 	WatchVerdict verdict;
@@ -190,7 +193,8 @@ typedef struct WatchLog
 	int64_t		warnings;		/* that they are too frequent */
 	int64_t		missing;		/* places where checkpoints are missing */
 	int64_t		restarts;
-	WatchStretch before;		/* the last */
+	int64_t		num_stretches;
+	WatchStretch stretches[WATCH_STRETCHES];	/* a ring, without the last */
 } WatchLog;
 
 typedef struct Watcher
