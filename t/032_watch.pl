@@ -15,6 +15,7 @@ use IPC::Run ();
 use JSON::PP ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use List::Util qw(max);
 use Test::More;
 use WalsizerTest;
 
@@ -41,7 +42,7 @@ sub wait_for_watch
 {
 	my ($node) = @_;
 	my $sampled = q{SELECT max(query_start) FROM pg_stat_activity WHERE application_name = 'walsizer-watch'}
-	  . q{ AND query LIKE 'SELECT (pg_current_wal_lsn()%' AND state = 'idle'};
+	  . q{ AND query LIKE 'SELECT pg_is_in_recovery()::int%' AND state = 'idle'};
 
 	for (1 .. 2)
 	{
@@ -182,31 +183,16 @@ is($err, "walsizer-watch: lost the connection: FATAL:  terminating connection du
 	'the error has the last message of the server');
 waitpid $pid, 0;
 
-# A row of a process, of a server in recovery or not.
-sub row
-{
-	my (@values) = @_;
-	my $names = join '', map { "x\0" . pack('NnNnNn', 0, 0, 25, 0xffff, 0xffffffff, 0) } @values;
-	my $data = join '', map { pack('N', length $_) . $_ } @values;
-
-	return 'T' . pack('Nn', 6 + length $names, scalar @values) . $names
-	  . 'D' . pack('Nn', 6 + length $data, scalar @values) . $data
-	  . 'C' . pack('N', 13) . "SELECT 1\0" . 'Z' . pack('N', 5) . 'I';
-}
-
 # A pooler names a process of its own; what is set would stay on its connection to the server.
-# A standby is sized like its primary.
-foreach my $case ([ 'a pooler', 567, 'f', 'this is a connection pooler: connect to the server itself' ],
-	[ 'a standby', 42, 't', 'this is a standby: connect to its primary' ])
-{
-	my ($what, $process, $in_recovery, $message) = @$case;
-
-	($sockets, $pid) = fake_server(1, '18.0', row($process, $in_recovery, 1, 1, 1, ''), 42);
-	($status, $out, $err) = watch('-h', "$sockets", '-p', '1', '-U', 'x');
-	is($status, 2, $what);
-	is($err, "walsizer-watch: error: $message\n", 'it is refused');
-	waitpid $pid, 0;
-}
+my $column = "pg_backend_pid\0" . pack('NnNnNn', 0, 0, 23, 4, 0xffffffff, 0);
+my $row = 'T' . pack('Nn', 6 + length $column, 1) . $column . 'D' . pack('NnN', 13, 1, 3) . '567'
+  . 'C' . pack('N', 13) . "SELECT 1\0" . 'Z' . pack('N', 5) . 'I';
+($sockets, $pid) = fake_server(1, '18.0', $row, 42);
+($status, $out, $err) = watch('-h', "$sockets", '-p', '1', '-U', 'x');
+is($status, 2, 'a connection pooler is an error');
+is($err, "walsizer-watch: error: this is a connection pooler: connect to the server itself\n",
+	'the error says that it is a connection pooler');
+waitpid $pid, 0;
 
 # Until it is connected, there is nothing that a signal could end in order.  Not
 # SIGINT, which a shell has its background jobs ignore.
@@ -404,6 +390,8 @@ foreach my $case (
 	[ "walsizer-trace 1\nset interval 1\nset start 5\nset segment 1024\nset max_wal_size 64\nset timeout 30\n"
 		. "begin primary 0 0\nwal 68719476736\n", qr/not a possible sample/, 'a position above any' ],
 	[ "walsizer-trace 1\nset interval 1\nset start 5\nset segment 1\nset max_wal_size 64\nset timeout 30\n"
+		. "begin standby 0 0\nprimary 0\nwal 0/-68719476736*9\n", qr/not a possible sample/, 'a position below 0' ],
+	[ "walsizer-trace 1\nset interval 1\nset start 5\nset segment 1\nset max_wal_size 64\nset timeout 30\n"
 		. "begin primary 0 0\nwal -1\n", qr/not a number of units/, 'WAL that runs backwards' ],
 	[ "walsizer-trace 1\nset interval 1\nset start 5\nset segment 1\ncounters 1\n", qr/not understood/, 'a line that was cut' ],
 	[ ($trace =~ s/^wal .*//msr) . "what\n", qr/not understood/, 'unknown line' ])
@@ -565,25 +553,49 @@ $primary->backup('copy');
 my $standby = PostgreSQL::Test::Cluster->new('standby');
 $standby->init_from_backup($primary, 'copy', has_streaming => 1);
 $standby->start;
-($status, $out, $err) = watch('-d', $standby->connstr('postgres'), '--duration', '1s');
-is("$status $err", "2 walsizer-watch: error: this is a standby: connect to its primary\n", 'a standby is refused');
-$standby->stop;
+wait_for_worker($standby);
 ($status, $out, $err) = watch('-d', $primary->connstr('postgres'), '--duration', '2s', '--interval', '100ms');
-is($status, 2, 'two seconds tell nothing');
-like($out, qr/^"max_wal_size" of \d+ MB has sufficed so far\. It takes one\s+"checkpoint_timeout"\s+to say more\.$/m, 'it says so');
+is($status, 2, 'two seconds are not enough for a verdict');
+like($out, qr/^"max_wal_size" of \d+ MB has sufficed so far\. It takes one\s+"checkpoint_timeout"\s+to say more\.$/m,
+	'the page says that it takes one checkpoint_timeout');
+$primary->safe_psql('postgres', 'CREATE ROLE plain LOGIN');
+$primary->wait_for_catchup('standby', 'replay', $primary->lsn('write'));
+($status, $out, $err) = watch('-d', $standby->connstr('postgres'), '-U', 'plain', '--duration', '1s');
+like($err, qr/the role is not a member of pg_monitor/,
+	'the client says that the role may not see the position of the primary');
+my ($quiet_status, $quiet_out);
 foreach (1 .. 5)
 {
 	my $quiet = start_watch($primary, '--duration', '33s', '--json');
 
-	wait_for_sample($primary);
+	unlink "$dir/standby.trace";
+	$watch = start_watch($standby, '--duration', '33s', '--json', '--record', "$dir/standby.trace");
+	# They know where the primary is with the next WAL that the standby receives.
+	$primary->safe_psql('postgres', "SELECT pg_logical_emit_message(true, 'walsizer', 'first')");
+	$primary->wait_for_catchup('standby', 'replay', $primary->lsn('write'));
+	wait_for_watch($standby);
+	wait_for_sample($standby);
 	write_wal($primary, 20);
-	($status, $out) = finish_watch($quiet);
-	# On a machine that stalls, it misses more than the three seconds to spare.
-	last if decoded($out)->{unseen_seconds} < 2;
-	note(decoded($out)->{unseen_seconds} . ' s unseen');
+	($quiet_status, $quiet_out) = finish_watch($quiet);
+	($status, $out, $err) = finish_watch($watch);
+	# On a machine that stalls, they miss more than the three seconds to spare.
+	my $unseen = max(map { decoded($_)->{unseen_seconds} } $quiet_out, $out);
+	last if $unseen < 2;
+	note("$unseen s unseen");
 }
-is($status, 0, 'a size that suffices');
-is(decoded($out)->{verdict}, 'sufficient', 'it says so');
-cmp_ok(abs(decoded($out)->{demand} / MB - 20), '<=', 2, 'the demand');
+is($quiet_status, 0, 'a size that suffices has the exit status 0');
+is(decoded($quiet_out)->{verdict}, 'sufficient', 'the verdict is that the size suffices');
+cmp_ok(abs(decoded($quiet_out)->{demand} / MB - 20), '<=', 2, 'the demand is the WAL that was written');
+is("$status $err", '0 ', 'a size that suffices has the exit status 0 on a standby, too');
+is(decoded($out)->{role}, 'standby', 'the client says that it is a standby');
+cmp_ok(abs(decoded($out)->{wanted_size} - status($standby)->{wanted_size}) / MB, '<=', 4,
+	'the worker of the standby wants the same size');
+like(slurp_file("$dir/standby.trace"), qr/^begin standby .*^primary \d+\n.*^wal \d+\/\d+/ms,
+	'the trace of a standby has what it replayed and received');
+is_deeply(decoded((watch('--replay', "$dir/standby.trace", '--json'))[1]), decoded($out),
+	'a replay of the standby says the same');
+($status, $out) = watch('-d', $standby->connstr('postgres'), '--duration', '2s', '--interval', '100ms');
+like($out, qr/^Watched .*replayed\s+\(this\s+is\s+a\s+standby\)\.\n.*^Restartpoints .*would save: cannot tell: a\s+standby\s+writes\s+no\s+WAL$/ms,
+	'the page says that it is of a standby, and that a longer timeout saves nothing there');
 
 done_testing();

@@ -385,7 +385,7 @@ my ($watched, $complaints) = ('', '');
 my $watch = IPC::Run::start([ 'walsizer-watch', '--interval', '100ms', '--json', '-d', $node->connstr('postgres') ],
 	'<', \undef, '>', \$watched, '2>', \$complaints, IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default));
 wait_until('the watch has begun',
-	sub { $watch->pump_nb; $node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'walsizer-watch' AND query LIKE 'SELECT (pg_current_wal_lsn()%'") > 0 });
+	sub { $watch->pump_nb; $node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'walsizer-watch' AND query LIKE 'SELECT pg_is_in_recovery()%'") > 0 });
 $node->safe_psql('postgres', 'CHECKPOINT');
 my $before = status($node)->{checkpoints_forced};
 my $load = start_load($node, 20);

@@ -172,6 +172,7 @@ watch_json(const Watcher *watcher)
 
 	printf("{\n");
 	put_text("verdict", verdict_name(verdict.status));
+	put_text("role", watcher->seen.standby ? "standby" : "primary");
 	put_text("source", source[0] != '\0' ? source : "unknown");
 	put_text("limited_by", walsizer_limit_name(verdict.limited_by));
 	printf("  \"checkpoint_completion_target\": %g,\n", watcher->sample.settings.completion_target);

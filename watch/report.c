@@ -106,13 +106,14 @@ say_verdict(const WalsizerVerdict *verdict)
 static void
 say_watched(const Watcher *watcher)
 {
-	say(14, "Watched       %s, from %s to %s, %lld samples; %s of WAL written.",
+	say(14, "Watched       %s, from %s to %s, %lld samples; %s of WAL %s",
 		watch_duration_text(watcher->now - watcher->began),
 		watch_time_text(watcher->zero + watcher->began / 1000, MINUTES),
 		watch_time_text(watcher->zero + watcher->now / 1000, MINUTES),
-		(long long) watcher->samples, watch_size_text(watcher->wal));
+		(long long) watcher->samples, watch_size_text(watcher->wal),
+		watcher->seen.standby ? "replayed (this is a standby)." : "written.");
 	if (watcher->unseen_ms > 0 || watcher->restarts > 0)
-		say(14, "              Not seen: %s. Restarts and failovers: %lld.",
+		say(14, "              Not seen: %s. Restarts, failovers and promotions: %lld.",
 			watch_duration_text(watcher->unseen_ms), (long long) watcher->restarts);
 }
 
@@ -224,7 +225,8 @@ say_checkpoints(const Watcher *watcher)
 	const WatchIntervals *old_value = &watcher->intervals[WALSIZER_CAUSE_OLD_VALUE];
 	int64_t		lasted = watcher->now - watcher->began;
 
-	say(14, "Checkpoints   %lld forced by WAL volume, %lld timed, %lld requested by commands; forced ones ended %.0f %% of the time%s",
+	say(14, "%s %lld forced by WAL volume, %lld timed, %lld requested by commands; forced ones ended %.0f %% of the time%s",
+		watcher->seen.standby ? "Restartpoints" : "Checkpoints  ",
 		(long long) (forced->number + old_value->number),
 		(long long) watcher->intervals[WALSIZER_CAUSE_TIMED].number,
 		(long long) watcher->intervals[WALSIZER_CAUSE_OTHER].number,
@@ -279,7 +281,7 @@ say_timeouts(const Watcher *watcher)
 
 		if (timeouts[i] <= watcher->sample.settings.timeout_ms)
 			continue;
-		if (watcher->seen.wal.bytes == WATCH_UNKNOWN)
+		if (watcher->seen.wal.bytes == WATCH_UNKNOWN && !watcher->seen.standby)
 			advice = (WalsizerTimeoutAdvice) {.basis = "cannot tell: the server does not count its WAL"};
 		if (!advice.known)
 		{

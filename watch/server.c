@@ -46,6 +46,9 @@ struct Server
 	int64_t		postmaster_s;	/* start, s since 1970 */
 	bool		begins;			/* the next sample is its first */
 	int64_t		base;			/* position from which to count */
+	bool		standby;		/* at the last sample, like the next */
+	int64_t		receiver;		/* pid of the WAL receiver */
+	int64_t		first_seen;		/* what it had received last when it was seen first */
 	int64_t		samples;
 	Observation counted;		/* the last one with the counters */
 };
@@ -53,14 +56,17 @@ struct Server
 /* The columns of the statement. */
 typedef enum Column
 {
-	POSITION, MAX_WAL_SIZE, TIMEOUT, COMPLETION_TARGET, SEGMENT,
+	IN_RECOVERY, POSITION, MAX_WAL_SIZE, TIMEOUT, COMPLETION_TARGET, SEGMENT,
 	REDO, STARTED, BUSY, REQUESTED, TIMED, RECORDS, BYTES, IMAGES, IMAGE_BYTES,
+	RECEIVER, RECEIVED_AT, PRIMARY,
 	COLUMNS,
 } Column;
 
 /* What no server may refuse.  The position is read after what FROM has. */
 #define NEEDED \
-	"SELECT (pg_current_wal_lsn() - '0/0')::bigint," \
+	"SELECT pg_is_in_recovery()::int," \
+	" (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()" \
+	" ELSE pg_current_wal_lsn() END - '0/0')::bigint," \
 	" pg_size_bytes(current_setting('max_wal_size')) / 1048576," \
 	" (extract(epoch FROM current_setting('checkpoint_timeout')::interval) * 1000)::bigint," \
 	" current_setting('checkpoint_completion_target')::float8," \
@@ -68,14 +74,21 @@ typedef enum Column
 
 /* The rest, if nothing of it is shown, and if all is. */
 #define HIDDEN \
-	", NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
+	", NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
 #define SHOWN \
-	", checkpoint.*, process.*, counters.*, wal.* FROM (SELECT (redo_lsn - '0/0')::bigint," \
+	", checkpoint.*, process.*, counters.*, wal.*, receiver.* FROM (SELECT (redo_lsn - '0/0')::bigint," \
 	" extract(epoch FROM checkpoint_time)::bigint FROM pg_control_checkpoint()) AS checkpoint" \
 	" LEFT JOIN LATERAL (SELECT (wait_event IS DISTINCT FROM 'CheckpointerMain')::int" \
 	" FROM pg_stat_get_activity($1) WHERE backend_type = 'checkpointer') AS process ON true" \
 	" LEFT JOIN LATERAL (SELECT %s WHERE $2) AS counters ON true" \
-	" LEFT JOIN LATERAL (SELECT %s WHERE $2) AS wal ON true"
+	" LEFT JOIN LATERAL (SELECT %s WHERE $2) AS wal ON true" \
+	" LEFT JOIN (SELECT pid, (extract(epoch FROM last_msg_receipt_time) * 1000000)::bigint," \
+	" (latest_end_lsn - '0/0')::bigint FROM pg_stat_wal_receiver) AS receiver ON true"
+
+/* That of restartpoints, or of checkpoints. */
+#define COUNTER(name) \
+	"CASE WHEN pg_is_in_recovery() THEN pg_stat_get_checkpointer_restartpoints_" name "()" \
+	" ELSE pg_stat_get_checkpointer_num_" name "() END"
 
 /* libpq's messages end with a newline, and may have several lines. */
 static const char *
@@ -194,7 +207,7 @@ static bool
 identify(Server *server, char *why, size_t size)
 {
 	static const char *const sql =
-		"SELECT pg_backend_pid(), pg_is_in_recovery(), extract(epoch FROM pg_postmaster_start_time()),"
+		"SELECT pg_backend_pid(), extract(epoch FROM pg_postmaster_start_time()),"
 		" floor(extract(epoch FROM clock_timestamp()))::bigint,"
 		" (SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'),"
 		" (SELECT source FROM pg_settings WHERE name = 'max_wal_size')";
@@ -203,18 +216,16 @@ identify(Server *server, char *why, size_t size)
 
 	if (good && strtol(PQgetvalue(result, 0, 0), NULL, 10) != PQbackendPID(server->connection))
 		snprintf(why, size, "this is a connection pooler: connect to the server itself");
-	else if (good && PQgetvalue(result, 0, 1)[0] == 't')
-		snprintf(why, size, "this is a standby: connect to its primary");
 	else if (good)
 	{
-		const char *identity = PQgetvalue(result, 0, 2);
+		const char *identity = PQgetvalue(result, 0, 1);
 
 		server->begins = server->begins || strcmp(identity, server->identity) != 0;
 		snprintf(server->identity, sizeof(server->identity), "%s", identity);
 		server->postmaster_s = strtoll(identity, NULL, 10);
-		server->server_time = strtoll(PQgetvalue(result, 0, 3), NULL, 10);
-		snprintf(server->checkpointer, sizeof(server->checkpointer), "%s", PQgetvalue(result, 0, 4));
-		snprintf(server->source, sizeof(server->source), "%.23s", PQgetvalue(result, 0, 5));
+		server->server_time = strtoll(PQgetvalue(result, 0, 2), NULL, 10);
+		snprintf(server->checkpointer, sizeof(server->checkpointer), "%s", PQgetvalue(result, 0, 3));
+		snprintf(server->source, sizeof(server->source), "%.23s", PQgetvalue(result, 0, 4));
 	}
 	PQclear(result);
 	return good && why[0] == '\0';
@@ -255,7 +266,7 @@ prepare_all(Server *server)
 	bool		good;
 
 	snprintf(sql, sizeof(sql), NEEDED SHOWN, server->version >= 170000 ?
-			 "pg_stat_get_checkpointer_num_requested(), pg_stat_get_checkpointer_num_timed()" :
+			 COUNTER("requested") ", " COUNTER("timed") :
 			 "pg_stat_get_bgwriter_requested_checkpoints(), pg_stat_get_bgwriter_timed_checkpoints()",
 			 server->version >= 190000 ? "wal_records, wal_bytes::bigint, wal_fpi, wal_fpi_bytes::bigint FROM pg_stat_wal" :
 			 server->version >= 140000 ? "wal_records, wal_bytes::bigint, wal_fpi, NULL FROM pg_stat_wal" :
@@ -374,6 +385,22 @@ position_from(const Server *server, int64_t lsn, int64_t segment_bytes)
 	return lsn > server->base ? (lsn - server->base) / unit * unit : 0;
 }
 
+/* How far the primary has written; see primary_position() in server/sample.c. */
+static int64_t
+primary_position(Server *server, const PGresult *row)
+{
+	int64_t		receiver = value_of(row, RECEIVER);
+	int64_t		received_at = value_of(row, RECEIVED_AT);
+
+	if (receiver != server->receiver)
+	{
+		server->receiver = receiver;
+		server->first_seen = received_at;
+	}
+	return receiver != WATCH_UNKNOWN && received_at != server->first_seen ?
+		value_of(row, PRIMARY) : WATCH_UNKNOWN;
+}
+
 /* The first sample of a server: positions count from its redo pointer on. */
 static void
 begin(Server *server, const PGresult *row, int64_t start, Observation *seen)
@@ -403,6 +430,7 @@ fill(Server *server, const PGresult *row, int64_t start, Observation *seen)
 			.completion_target = strtod(PQgetvalue(row, 0, COMPLETION_TARGET), NULL),
 			.timeout_ms = value_of(row, TIMEOUT),
 		},
+		.standby = value_of(row, IN_RECOVERY) == 1,
 		.busy = value_of(row, BUSY),
 		.requested = value_of(row, REQUESTED),
 		.timed = value_of(row, TIMED),
@@ -418,10 +446,12 @@ fill(Server *server, const PGresult *row, int64_t start, Observation *seen)
 	memcpy(seen->source, server->source, sizeof(seen->source));
 	seen->completed = value_of(row, REDO);
 	seen->started_s = seen->completed != WATCH_UNKNOWN ? value_of(row, STARTED) - start : 0;
-	if (server->begins)
+	if (server->begins || seen->standby != server->standby)
 		begin(server, row, start, seen);
 	seen->completed = position_from(server, seen->completed, segment);
 	seen->position = position_from(server, value_of(row, POSITION), segment);
+	seen->primary = position_from(server, primary_position(server, row), segment);
+	server->standby = seen->standby;
 }
 
 /*

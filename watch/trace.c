@@ -54,6 +54,7 @@ static const Line lines[] = {
 	{FIELD(started_s), 1, -MOST_SECONDS, MOST_SECONDS}}},
 	{"counters", 2, {{FIELD(requested), 1, WATCH_UNKNOWN, INT64_MAX},
 	{FIELD(timed), 1, WATCH_UNKNOWN, INT64_MAX}}},
+	{"primary", 1, {{FIELD(primary), 0, WATCH_UNKNOWN, MOST_UNITS}}},
 	{"busy", 1, {{FIELD(busy), 1, WATCH_UNKNOWN, 1}}},
 	{"images", 2, {{FIELD(images), 1, WATCH_UNKNOWN, MOST_IMAGES},
 	{FIELD(image_bytes), 1, WATCH_UNKNOWN, WATCH_MOST_SUM}}},
@@ -89,7 +90,7 @@ struct TraceWriter
 	FILE	   *file;			/* its error indicator tells whether writing failed */
 	const char *path;
 	Observation before;
-	long long	wal;			/* of the last sample, not written yet */
+	char		token[48];		/* of the last sample, not written yet */
 	int64_t		repeated;		/* how often it came; 0: there is none */
 	int64_t		most_repeated;
 };
@@ -99,9 +100,9 @@ static FILE *
 end_samples(TraceWriter *writer)
 {
 	if (writer->repeated > 1)
-		fprintf(writer->file, "wal %lld*%lld\n", writer->wal, (long long) writer->repeated);
+		fprintf(writer->file, "wal %s*%lld\n", writer->token, (long long) writer->repeated);
 	else if (writer->repeated == 1)
-		fprintf(writer->file, "wal %lld\n", writer->wal);
+		fprintf(writer->file, "wal %s\n", writer->token);
 	writer->repeated = 0;
 	fflush(writer->file);
 	return writer->file;
@@ -144,7 +145,14 @@ put_changes(TraceWriter *writer, const Observation *seen)
 		bool		changed = seen->begins && strncmp(line->name, "set", 3) != 0;
 
 		for (int i = 0; i < line->count; i++)
-			changed |= value_of(seen, &line->numbers[i]) != value_of(before, &line->numbers[i]);
+		{
+			int64_t		now = value_of(seen, &line->numbers[i]);
+			int64_t		then = value_of(before, &line->numbers[i]);
+
+			/* tokens have what the primary writes */
+			changed |= line->numbers[i].field == FIELD(primary) ?
+				(now == WATCH_UNKNOWN) != (then == WATCH_UNKNOWN) : now != then;
+		}
 		if (!changed)
 			continue;
 		fputs(line->name, end_samples(writer));
@@ -155,8 +163,8 @@ put_changes(TraceWriter *writer, const Observation *seen)
 	if (strcmp(seen->source, before->source) != 0)
 		fprintf(end_samples(writer), "source %s\n", seen->source);
 	if (seen->begins)
-		fprintf(end_samples(writer), "begin primary %lld %lld\n", (long long) seen->timer_s,
-				(long long) units(seen, &position));
+		fprintf(end_samples(writer), "begin %s %lld %lld\n", seen->standby ? "standby" : "primary",
+				(long long) seen->timer_s, (long long) units(seen, &position));
 }
 
 /* Write one observation.  False, having said why, if that fails. */
@@ -165,11 +173,16 @@ watch_trace_write(TraceWriter *writer, const Observation *seen)
 {
 	Observation *before = &writer->before;
 	long long	wal = seen->begins ? 0 : units(seen, &position) - units(before, &position);
+	char		token[48];
+	int			length = snprintf(token, sizeof(token), "%lld", wal);
 
+	if (!seen->begins && seen->primary != WATCH_UNKNOWN && before->primary != WATCH_UNKNOWN)
+		snprintf(token + length, sizeof(token) - (size_t) length, "/%lld",
+				 (long long) ((seen->primary - before->primary) / unit_of(seen, &position)));
 	put_changes(writer, seen);
-	if (wal != writer->wal || writer->repeated >= writer->most_repeated)
+	if (strcmp(token, writer->token) != 0 || writer->repeated >= writer->most_repeated)
 		(void) end_samples(writer);
-	writer->wal = wal;
+	memcpy(writer->token, token, sizeof(token));
 	writer->repeated++;
 	*before = *seen;
 	if (ferror(writer->file))
@@ -209,7 +222,8 @@ struct TraceReader
 	int			line;			/* its number */
 	char	   *token;			/* next one of a line of tokens, or NULL */
 	int64_t		repeated;		/* samples left of the last token */
-	int64_t		wal;			/* of that, in units */
+	int64_t		wal;			/* of that, in units; like the next */
+	int64_t		received;
 	bool		begun;			/* there was a line "begin" */
 	Observation seen;			/* the last */
 };
@@ -314,10 +328,11 @@ read_change(TraceReader *reader, char *line)
 	double		target;
 	long long	gap;
 
-	if (strncmp(line, "begin primary ", 14) == 0)
+	if (strncmp(line, "begin primary ", 14) == 0 || strncmp(line, "begin standby ", 14) == 0)
 	{
 		/* another server, or restarted */
 		seen->begins = reader->begun = true;
+		seen->standby = line[6] == 's';
 		line += 14;
 		return read_number(seen, &timer, &line) && read_number(seen, &position, &line);
 	}
@@ -326,30 +341,36 @@ read_change(TraceReader *reader, char *line)
 	else if (sscanf(line, "gap %lld", &gap) == 1 && gap > 0 && gap <= INT32_MAX)
 		seen->tick += gap;
 	else if (sscanf(line, "source %23[a-z ]", seen->source) != 1)
-		return read_numbers(reader, line) || line[0] == '#' || line[0] == '\0' ||
-			strcmp(line, "primary -1") == 0;	/* traces had it */
+		return read_numbers(reader, line) || line[0] == '#' || line[0] == '\0';
 	return true;
 }
 
-/* The next token of the line, WAL[*TIMES]; false at its end. */
+/* The next token of the line, WAL[/RECEIVED][*TIMES]; false at its end. */
 static bool
 read_token(TraceReader *reader)
 {
 	long long	times = 1;
 	long long	wal;
+	long long	received = 0;
 	int			used = 0;
+	int			more = 0;
 	char		after;
 
 	while (reader->token != NULL && *reader->token == ' ')
 		reader->token++;
 	if (reader->token == NULL || *reader->token == '\0')
 		return false;
-	(void) sscanf(reader->token, "%lld%n*%lld%n", &wal, &used, &times, &used);
+	(void) sscanf(reader->token, "%lld%n/%lld%n", &wal, &used, &received, &used);
+	if (reader->token[used] == '*')
+		(void) sscanf(reader->token + used, "*%lld%n", &times, &more);
+	used += more;
 	after = reader->token[used];
 	if (used == 0 || (after != ' ' && after != '\0') || wal < 0 || wal > MOST_UNITS ||
+		received < -MOST_UNITS || received > MOST_UNITS ||
 		times < 1 || times > MOST_REPEATED)
 		damaged(reader, "not a number of units");
 	reader->wal = wal;
+	reader->received = received;
 	reader->repeated = times;
 	reader->token += used;
 	return true;
@@ -394,7 +415,10 @@ watch_trace_next(TraceReader *reader, Observation *seen)
 	reader->repeated--;
 	now->tick++;
 	now->position += reader->wal * unit;
-	if (now->position > MOST_UNITS * WALSIZER_MB ||
+	if (now->primary != WATCH_UNKNOWN)
+		now->primary += reader->received * unit;
+	if (now->position > MOST_UNITS * WALSIZER_MB || now->primary > MOST_UNITS * WALSIZER_MB ||
+		now->primary < WATCH_UNKNOWN ||
 		now->settings.timeout_ms <= 0 || now->settings.max_wal_size_mb <= 0 ||
 		now->settings.segment_bytes <= 0 || now->tick > MOST_SECONDS)
 		damaged(reader, "not a possible sample");

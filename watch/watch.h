@@ -92,10 +92,12 @@ typedef struct Observation
 								 * what was before continues */
 	int64_t		timer_s;		/* begins: when the checkpoint timer was set,
 								 * s after the start; see started_s */
+	bool		standby;
 	char		source[24];		/* of max_wal_size, at the last connection; empty
 								 * if not known */
 	WalsizerSettings settings;
-	int64_t		position;		/* written */
+	int64_t		position;		/* written; standby: replayed */
+	int64_t		primary;		/* standby: the primary's, or WATCH_UNKNOWN */
 	int64_t		completed;		/* redo pointer of the last checkpoint that is
 								 * complete, or WATCH_UNKNOWN */
 	int64_t		started_s;		/* when that one started, s after the start;
@@ -114,7 +116,7 @@ typedef struct Observation
 static const Observation WATCH_NOTHING_SEEN = {
 	.completed = WATCH_UNKNOWN, .busy = WATCH_UNKNOWN, .requested = WATCH_UNKNOWN,
 	.timed = WATCH_UNKNOWN, .images = WATCH_UNKNOWN, .image_bytes = WATCH_UNKNOWN,
-	.wal = {.bytes = WATCH_UNKNOWN},
+	.primary = WATCH_UNKNOWN, .wal = {.bytes = WATCH_UNKNOWN},
 };
 
 /* The redo pointer, which SQL shows only late. */

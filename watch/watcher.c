@@ -197,9 +197,17 @@ make_sample(Watcher *watcher, const Observation *seen)
 	sample->checkpoint_age = -1;
 	if (seen->begins && watcher->now > tracker->timer_start)
 		sample->checkpoint_age = watcher->now - tracker->timer_start;
+	sample->standby = seen->standby;
 	sample->requested = seen->requested != WATCH_UNKNOWN ? seen->requested : 0;
 	sample->timed = seen->timed != WATCH_UNKNOWN ? seen->timed : 0;
 	sample->settings = seen->settings;
+	if (seen->standby)
+	{
+		sample->primary_redo = sample->completed_lsn;
+		sample->primary_time = seen->completed != WATCH_UNKNOWN ?
+			watcher->zero + WATCH_CLOCK_START / 1000 + seen->started_s : 0;
+		sample->primary_lsn = seen->primary != WATCH_UNKNOWN ? (uint64_t) seen->primary : 0;
+	}
 	if (seen->wal.bytes != WATCH_UNKNOWN)
 		sample->wal = seen->wal;
 
