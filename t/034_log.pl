@@ -353,13 +353,12 @@ foreach my $i (0 .. $#hostile)
 is(judge(join '', "$now [5] LOG:  statement: SELECT * FROM checkpoints WHERE id IN (28)\n", @lines)->{warnings}, 0,
 	'a statement about checkpoints is no warning');
 
-# ---- the command line
+# ---- the command line, and a trace
 
 foreach my $case (
 	[ [], qr/--log needs files/ ],
 	[ [ '--replay', 'x', 'y' ], qr/--log cannot be combined/ ],
 	[ [ '--duration', '1s', 'y' ], qr/--log cannot be combined/ ],
-	[ [ '--record', 'x', 'y' ], qr/--log cannot be combined/ ],
 	[ [ '--segment-size', '3MB', 'y' ], qr/no power of two/ ],
 	[ ["$dir/none"], qr/could not open .*No such file/ ])
 {
@@ -368,7 +367,24 @@ foreach my $case (
 	like($err, $case->[1], "--log @{ $case->[0] }: the message says what is wrong");
 }
 IPC::Run::run([ 'walsizer-watch', '--max-wal-size', '1GB' ], '<', \undef, '>', \$out, '2>', \$err);
-like($err, qr/needs --log/, 'what is given without a log');
+like($err, qr/needs --log/, 'an option for logs without --log is an error');
+($status, $out, $err) = watch_log('--quiet', '--record', "$dir/log.trace", glob "$logs/01*");
+is("$status$out$err", '1', 'a log can be recorded as a trace');
+unlike(slurp_file("$dir/log.trace"), qr/LOG|checkpoint|postgres/, 'the trace has nothing else of the log');
+IPC::Run::run([ 'walsizer-watch', '--replay', "$dir/log.trace", '--json' ], '>', \$out, '2>', \$err);
+cmp_ok(abs(decoded($out)->{demand} / MB - 698), '<', 10, 'a replay finds the same demand');
+cmp_ok(decoded($out)->{checkpoints_forced}, '>=', 7, 'a replay finds the forced checkpoints, by their distances');
+is($err, '', 'a replay of that trace has no complaint');
+($status, $out, $err) = watch_log('--quiet', '--record', "$dir/log.trace", glob "$logs/01*");
+like($err, qr/exists already, and is not replaced/, 'a trace that exists is not replaced by that of a log');
+write_file("$dir/changed.log", $text);
+watch_log('--quiet', '--record', "$dir/changed.trace", "$dir/changed.log");
+IPC::Run::run([ 'walsizer-watch', '--replay', "$dir/changed.trace", '--json' ], '>', \$out, '2>', \$err);
+is(join(' ', map { decoded($out)->{$_} } qw(restarts max_wal_size)), '1 ' . 4096 * MB, 'the trace of a log has each of its stretches');
+
+($status) = watch_log('--quiet', '--record', "$dir/idle.trace", glob "$logs/03*");
+my ($longest) = sort { $b <=> $a } slurp_file("$dir/idle.trace") =~ /^wal 0\*(\d+)/mg;
+cmp_ok($longest * 2.5, '<=', 300, 'equal samples are written every five minutes');
 
 # ---- a server: the watch and three logs of the same load
 

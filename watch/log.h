@@ -98,13 +98,12 @@ extern Log *watch_log_begin(const Options *options);
 extern void watch_log_take(void *log, const LogRecord *message);
 extern void watch_log_end(Log *log);
 extern int	watch_log_compare(int64_t first, int64_t second);
-extern void watch_log_free(Log *log);
 
 /* watch/logsettings.c */
 extern void watch_log_settle(Log *log);
 extern void watch_log_update(WalsizerSettings *settings, const WalsizerSettings *others);
 
 /* watch/logrange.c */
-extern void watch_log_judge(Log *log, Watcher *watcher);
+extern bool watch_log_judge(Log *log, Watcher *watcher);
 
 #endif							/* WATCH_LOG_H */

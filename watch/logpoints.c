@@ -34,13 +34,6 @@ watch_log_begin(const Options *options)
 	return log;
 }
 
-void
-watch_log_free(Log *log)
-{
-	free(log->records);
-	free(log);
-}
-
 /*
  * Take in one message of the log; state is the Log.  If there are too many, it is kept
  * in place of the oldest.

@@ -32,6 +32,7 @@ typedef struct Point
 	int64_t		high;
 	bool		begins;			/* WAL before it is not known, or there was a
 								 * restart */
+	const LogRecord *record;	/* the checkpoint that started here, or NULL */
 } Point;
 
 /* A stretch of the log with the same settings. */
@@ -44,12 +45,12 @@ typedef struct Stretch
 } Stretch;
 
 static void
-add_point(Stretch *stretch, int64_t ms, int64_t low, int64_t high)
+add_point(Stretch *stretch, int64_t ms, int64_t low, int64_t high, const LogRecord *record)
 {
 	Point	   *point = &stretch->points[stretch->number];
 	const Point *before = stretch->number > 0 ? point - 1 : NULL;
 
-	*point = (Point) {ms, low, high, before == NULL};
+	*point = (Point) {ms, low, high, before == NULL, record};
 	if (before != NULL && ms < before->ms)
 		point->ms = before->ms;
 	stretch->number++;
@@ -90,22 +91,22 @@ add_checkpoint(Stretch *stretch, const LogRecord *record)
 		begins = false;
 	}
 	if (begins || last == NULL || from > last->ms)
-		add_point(stretch, from, low, high);
+		add_point(stretch, from, low, high, NULL);
 	stretch->points[stretch->number - 1].begins |= begins;
 
 	if (record->kind == LOG_FREQUENT)
 	{
 		stretch->redo = low + record->distance - stretch->settings->segment_bytes;
-		add_point(stretch, record->ms, stretch->redo, high + record->distance);
+		add_point(stretch, record->ms, stretch->redo, high + record->distance, record);
 		return;
 	}
 	stretch->redo += record->distance;
 	add_point(stretch, record->ms, stretch->redo > low ? stretch->redo : low,
-			  stretch->redo > high ? stretch->redo : high);
+			  stretch->redo > high ? stretch->redo : high, record);
 	if (record->lsn != 0 && record->lsn - record->redo < (uint64_t) LOG_MOST_BYTES)
 	{
 		low = stretch->redo + (int64_t) (record->lsn - record->redo);
-		add_point(stretch, record->end_ms, low, low);
+		add_point(stretch, record->end_ms, low, low, NULL);
 	}
 }
 
@@ -227,6 +228,25 @@ same_settings(const WalsizerSettings *a, const WalsizerSettings *b)
 		a->completion_target == b->completion_target;
 }
 
+/*
+ * Where the WAL of these records begins in a segment.  If the log has no positions, it
+ * follows from the first checkpoint that WAL forced: that begins a segment.
+ */
+static int64_t
+first_redo(const LogRecord *first, const LogRecord *last)
+{
+	int64_t		segment = first->settings.segment_bytes;
+	int64_t		wal = 0;
+
+	for (const LogRecord *record = first; record <= last; record++)
+	{
+		wal = (wal + record->distance) % segment;
+		if (record->redo != 0 || record->flags & LOG_WAL)
+			return ((int64_t) (record->redo % (uint64_t) segment) - wal + segment) % segment;
+	}
+	return 0;
+}
+
 /* Measure the records from first up to last, which have the same settings. */
 static void
 measure_stretch(Log *log, Stretch *stretch, int first, int last, Watcher *watcher)
@@ -252,7 +272,7 @@ measure_stretch(Log *log, Stretch *stretch, int first, int last, Watcher *watche
 	watcher->restarts = found->restarts;
 	watcher->began = WATCH_CLOCK_START;
 
-	*stretch = (Stretch) {settings, stretch->points, 0, 0};
+	*stretch = (Stretch) {settings, stretch->points, 0, first_redo(begin, &log->records[last])};
 	for (int i = first; i <= last; i++)
 	{
 		if (log->records[i].kind == LOG_COMPLETE || log->records[i].distance > 0)
@@ -274,14 +294,74 @@ measure_stretch(Log *log, Stretch *stretch, int first, int last, Watcher *watche
 		found->about;
 }
 
+/* What becomes a trace. */
+typedef struct Recorder
+{
+	TraceWriter *trace;
+	int64_t		interval_ms;
+	int64_t		start_ms;
+	Observation seen;			/* the next, but for its time and position */
+	bool		failed;
+} Recorder;
+
+static void
+record_sample(Recorder *recorder, int64_t ticks, int64_t position)
+{
+	recorder->seen.tick += ticks;
+	recorder->seen.position = position;
+	recorder->failed = recorder->failed || !watch_trace_write(recorder->trace, &recorder->seen);
+	recorder->seen.begins = false;
+}
+
+/*
+ * Record what lies between the point before and this one, at two rates, which differ by
+ * one unit: a trace counts WAL in units.
+ */
+static void
+record_point(Recorder *recorder, const char *path, const Stretch *stretch, const Point *point)
+{
+	Observation *seen = &recorder->seen;
+	int64_t		unit = stretch->settings->segment_bytes / WATCH_UNITS_PER_SEGMENT;
+	int64_t		position = (point->low + point->high) / 2 / unit * unit;
+	int64_t		units = (position - seen->position) / unit;
+	int64_t		ticks;
+
+	if (recorder->trace == NULL)
+	{
+		recorder->interval_ms = stretch->settings->timeout_ms / WALSIZER_WINDOW_STEPS / 100 * 100;
+		if (recorder->interval_ms > 60000)
+			recorder->interval_ms = 60000;
+		recorder->start_ms = point->ms > 0 ? point->ms / 1000 * 1000 : 0;
+		recorder->trace = watch_trace_create(path, recorder->interval_ms, recorder->start_ms / 1000);
+		*seen = WATCH_NOTHING_SEEN;
+		seen->tick = -1;
+		seen->requested = seen->timed = 0;
+	}
+	ticks = (point->ms - recorder->start_ms) / recorder->interval_ms - seen->tick;
+	seen->begins = point->begins || ticks > LONGEST_LOOKBACK / recorder->interval_ms;
+	for (int64_t i = 1; i <= ticks && !seen->begins && units >= 0; i++)
+		record_sample(recorder, 1, seen->position + (units / ticks + (i > ticks - units % ticks)) * unit);
+	if (seen->begins || point->record != NULL)
+	{
+		seen->completed = seen->begins ? position : seen->position;
+		seen->started_s = seen->timer_s = (point->ms - recorder->start_ms) / 1000;
+	}
+	if (point->record != NULL)
+		*(cause_of(point->record) == WALSIZER_CAUSE_TIMED ? &seen->timed : &seen->requested) += 1;
+	seen->settings = *stretch->settings;
+	if (seen->begins)
+		record_sample(recorder, ticks > 1 ? ticks : 1, position);
+}
+
 /*
  * Judge each stretch; the watcher has the last one in the end, and points to what
- * the log has found.
+ * the log has found.  False if the trace could not be written.
  */
-void
+bool
 watch_log_judge(Log *log, Watcher *watcher)
 {
 	Stretch		stretch = {.points = watch_allocate((size_t) log->kept * 3 * sizeof(Point))};
+	Recorder	recorder = {0};
 	int			first = 0;
 
 	for (int i = 0; i < log->kept; i++)
@@ -289,6 +369,8 @@ watch_log_judge(Log *log, Watcher *watcher)
 		if (i + 1 < log->kept && same_settings(&log->records[first].settings, &log->records[i + 1].settings))
 			continue;
 		measure_stretch(log, &stretch, first, i, watcher);
+		for (int j = 0; j < stretch.number && log->options->record != NULL; j++)
+			record_point(&recorder, log->options->record, &stretch, &stretch.points[j]);
 		if (i + 1 < log->kept && watcher->samples > 1)
 			log->found.stretches[log->found.num_stretches++ % WATCH_STRETCHES] = (WatchStretch) {
 				.from = log->found.from, .to = log->found.to,
@@ -298,10 +380,15 @@ watch_log_judge(Log *log, Watcher *watcher)
 		first = i + 1;
 	}
 	free(stretch.points);
+	return recorder.trace == NULL ||
+		(watch_trace_close(recorder.trace, recorder.seen.tick + 1) && !recorder.failed);
 }
 
-/* Read the server's log and judge it.  Ends the program if it has no checkpoint. */
-void
+/*
+ * Read the server's log and judge it.  Ends the program if it has no checkpoint.  False
+ * if the trace could not be written.
+ */
+bool
 watch_log(const Options *options, Watcher *watcher)
 {
 	Log		   *log = watch_log_begin(options);
@@ -314,5 +401,5 @@ watch_log(const Options *options, Watcher *watcher)
 		watch_die("the log has only restartpoints, those of a standby: use the log of its primary");
 	if (log->kept == 0)
 		watch_die("the log has no line about checkpoints: is log_checkpoints on, and does log_line_prefix have a time?");
-	watch_log_judge(log, watcher);
+	return watch_log_judge(log, watcher);
 }

@@ -165,7 +165,7 @@ main(int argc, char **argv)
 
 	watch_parse_options(&options, argc, argv);
 	if (options.log)
-		watch_log(&options, &watcher);
+		complete = watch_log(&options, &watcher);
 	else if (options.replay != NULL)
 		watch_replay(&options, &watcher);
 	else

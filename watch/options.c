@@ -245,10 +245,10 @@ check(const Options *options)
 	if (options->log && options->num_files == 0)
 		watch_die("--log needs files, or - for standard input");
 	if ((options->log || options->replay != NULL) &&
-		(connection || live || options->record != NULL || options->prometheus != NULL ||
-		 (options->log && options->replay != NULL)))
-		watch_die("--%s cannot be combined with a connection, --record, --prometheus, --duration, --interval or another source",
-				  options->log ? "log" : "replay");
+		(connection || live || options->prometheus != NULL ||
+		 (options->replay != NULL && (options->log || options->record != NULL))))
+		watch_die("--%s cannot be combined with a connection,%s --prometheus, --duration, --interval or another source",
+				  options->log ? "log" : "replay", options->log ? "" : " --record,");
 }
 
 /* Ends the program if the command line is wrong, or asks only for a text. */

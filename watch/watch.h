@@ -257,7 +257,7 @@ extern TraceReader *watch_trace_open(const char *path, int64_t *interval_ms, int
 extern bool watch_trace_next(TraceReader *reader, Observation *seen);
 
 /* watch/logrange.c */
-extern void watch_log(const Options *options, Watcher *watcher);
+extern bool watch_log(const Options *options, Watcher *watcher);
 
 /* watch/report.c */
 extern void watch_say_change(const WatchChange *change);

@@ -66,6 +66,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 2)
 		return 0;
 	options = (Options) {.log = true, .config = walsizer_default};
+	options.record = data[0] & 2 ? "/dev/null" : NULL;
 	options.given = (WalsizerSettings) {.max_wal_size_mb = data[0] & 1 ? 1024 : 0,
 		.completion_target = -1};
 	log = watch_log_begin(&options);
@@ -79,6 +80,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (log->kept > 0)
 			check(log, &watcher);
 	}
-	watch_log_free(log);
+	free(log->records);
+	free(log);
 	return 0;
 }

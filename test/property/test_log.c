@@ -136,7 +136,8 @@ compare(uint64_t seed, bool positions, bool milliseconds, Results *all)
 		(!(log->found.assumed & WATCH_ASSUMED_SIZE) &&
 		 watcher.sample.settings.max_wal_size_mb != settings.max_wal_size_mb);
 	all->outside += (double) log->found.least > seen + LATE * FASTEST * SIM_MB;
-	watch_log_free(log);
+	free(log->records);
+	free(log);
 }
 
 int
