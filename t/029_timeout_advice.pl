@@ -34,11 +34,16 @@ is_deeply(advice('15 min'),
 		  qw(label least most saved compared_with size) },
 	'nothing is said before three timed checkpoints');
 
-# 4000 pages, of which a steady load changes some again and again
-make_pages($node);
+# The watch sees all that the worker sees.
 my ($page, $complaints) = ('', '');
 my $watch = IPC::Run::start([ 'walsizer-watch', '-d', $node->connstr('postgres') ], '<', \undef, '>', \$page, '2>', \$complaints,
 	IPC::Run::timeout(5 * $PostgreSQL::Test::Utils::timeout_default));
+$node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity
+	WHERE query LIKE '%pg_is_in_recovery()%' AND pid <> pg_backend_pid()")
+  or die 'the watch does not begin';
+
+# 4000 pages, of which a steady load changes some again and again
+make_pages($node);
 my $load = start_dirtying($node, 30);
 $node->poll_query_until('postgres',
 	"SELECT basis = 'bounds' FROM walsizer_timeout_advice WHERE checkpoint_timeout = '15 min'")
@@ -53,7 +58,7 @@ cmp_ok($row->{size}, '>', 0, 'a longer interval has the size that it needs');
 is(advice('30 s')->{basis}, 'measured', 'the row of the value in effect is measured');
 is(advice('30 s')->{$_}, 0, "the value in effect saves nothing: $_") foreach qw(least most);
 
-# The watch began later than the worker, maybe by an interval.
+# An interval more, so that the watch, too, has three.
 my $timed = status($node)->{checkpoints_timed};
 wait_for($node, "checkpoints_timed > $timed");
 $row = advice('15 min');
@@ -61,7 +66,7 @@ $watch->signal('INT');
 $watch->finish;
 is($complaints, '', 'the watch misses nothing');
 like($page, qr/^Timeout       What a longer checkpoint_timeout would save: \d+ to \d+ % of the WAL\s+with\s+5\s+min\./m,
-	'its page says what a longer value saves');
+	'the page of the watch says what a longer value saves');
 my ($least, $most, $mb) = $page =~ /(\d+)\s+to\s+(\d+)\s+%\s+of\s+the\s+WAL\s+with\s+15\s+min\.\s+It\s+needs\s+a\s+max_wal_size\s+of\s+(\d+)\s+MB/;
 note "worker: $row->{least} $row->{most} $row->{size}, watch: $least $most $mb";
 cmp_ok(abs($least - 100 * $row->{least}), '<=', 10, 'the page says the same least saving as the view');
