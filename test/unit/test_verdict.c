@@ -152,6 +152,7 @@ static const Server servers[] = {
 	/* large enough, with something to say */
 	{"edit_hidden", "walsizer's value hides an edit of \"max_wal_size\" in the configuration file. Turn on \"walsizer.enable\", or call walsizer_revert().", "disabled", .disabled = true, .reason = WALSIZER_BECAUSE_EDIT_HIDDEN},
 	{"blocked", "walsizer cannot change \"max_wal_size\": read only. See walsizer_instructions.", "blocked", .outcome = WALSIZER_REFUSED},
+	{"blocked", "walsizer cannot change \"max_wal_size\": read only. See walsizer_instructions.", "blocked", .outcome = WALSIZER_FAILED},
 	{"blocked", "walsizer cannot change \"max_wal_size\": read only. See walsizer_instructions.", "blocked", .outcome = READ_ONLY, .reason = WALSIZER_BECAUSE_EDITED},
 	{"blocked", "walsizer cannot change \"max_wal_size\": read only. See walsizer_instructions.", "blocked", .outcome = READ_ONLY, .reason = WALSIZER_BECAUSE_WAITING},
 	{"blocked", "walsizer cannot change \"max_wal_size\": read only. See walsizer_instructions.", "blocked", .outcome = READ_ONLY, .original = 512, .own = 1024, .limit = 1000},
