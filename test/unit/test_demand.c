@@ -301,7 +301,7 @@ TEST(several_forced_checkpoints_inflate_demand)
 			driver_observe(d, SECOND, TRIGGER_POINT);
 			driver_observe_redo(d, SECOND, 0);
 		}
-		driver_observe(d, SECOND, MB);
+		assert_int_equal(driver_observe(d, SECOND, MB).inflated, number > 1);
 		walsizer_remember_window(&d->state);
 		assert_int_equal(walsizer_peak_of(&d->state, d->sample.hour)->demand,
 						 number * TRIGGER_POINT + MB);
