@@ -91,6 +91,17 @@ TEST(what_is_less_than_a_segment_is_no_room)
 	assert_int_equal(d->state.last_resort.room, (12 + 3) * SEGMENT + 15 * MB);
 }
 
+/* Not even the next record fits. */
+TEST(no_room_is_too_little_for_an_idle_server)
+{
+	Driver	   *d = with_free(15);
+
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.figures.rate, 0);
+	assert_int_equal(d->state.last_resort.room, 0);
+	assert_true(d->state.last_resort.fills);
+}
+
 TEST(one_at_a_time)
 {
 	Driver	   *d = with_free(40 * 16);
@@ -450,6 +461,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_requested_ten_seconds_and_two_samples_before),
 		cmocka_unit_test(what_is_less_than_a_segment_is_no_room),
+		cmocka_unit_test(no_room_is_too_little_for_an_idle_server),
 		cmocka_unit_test(one_at_a_time),
 		cmocka_unit_test(a_running_one_is_not_the_one_requested),
 		cmocka_unit_test(none_if_max_wal_size_keeps_wal_small_enough),
