@@ -249,12 +249,17 @@ TEST(looking_when_it_is_due_makes_no_difference)
 
 TEST(names_of_everything)
 {
+	int			instructions = 0;
+
 	assert_string_equal(walsizer_action_name(WALSIZER_RAISE), "raise");
 	assert_string_equal(walsizer_action_name((WalsizerAction) 77), "unknown");
 	for (int i = 0; i <= WALSIZER_BECAUSE_REVERT; i++)
 		assert_string_not_equal(walsizer_reason_text((WalsizerReason) i), "unknown");
 	assert_string_equal(walsizer_reason_text((WalsizerReason) -1), "unknown");
 	assert_string_equal(walsizer_limit_name(WALSIZER_LIMIT_RECOVERY), "recovery");
+	while (walsizer_instructions[instructions].place != NULL)
+		instructions++;
+	assert_int_equal(instructions, 10);
 }
 
 int
