@@ -355,6 +355,8 @@ TEST(what_was_said_is_compared_with_what_came)
 	assert_true(walsizer_timeout_saved(&d->state, &saved));
 	is_near(saved, 1 - wal_within(&load, 900) / (3 * wal_within(&load, 300)), 0.01);
 	assert_true(saved > said.saved_least - 0.01 && saved < said.saved_most + 0.01);
+	d->state.curve.records = 1;
+	assert_true(walsizer_timeout_saved(&d->state, &saved));
 	d->state.curve.records = 0;
 	assert_false(walsizer_timeout_saved(&d->state, &saved));
 
