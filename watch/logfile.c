@@ -376,6 +376,7 @@ take_json(Reader *reader, char *line, int64_t wrapper, int depth)
 {
 	LogJson		json;
 	const char *severity;
+	const char *level;
 
 	if (!read_json(line, &json))
 		return;
@@ -396,7 +397,9 @@ take_json(Reader *reader, char *line, int64_t wrapper, int depth)
 	else if (json.line != NULL)
 	{
 		json.line[strcspn(json.line, "\r\n")] = '\0';
-		take_text(reader, json.line, watch_log_level(json.line), json.ms);
+		level = watch_log_level(json.line);
+		if (level != NULL)
+			take_text(reader, json.line, level, json.ms);
 	}
 }
 
