@@ -236,11 +236,11 @@ TEST(a_counter_that_goes_back_ends_the_curve)
 
 		run_second(d, &usual, 0);
 		if (counter == 0)
-			d->sample.wal.records = 0;
+			d->sample.wal.records = d->state.curve.step_begin.records - 1;
 		else if (counter == 1)
-			d->sample.wal.images = 0;
+			d->sample.wal.images = d->state.curve.step_begin.images - 1;
 		else
-			d->sample.wal.bytes = 0;
+			d->sample.wal.bytes = d->state.curve.step_begin.bytes - 1;
 		driver_observe(d, 298 * SECOND, 0);
 		assert_int_equal(d->state.curve.steps, 29);
 		driver_observe(d, 1 * SECOND, 0);
@@ -269,6 +269,14 @@ TEST(an_interval_that_does_not_count_is_no_part_of_anything)
 	assert_true(advise(d, 900).known);
 	is_near(advise(d, 900).saved_least, before.saved_least, 0.001);
 	is_near(advise(d, 900).saved_most, before.saved_most, 0.001);
+}
+
+/* Also the last one. */
+TEST(all_steps_of_an_interval_count_for_its_change)
+{
+	const Driver *d = running(&usual, 300, 1);
+
+	is_near(d->state.curve.totals[0], images_within(&usual, 300), 1);
 }
 
 TEST(a_load_that_changes_is_no_base)
@@ -400,6 +408,7 @@ main(void)
 		cmocka_unit_test(it_takes_three_timed_intervals),
 		cmocka_unit_test(a_counter_that_goes_back_ends_the_curve),
 		cmocka_unit_test(an_interval_that_does_not_count_is_no_part_of_anything),
+		cmocka_unit_test(all_steps_of_an_interval_count_for_its_change),
 		cmocka_unit_test(a_load_that_changes_is_no_base),
 		cmocka_unit_test(the_size_of_images_must_be_known),
 		cmocka_unit_test(nothing_is_said_while_checkpoints_are_forced_or_on_a_standby),
