@@ -128,7 +128,7 @@ walsizer_add_event(const WalsizerEvent *event)
 }
 
 /*
- * Fill in forced_after of the events whose timeout has passed, except where the
+ * Fill in forced_after of the events that are one timeout old, except where the
  * original value came back.  Takes the lock.
  */
 void

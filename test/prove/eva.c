@@ -11,7 +11,7 @@
  * that by induction what is proved for one call holds for any number of them,
  * in any order: must_hold() has no alarm.
  *
- * script/lib/torture-prove runs this.  It is no program.
+ * script/lib/prove runs this.  It is no program.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
