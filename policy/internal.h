@@ -131,7 +131,7 @@ extern bool walsizer_is_own_raise(const WalsizerState *state, int64_t in_effect_
 extern int64_t walsizer_whole_segments(int64_t mb, const WalsizerSettings *settings);
 extern void walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample);
 extern int64_t walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures,
-								  int64_t size);
+								  int64_t size, bool swings);
 extern void walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 								const WalsizerSample *sample, WalsizerFigures *figures);
 extern bool walsizer_worth_raising(const WalsizerFigures *figures, int64_t size);

@@ -9,8 +9,12 @@
  */
 #include "policy/internal.h"
 
-/* The least factor of a raise to a limit of the disk, and to that of recovery. */
+/*
+ * The least factor of a raise to a limit of the disk, of one step towards a limit
+ * that swings, and of a raise to the limit of recovery.
+ */
 #define WORTH_RAISING		1.1
+#define WORTH_A_STEP		1.3
 #define WORTH_RECOVERY		1.25
 
 /*
@@ -166,16 +170,20 @@ step_limit(const WalsizerConfig *config, const WalsizerState *state,
 /*
  * How far a raise to this size (MB), which is within the limits, may go now:
  * the value in effect if that is not worth a change.  If a claim is small
- * because the disk is nearly full, half of it is worth a change.
+ * because the disk is nearly full, half of it is worth a change, but not while
+ * the limit swings: there, each fall takes all steps back.
  */
 int64_t
-walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, int64_t size)
+walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, int64_t size,
+				   bool swings)
 {
-	int64_t		least = (int64_t) ((WORTH_RAISING - 1.0) * (double) figures->in_effect_mb);
+	double		factor = swings ? WORTH_A_STEP : WORTH_RAISING;
+	int64_t		least = (int64_t) ((factor - 1.0) * (double) figures->in_effect_mb);
 
 	if (size <= figures->step_limit_mb)
 		return size;
-	least = walsizer_min(least, state->disk.free / (2 * CLAIMED_PART) / WALSIZER_MB);
+	if (!swings)
+		least = walsizer_min(least, state->disk.free / (2 * CLAIMED_PART) / WALSIZER_MB);
 	return figures->step_limit_mb >= figures->in_effect_mb + least ?
 		figures->step_limit_mb : figures->in_effect_mb;
 }

@@ -35,6 +35,14 @@ cycle_ends(WalsizerState *state, const WalsizerSample *sample)
 	return true;
 }
 
+/* Did we follow a measured limit down more than once, and not long ago? */
+static bool
+limit_swings(const WalsizerPacing *pacing, const WalsizerSample *sample)
+{
+	return pacing->hold_ms > sample->settings.timeout_ms &&
+		sample->now - pacing->raise_not_before < MOST_HOLD;
+}
+
 /*
  * Raise to this size (MB), or as far as the limits allow.  A planned load gets
  * at once what they allow in the long run: the statement that it is for may
@@ -58,7 +66,7 @@ decide_raise(const WalsizerState *state, const WalsizerSample *sample,
 	}
 	if (sample->act_now || sample->now >= state->pacing.raise_not_before)
 		decision->target_mb = reason == WALSIZER_BECAUSE_BOOST ? most :
-			walsizer_step_size(state, figures, most);
+			walsizer_step_size(state, figures, most, limit_swings(&state->pacing, sample));
 	if (decision->target_mb < most)
 		decision->limited_by = WALSIZER_LIMIT_DISK;
 	if (decision->target_mb > figures->in_effect_mb)
@@ -122,7 +130,7 @@ observe_limit_settings(const WalsizerConfig *config, WalsizerPacing *pacing)
 
 /*
  * Once we have followed a measured limit down, nothing is raised for one timeout
- * after it was last found as low; if it falls again, for four times as long as that
+ * after it was last found as low; if it falls again, for six times as long as that
  * took: following a limit that swings, up and down, would cost more checkpoints than
  * it saves.
  */
@@ -139,7 +147,7 @@ hold_back(WalsizerState *state, const WalsizerSample *sample, const WalsizerDeci
 	{
 		if (over >= 0)
 			pacing->hold_ms = pacing->hold_ms > 0 && over < MOST_HOLD ?
-				walsizer_min(4 * (over + pacing->hold_ms), MOST_HOLD) : 0;
+				walsizer_min(6 * (over + pacing->hold_ms), MOST_HOLD) : 0;
 		pacing->hold_ms = walsizer_max(pacing->hold_ms, timeout);
 		pacing->raise_not_before = sample->now + pacing->hold_ms;
 	}

@@ -254,6 +254,37 @@ TEST(free_space_that_comes_and_goes_is_not_followed)
 	assert_int_equal(d->raises, 1);
 }
 
+/* For half a day after the wait for a limit that fell twice, small steps are not taken. */
+TEST(steps_are_large_while_a_limit_swings)
+{
+	static const struct
+	{
+		int64_t		hold;		/* ms */
+		int64_t		ago;		/* s since the wait was over */
+		bool		small;
+	}			cases[] = {
+		{301 * SECOND, 12 * 3600 - 30, false},
+		{301 * SECOND, 12 * 3600, true},
+		{300 * SECOND, 12 * 3600 - 30, true},
+	};
+
+	for (int i = 0; i < 3; i++)
+	{
+		Driver	   *d = driver_new();
+
+		d->sample.disk_read = true;
+		d->sample.disk_wal = 1000 * MB;
+		d->sample.disk_free = 2500 * MB;
+		driver_run(d, 2, 0);
+		d->state.pacing.hold_ms = cases[i].hold;
+		d->state.pacing.raise_not_before = d->sample.now - cases[i].ago * SECOND;
+		driver_run(d, 10, 50 * MB);
+		assert_int_equal(d->raises, cases[i].small);
+		if (!cases[i].small)
+			assert_int_equal(d->last.limited_by, WALSIZER_LIMIT_DISK);
+	}
+}
+
 /* What others are about to take is not free. */
 TEST(a_raise_leaves_what_others_are_taking)
 {
@@ -371,6 +402,7 @@ main(void)
 		cmocka_unit_test(a_raise_claims_a_part_of_what_is_free),
 		cmocka_unit_test(alone_on_a_volume_one_raise_takes_all_that_is_needed),
 		cmocka_unit_test(free_space_that_comes_and_goes_is_not_followed),
+		cmocka_unit_test(steps_are_large_while_a_limit_swings),
 		cmocka_unit_test(a_raise_leaves_what_others_are_taking),
 		cmocka_unit_test(the_disk_is_looked_at_before_it_can_fill),
 		cmocka_unit_test(the_disk_wins_over_min),
