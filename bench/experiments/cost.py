@@ -154,10 +154,9 @@ def speed(bench, subject):
     settings = {"checkpoint_timeout": "30s", "max_wal_size": "64MB",
                 "max_connections": CROWD + 50}
     with server_in(bench, "full", subject, settings, SCALE) as server:
-        # pylint: disable=unnecessary-dunder-call
-        server.__exit__()
+        server.stop()
         memory_file.fill(server)
-        server.__enter__()
+        server.start()
         servers.settle()  # the worker reads it when it starts
         filled = int(server.value("SELECT count(*) FROM walsizer_history"))
         if filled != memory_file.EVENTS:

@@ -73,7 +73,7 @@ def running(bench, subject, volume, size):
     servers.run("emptying the volume", ["find", volume, "-mindepth", "1", "-delete"])
     servers.run("moving pg_wal", ["mv", server.data / "pg_wal", volume / "pg_wal"])
     (server.data / "pg_wal").symlink_to(volume / "pg_wal")
-    server.__enter__()
+    server.start()
     try:
         if subject.library == "walsizer":
             server.psql("CREATE EXTENSION walsizer")

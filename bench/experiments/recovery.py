@@ -149,7 +149,7 @@ def crash(bench, server, cached):
         bench.storage.drop_from_cache(server.data)
     offset = server.log.stat().st_size
     before = last_measured(server)
-    server.__enter__()
+    server.start()
     with open(server.log, encoding="utf-8", errors="replace") as log:
         log.seek(offset)
         found = read_recovery(log.read())

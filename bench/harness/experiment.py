@@ -17,8 +17,8 @@ NAMES = ["dip", "bulk", "small", "slow", "sweep", "cost", "watch", "fleet"]
 
 # Not part of "all": of the dip one is enough, the server alone is measured, or the others
 # only judge walsizer.  One round of defaults takes longer than all others.
-APART = ["larger", "defaults", "statement", "recovery", "writer", "day", "timeouts", "full",
-         "failover", "failover_bursts"]
+APART = ["larger", "defaults", "statement", "recovery", "restart", "writer", "day", "timeouts",
+         "full", "failover", "failover_bursts"]
 MODES = ["quick", "normal", "full"]
 
 QUICK = ("**This is a quick run**: it shows that the experiment works, and roughly what comes out. "

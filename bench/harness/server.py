@@ -106,6 +106,10 @@ class Server:
         return self
 
     def __enter__(self):
+        self.start()
+        return self
+
+    def start(self):
         try:
             run("starting a server", [self.bin / "pg_ctl", "start", "--wait", "--silent",
                                       "--timeout=120", f"--pgdata={self.data}",
@@ -113,9 +117,11 @@ class Server:
         except Failure as failure:
             # what is wrong, a library that is not there say, is in the log
             raise Failure(f"{failure}{self.log.read_text()[-2000:]}") from None
-        return self
 
     def __exit__(self, *_):
+        self.stop()
+
+    def stop(self):
         for session in self.sessions:
             session.close()
         self.sessions = []
