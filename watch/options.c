@@ -20,8 +20,7 @@
 
 #define SECOND		INT64_C(1000)	/* ms */
 #define MINUTE		(60 * SECOND)
-#define HOUR		(60 * MINUTE)
-#define DAY			(24 * HOUR)
+#define DAY			(24 * 60 * MINUTE)
 
 /* Kinds of options, by the type of the field. */
 typedef enum Kind
@@ -41,6 +40,7 @@ typedef struct Option
 {
 	const char *name;			/* without help: a heading */
 	const char *argument;		/* in the usage */
+	int			letter;			/* 0: none */
 	Kind		kind;
 	size_t		field;			/* of Options */
 	const char *help;
@@ -48,7 +48,6 @@ typedef struct Option
 	double		default_unit;	/* of times, ms; 0: one */
 	double		least;			/* in MB, ms, or as it is */
 	double		most;			/* 0: both are those of walsizer's setting */
-	int			letter;
 } Option;
 
 #define FIELD(field)	offsetof(Options, field)
@@ -58,67 +57,45 @@ typedef struct Option
 
 static const Option table[] = {
 	{.name = "Connection:"},
-	{"dbname", "=NAME", TEXT, .field = FIELD(dbname), .letter = 'd',
-		.help = "database, connection string or URI (postgres)"},
-	{"host", "=NAME", TEXT, .field = FIELD(host), .letter = 'h',
-		.help = "host, or directory of the socket"},
-	{"port", "=NUMBER", TEXT, .field = FIELD(port), .letter = 'p',
-		.help = "port"},
-	{"username", "=NAME", TEXT, .field = FIELD(user), .letter = 'U',
-		.help = "role; pg_monitor is enough"},
+	{"dbname", "=NAME", 'd', TEXT, FIELD(dbname), .help = "database, connection string or URI (postgres)"},
+	{"host", "=NAME", 'h', TEXT, FIELD(host), .help = "host, or directory of the socket"},
+	{"port", "=NUMBER", 'p', TEXT, FIELD(port), .help = "port"},
+	{"username", "=NAME", 'U', TEXT, FIELD(user), .help = "role; pg_monitor is enough"},
 	{.name = "What to do:"},
-	{"duration", "=TIME", TIME, .field = FIELD(duration_ms),
-		.default_unit = SECOND, .least = SECOND, .most = 366 * DAY,
-		.help = "end after this time, such as 1d; else Ctrl-C ends it"},
-	{"interval", "=TIME", TIME, .field = CONFIG(sample_interval_ms),
-		.help = "time between two samples (1s)"},
-	{"record", "=FILE", TEXT, .field = FIELD(record),
-		.help = "write a trace"},
-	{"replay", "=FILE", TEXT, .field = FIELD(replay),
-		.help = "decide on a trace, without a server"},
-	{"log", " FILE...", FLAG, .field = FIELD(log),
-		.help = "decide on the server's log; - is standard input"},
-	{"json", "", FLAG, .field = FIELD(json),
-		.help = "print the result as JSON"},
-	{"prometheus", "=FILE", TEXT, .field = FIELD(prometheus),
-		.help = "keep a file for the textfile collector"},
-	{"quiet", "", FLAG, .field = FIELD(quiet), .letter = 'q',
-		.help = "print nothing: the exit status tells"},
+	{"duration", "=TIME", 0, TIME, FIELD(duration_ms), .default_unit = SECOND, .least = SECOND,
+		.most = 366 * DAY, .help = "end after this time, such as 1d; else Ctrl-C ends it"},
+	{"interval", "=TIME", 0, TIME, CONFIG(sample_interval_ms), .help = "time between two samples (1s)"},
+	{"record", "=FILE", 0, TEXT, FIELD(record), .help = "write a trace"},
+	{"replay", "=FILE", 0, TEXT, FIELD(replay), .help = "decide on a trace, without a server"},
+	{"log", " FILE...", 0, FLAG, FIELD(log), .help = "decide on the server's log; - is standard input"},
+	{"json", "", 0, FLAG, FIELD(json), .help = "print the result as JSON"},
+	{"prometheus", "=FILE", 0, TEXT, FIELD(prometheus), .help = "keep a file for the textfile collector"},
+	{"quiet", "", 'q', FLAG, FIELD(quiet), .help = "print nothing: the exit status tells"},
 	{.name = "Settings of walsizer:"},
-	{"max", "=SIZE", SIZE, .field = CONFIG(max_mb),
-		.help = "largest size (16GB)"},
-	{"headroom", "=FACTOR", NUMBER, .field = CONFIG(headroom),
-		.help = "on measured demand (1.2)"},
-	{"disk-limit", "=SIZE", SIZE, .field = FIELD(disk_limit),
-		.unit = IN_BYTES, .least = 2, .most = MOST_MB,
+	{"max", "=SIZE", 0, SIZE, CONFIG(max_mb), .help = "largest size (16GB)"},
+	{"headroom", "=FACTOR", 0, NUMBER, CONFIG(headroom), .help = "on measured demand (1.2)"},
+	{"disk-limit", "=SIZE", 0, SIZE, FIELD(disk_limit), .unit = IN_BYTES, .least = 2, .most = MOST_MB,
 		.help = "what the disk allows; a client cannot see it"},
-	{"max-recovery-time", "=TIME", TIME, .field = CONFIG(max_recovery_ms),
-		.default_unit = SECOND,
+	{"max-recovery-time", "=TIME", 0, TIME, CONFIG(max_recovery_ms), .default_unit = SECOND,
 		.help = "how long recovery may take at worst (no limit)"},
-	{"replay-rate", "=SIZE", RATE, .field = CONFIG(replay_rate),
-		.unit = IN_BYTES, .least = 1, .most = 1024 * 1024,
+	{"replay-rate", "=SIZE", 0, RATE, CONFIG(replay_rate), .unit = IN_BYTES, .least = 1, .most = 1024 * 1024,
 		.help = "WAL replayed per second in recovery (40MB)"},
 	{.name = "What is not to be inferred from the log:"},
-	{"max-wal-size", "=SIZE", SIZE, .field = FIELD(given.max_wal_size_mb),
-		.least = 2, .most = MOST_MB,
+	{"max-wal-size", "=SIZE", 0, SIZE, FIELD(given.max_wal_size_mb), .least = 2, .most = MOST_MB,
 		.help = "max_wal_size of the server"},
-	{"checkpoint-timeout", "=TIME", TIME, .field = FIELD(given.timeout_ms),
-		.default_unit = SECOND, .least = MINUTE / 2, .most = DAY,
-		.help = "its checkpoint_timeout"},
-	{"completion-target", "=PART", NUMBER, .field = FIELD(given.completion_target), .most = 1,
+	{"checkpoint-timeout", "=TIME", 0, TIME, FIELD(given.timeout_ms), .default_unit = SECOND,
+		.least = MINUTE / 2, .most = DAY, .help = "its checkpoint_timeout"},
+	{"completion-target", "=PART", 0, NUMBER, FIELD(given.completion_target), .most = 1,
 		.help = "its checkpoint_completion_target"},
-	{"segment-size", "=SIZE", SIZE, .field = FIELD(given.segment_bytes),
-		.unit = IN_BYTES, .least = 1, .most = 1024,
+	{"segment-size", "=SIZE", 0, SIZE, FIELD(given.segment_bytes), .unit = IN_BYTES, .least = 1, .most = 1024,
 		.help = "size of its WAL segments"},
-	{"year", "=YEAR", WHOLE, .field = FIELD(year), .least = 1971, .most = 9999,
+	{"year", "=YEAR", 0, WHOLE, FIELD(year), .least = 1971, .most = 9999,
 		.help = "of its first line, if it is of syslog (this one)"},
-	{"pid", "=NUMBER", WHOLE, .field = FIELD(pid), .least = 1, .most = INT32_MAX,
+	{"pid", "=NUMBER", 0, WHOLE, FIELD(pid), .least = 1, .most = INT32_MAX,
 		.help = "the checkpointer, if it is of several servers"},
 	{.name = "Other:"},
-	{"version", "", VERSION, .letter = 'V',
-		.help = "print the version"},
-	{"help", "", HELP,
-		.help = "print this"},
+	{"version", "", 'V', VERSION, .help = "print the version"},
+	{"help", "", 0, HELP, .help = "print this"},
 };
 #define OPTIONS			(int) (sizeof(table) / sizeof(table[0]))
 
@@ -259,14 +236,12 @@ watch_parse_options(Options *options, int argc, char **argv)
 	int			number = 0;
 	int			c;
 
-	memset(options, 0, sizeof(*options));
-	options->config = walsizer_default;
+	*options = (Options) {.config = walsizer_default, .given.completion_target = -1};
 	options->config.max_disk_percent = 100;
 	options->config.lookback_hours = walsizer_most.lookback_hours;
 	options->config.prevent_disk_full = false;	/* a client requests nothing */
 	options->config.replay_rate = 40.0 * WALSIZER_MB;
 	options->config.sample_interval_ms = 0;
-	options->given.completion_target = -1;
 	for (int i = 0; i < OPTIONS; i++)
 	{
 		if (table[i].help != NULL)
