@@ -22,9 +22,6 @@
 #define LOG_LEAST_TIMEOUT	(INT64_C(30) * 1000)	/* of checkpoint_timeout, ms */
 #define LOG_MOST_TIMEOUT	(INT64_C(86400) * 1000)
 
-/* None is known. */
-static const WalsizerSettings WATCH_NO_SETTINGS = {.completion_target = -1};
-
 typedef enum LogKind
 {
 	LOG_NOTHING = 0,
@@ -70,18 +67,6 @@ typedef struct LogRecord
 	unsigned int assumed;		/* settings: WATCH_ASSUMED_SIZE, ... */
 } LogRecord;
 
-/* watch/logmessage.c */
-extern bool watch_log_is_severity(const char *text, size_t length);
-extern const char *watch_log_level(const char *line);
-extern bool watch_log_message(const char *text, LogRecord *message);
-
-/* watch/logfile.c */
-typedef void (*LogTaker) (void *state, const LogRecord *message);
-
-extern void watch_log_read(FILE *file, int year, LogTaker take, void *state);
-extern void watch_log_read_all(const Options *options, LogTaker take, void *state);
-
-/* watch/logpoints.c */
 typedef struct Log
 {
 	const Options *options;
@@ -94,8 +79,18 @@ typedef struct Log
 	WatchLog	found;
 } Log;
 
+/* watch/logmessage.c */
+extern bool watch_log_is_severity(const char *text, size_t length);
+extern const char *watch_log_level(const char *line);
+extern bool watch_log_message(const char *text, LogRecord *message);
+
+/* watch/logfile.c */
+extern void watch_log_read(Log *log, FILE *file, int year);
+extern void watch_log_read_all(Log *log);
+
+/* watch/logpoints.c */
 extern Log *watch_log_begin(const Options *options);
-extern void watch_log_take(void *log, const LogRecord *message);
+extern void watch_log_take(Log *log, const LogRecord *message);
 extern void watch_log_end(Log *log);
 extern int	watch_log_compare(int64_t first, int64_t second);
 

@@ -31,8 +31,7 @@ enum
 
 typedef struct Reader
 {
-	LogTaker	take;
-	void	   *state;
+	Log		   *log;			/* what is read goes into it */
 	bool		quoted;			/* csvlog: the next line continues a field */
 	int			year;			/* syslog: of the last line, like the next */
 	int			month;
@@ -124,7 +123,7 @@ take(Reader *reader, const char *text, int64_t ms, int64_t pid, int64_t number)
 	message.ms = ms;
 	message.pid = pid;
 	message.number = number;
-	reader->take(reader->state, &message);
+	watch_log_take(reader->log, &message);
 }
 
 /*
@@ -439,9 +438,9 @@ take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 
 /* Read any file as a log, and hand on each message of ours; syslog's times begin in this year. */
 void
-watch_log_read(FILE *file, int year, LogTaker taker, void *state)
+watch_log_read(Log *log, FILE *file, int year)
 {
-	Reader		reader = {.take = taker, .state = state, .year = year};
+	Reader		reader = {.log = log, .year = year};
 	char	   *line = NULL;
 	size_t		room = 0;
 	ssize_t		length;
@@ -459,8 +458,9 @@ watch_log_read(FILE *file, int year, LogTaker taker, void *state)
 
 /* Read all files, in any order.  Ends the program if one cannot be read. */
 void
-watch_log_read_all(const Options *options, LogTaker taker, void *state)
+watch_log_read_all(Log *log)
 {
+	const Options *options = log->options;
 	int			year = options->year != 0 ? options->year : atoi(watch_time_text(time(NULL), "%Y"));
 
 	for (int i = 0; i < options->num_files; i++)
@@ -470,7 +470,7 @@ watch_log_read_all(const Options *options, LogTaker taker, void *state)
 
 		if (file == NULL)
 			watch_die("could not open \"%s\": %s", path, strerror(errno));
-		watch_log_read(file, year, taker, state);
+		watch_log_read(log, file, year);
 		if (ferror(file))
 			watch_die("could not read \"%s\": %s", path, strerror(errno));
 		if (file != stdin)

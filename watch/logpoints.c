@@ -34,14 +34,10 @@ watch_log_begin(const Options *options)
 	return log;
 }
 
-/*
- * Take in one message of the log; state is the Log.  If there are too many, it is kept
- * in place of the oldest.
- */
+/* Take in one message of the log.  If there are too many, it is kept in place of the oldest. */
 void
-watch_log_take(void *state, const LogRecord *message)
+watch_log_take(Log *log, const LogRecord *message)
 {
-	Log		   *log = state;
 	LogRecord  *record = &log->records[log->number % MOST_RECORDS];
 
 	if (log->options->pid != 0 && message->pid != log->options->pid)
@@ -216,7 +212,7 @@ static void
 link_records(Log *log)
 {
 	const LogRecord *before = NULL;
-	WalsizerSettings known = WATCH_NO_SETTINGS;
+	WalsizerSettings known = {.completion_target = -1};	/* none */
 	int64_t		since = 0;		/* start of the server, or of a checkpoint
 								 * without an end */
 	bool		lost = false;

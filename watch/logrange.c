@@ -395,7 +395,7 @@ watch_log(const Options *options, Watcher *watcher)
 
 	setenv("TZ", "UTC", 1);		/* times are shown as the log has them */
 	tzset();
-	watch_log_read_all(options, watch_log_take, log);
+	watch_log_read_all(log);
 	watch_log_end(log);
 	if (log->kept == 0 && log->found.restartpoints > 0)
 		watch_die("the log has only restartpoints, those of a standby: use the log of its primary");

@@ -72,7 +72,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	log = watch_log_begin(&options);
 	file = fmemopen((void *) (data + 1), size - 1, "r");
 	CHECK(file != NULL);
-	watch_log_read(file, 2025, watch_log_take, log);
+	watch_log_read(log, file, 2025);
 	fclose(file);
 	if (setjmp(ended) == 0)
 	{
