@@ -24,18 +24,6 @@
 /* Demand never lowers a raise this soon after it, or after a start. */
 #define WALSIZER_KEEP_RAISE		(INT64_C(3600) * 1000)	/* ms */
 
-static inline int64_t
-walsizer_min(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static inline int64_t
-walsizer_max(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
 /* Convert bytes or ms, limited to 0 .. WALSIZER_MOST_BYTES. */
 static inline int64_t
 walsizer_to_int64(double value)

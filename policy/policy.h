@@ -36,6 +36,18 @@
 #define WALSIZER_RATE_SLOTS			6	/* samples kept for the recent rate */
 #define WALSIZER_PEAK_SLOTS			(31 * 24 + 2)	/* longest lookback, an hour, now */
 
+static inline int64_t
+walsizer_min(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline int64_t
+walsizer_max(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
 /* Each value of the next four enums has a name in names.c. */
 typedef enum WalsizerAction
 {

@@ -79,7 +79,7 @@ by_start(const void *a, const void *b)
 static void
 sort_records(Log *log)
 {
-	int			number = (int) (log->number < MOST_RECORDS ? log->number : MOST_RECORDS);
+	int			number = (int) walsizer_min(log->number, MOST_RECORDS);
 
 	qsort(log->records, (size_t) number, sizeof(LogRecord), by_start);
 	for (int i = 0; i < number; i++)
@@ -244,8 +244,8 @@ link_records(Log *log)
 			record->from_ms = since;
 		else if (before != NULL && !restarted && follows(before, record))
 			record->from_ms = before->ms;
-		if (record->from_ms > record->ms)	/* the start before was dated later by its line */
-			record->from_ms = record->ms;
+		/* the start before may be dated later by its line */
+		record->from_ms = walsizer_min(record->from_ms, record->ms);
 		if (record->redo == 0 && since == 0 && record->from_ms != 0 && before->redo != 0)
 			record->redo = before->redo + (uint64_t) record->distance;
 		record->begins = record->from_ms == 0 || since != 0;

@@ -51,8 +51,8 @@ add_point(Stretch *stretch, int64_t ms, int64_t low, int64_t high, const LogReco
 	const Point *before = stretch->number > 0 ? point - 1 : NULL;
 
 	*point = (Point) {ms, low, high, before == NULL, record};
-	if (before != NULL && ms < before->ms)
-		point->ms = before->ms;
+	if (before != NULL)
+		point->ms = walsizer_max(ms, before->ms);
 	stretch->number++;
 }
 
@@ -75,12 +75,12 @@ add_checkpoint(Stretch *stretch, const LogRecord *record)
 
 	if (record->from_ms > from - timeout / 2)
 		from = record->from_ms;
-	if (last != NULL && from < last->ms)
-		from = last->ms;
+	if (last != NULL)
+		from = walsizer_max(from, last->ms);
 	if (last != NULL && !begins)
 	{
-		low = last->low > low ? last->low : low;
-		high = last->high > high ? last->high : high;
+		low = walsizer_max(low, last->low);
+		high = walsizer_max(high, last->high);
 	}
 
 	/* warnings alone: there may have been others, further apart */
@@ -101,8 +101,7 @@ add_checkpoint(Stretch *stretch, const LogRecord *record)
 		return;
 	}
 	stretch->redo += record->distance;
-	add_point(stretch, record->ms, stretch->redo > low ? stretch->redo : low,
-			  stretch->redo > high ? stretch->redo : high, record);
+	add_point(stretch, record->ms, walsizer_max(stretch->redo, low), walsizer_max(stretch->redo, high), record);
 	if (record->lsn != 0 && record->lsn - record->redo < (uint64_t) LOG_MOST_BYTES)
 	{
 		low = stretch->redo + (int64_t) (record->lsn - record->redo);
@@ -126,22 +125,13 @@ between(const Point *point, int64_t ms)
 													 (double) (point->ms - before->ms)));
 }
 
-static void
-enlarge(int64_t *most, int64_t value)
-{
-	if (value > *most)
-		*most = value;
-}
-
 /* Demand of this hour; one whose points are hours apart has that of all of them. */
 static void
 remember(Watcher *watcher, const Point *point, int64_t demand)
 {
 	int64_t		hour = point->ms / HOUR_MS;
-	int64_t		first = (point - 1)->ms / HOUR_MS;
+	int64_t		first = walsizer_max((point - 1)->ms / HOUR_MS, hour - WALSIZER_PEAK_SLOTS);
 
-	if (hour - first > WALSIZER_PEAK_SLOTS)
-		first = hour - WALSIZER_PEAK_SLOTS;
 	do
 		walsizer_remember(&watcher->state, &(WalsizerPeak) {.hour = hour, .demand = demand,
 						  .timeout_ms = watcher->sample.settings.timeout_ms});
@@ -163,24 +153,24 @@ measure(Watcher *watcher, const Point *first, const Point *last, WatchLog *found
 
 		while (j->ms - i->ms > timeout + SLACK)
 			i++;
-		enlarge(&found->least, j->low - i->low);
+		found->least = walsizer_max(found->least, j->low - i->low);
 		while (before < j && (before + 1)->ms <= j->ms - timeout + SLACK)
 			before++;
 		if (before->ms <= j->ms - timeout + SLACK)
-			enlarge(&found->most, j->high - before->low);
+			found->most = walsizer_max(found->most, j->high - before->low);
 		if (j > first)
 		{
 			int64_t		demand = middle - between(before + (before < j), j->ms - timeout);
 
-			enlarge(&found->about, demand);
+			found->about = walsizer_max(found->about, demand);
 			remember(watcher, j, demand);
 		}
 		while (after < last && after->ms < j->ms + timeout - SLACK)
 			after++;
 		if (after->ms >= j->ms + timeout - SLACK)
-			enlarge(&found->most, after->high - j->low);
+			found->most = walsizer_max(found->most, after->high - j->low);
 		if (after > first)
-			enlarge(&found->about, between(after, j->ms + timeout) - middle);
+			found->about = walsizer_max(found->about, between(after, j->ms + timeout) - middle);
 	}
 }
 
@@ -289,9 +279,8 @@ measure_stretch(Log *log, Stretch *stretch, int first, int last, Watcher *watche
 	}
 	if ((found->to - found->from) * 1000 + SLACK < settings->timeout_ms)
 		found->most = WATCH_UNKNOWN;
-	enlarge(&found->about, found->least);
-	found->sized = found->most > found->about ? found->about + (found->most - found->about) / 2 :
-		found->about;
+	found->about = walsizer_max(found->about, found->least);
+	found->sized = found->about + walsizer_max(0, found->most - found->about) / 2;
 }
 
 /* What becomes a trace. */
@@ -328,10 +317,9 @@ record_point(Recorder *recorder, const char *path, const Stretch *stretch, const
 
 	if (recorder->trace == NULL)
 	{
-		recorder->interval_ms = stretch->settings->timeout_ms / WALSIZER_WINDOW_STEPS / 100 * 100;
-		if (recorder->interval_ms > 60000)
-			recorder->interval_ms = 60000;
-		recorder->start_ms = point->ms > 0 ? point->ms / 1000 * 1000 : 0;
+		recorder->interval_ms =
+			walsizer_min(stretch->settings->timeout_ms / WALSIZER_WINDOW_STEPS / 100 * 100, 60000);
+		recorder->start_ms = walsizer_max(0, point->ms / 1000 * 1000);
 		recorder->trace = watch_trace_create(path, recorder->interval_ms, recorder->start_ms / 1000);
 		*seen = WATCH_NOTHING_SEEN;
 		seen->tick = -1;
@@ -350,7 +338,7 @@ record_point(Recorder *recorder, const char *path, const Stretch *stretch, const
 		*(cause_of(point->record) == WALSIZER_CAUSE_TIMED ? &seen->timed : &seen->requested) += 1;
 	seen->settings = *stretch->settings;
 	if (seen->begins)
-		record_sample(recorder, ticks > 1 ? ticks : 1, position);
+		record_sample(recorder, walsizer_max(ticks, 1), position);
 }
 
 /*

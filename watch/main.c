@@ -72,7 +72,7 @@ connect_again(Live *live)
 	if (watch_reconnect(live->server))
 		watch_complain("connected again after %s", watch_duration_text(watch_clock_ms() - live->lost));
 	live->retry_at = watch_clock_ms() + live->pause;
-	live->pause = live->pause * 2 < LONGEST_PAUSE ? live->pause * 2 : LONGEST_PAUSE;
+	live->pause = walsizer_min(live->pause * 2, LONGEST_PAUSE);
 }
 
 static void
