@@ -54,7 +54,7 @@ usual_timeout(int64_t ms)
 	while (i < 2 && llabs((long long) ((ms + steps[i] / 2) / steps[i] * steps[i] - ms)) > 2000)
 		i++;
 	ms = (ms + steps[i] / 2) / steps[i] * steps[i];
-	return ms < LOG_LEAST_TIMEOUT ? LOG_LEAST_TIMEOUT : ms < LOG_MOST_TIMEOUT ? ms : LOG_MOST_TIMEOUT;
+	return walsizer_max(LOG_LEAST_TIMEOUT, walsizer_min(ms, LOG_MOST_TIMEOUT));
 }
 
 /*
@@ -79,24 +79,19 @@ infer_timeout(Log *log, int64_t *values)
 			continue;
 		if (spacing > 0 && record->flags & LOG_TIME)
 			values[number++] = spacing;
-		else if (spacing > longest && record->flags & LOG_WAL)
-			longest = spacing;
-		if (!(record->flags & LOG_FAST) && record->write_ms > writing)
-			writing = record->write_ms;
+		else if (record->flags & LOG_WAL)
+			longest = walsizer_max(longest, spacing);
+		if (!(record->flags & LOG_FAST))
+			writing = walsizer_max(writing, record->write_ms);
 	}
-	log->settings.timeout_ms = ms = smallest_frequent(values, number, 2000);
+	ms = smallest_frequent(values, number, 2000);
 	writing = (int64_t) ((double) writing / 0.9);
-	if (number < 3 && ms + 2000 < writing)
-		log->settings.timeout_ms = 0;
-	if (log->settings.timeout_ms != 0)
+	if (ms == 0 || (number < 3 && ms + 2000 < writing))
 	{
-		log->settings.timeout_ms = usual_timeout(ms);
-		return;
+		log->assumed |= WATCH_ASSUMED_TIMEOUT;
+		ms = walsizer_max(DEFAULT_TIMEOUT, (walsizer_max(longest, writing) + 29000) / 30000 * 30000);
 	}
-	log->assumed |= WATCH_ASSUMED_TIMEOUT;
-	longest = longest > writing ? longest : writing;
-	log->settings.timeout_ms = longest <= DEFAULT_TIMEOUT ? DEFAULT_TIMEOUT :
-		usual_timeout((longest + 29000) / 30000 * 30000);
+	log->settings.timeout_ms = usual_timeout(ms);
 }
 
 /* The part of checkpoint_timeout that the longest timed checkpoint wrote for. */
@@ -223,7 +218,7 @@ infer_size(Log *log, int64_t *values)
 			if (record->kind != LOG_COMPLETE || record->settings.max_wal_size_mb != 0)
 				continue;
 			if (!(record->flags & LOG_WAL))
-				longest = record->distance > longest ? record->distance : longest;
+				longest = walsizer_max(longest, record->distance);
 			else if (pass == 2 || (!record->waited && (pass == 1 || record->from_ms != 0)))
 				values[number++] = segments_of(record, after_forced, segment);
 			after_forced = record->flags & LOG_WAL;
@@ -234,8 +229,7 @@ infer_size(Log *log, int64_t *values)
 	segments = smallest_frequent(values, number, 0);
 	if (segments == 0)
 	{
-		mb = walsizer_size_for(longest, &log->settings);
-		log->settings.max_wal_size_mb = mb > DEFAULT_MB ? mb : DEFAULT_MB;
+		log->settings.max_wal_size_mb = walsizer_max(DEFAULT_MB, walsizer_size_for(longest, &log->settings));
 		return;
 	}
 	log->settings.max_wal_size_mb = roundest(log, segments, log->settings.completion_target, &step);
