@@ -23,10 +23,7 @@
 #define STATEMENT			"sample"
 #define STATEMENT_TIMEOUT	5000	/* ms, by the server; ours is twice that */
 
-/*
- * Before 15 the statistics collector writes files for who asks, so it is not
- * asked each time.
- */
+/* Before 15 the statistics collector writes files for who asks: it is asked this seldom. */
 #define COUNT_EVERY			10
 
 struct Server
@@ -38,12 +35,10 @@ struct Server
 	bool		said_hidden;	/* what the server does not show */
 	bool		failed;			/* there was no sample last time, and that was said */
 
-	/* which server it is, and since when */
-	char		identity[64];
+	char		identity[64];	/* which server it is: its start, s since 1970 */
 	int64_t		server_time;	/* s since 1970, when connected last */
 	char		checkpointer[16];	/* its pid, or empty */
 	char		source[24];		/* of max_wal_size */
-	int64_t		postmaster_s;	/* start, s since 1970 */
 	bool		begins;			/* the next sample is its first */
 	int64_t		base;			/* position from which to count */
 	bool		standby;		/* at the last sample, like the next */
@@ -117,6 +112,7 @@ open_connection(const Options *options)
 	return PQconnectdbParams(keywords, values, 1);
 }
 
+/* If there is one. */
 static void
 close_connection(Server *server)
 {
@@ -135,20 +131,14 @@ wait_for_result(PGconn *connection)
 		struct pollfd descriptor = {.fd = PQsocket(connection), .events = POLLIN};
 		int64_t		left = end - watch_clock_ms();
 
-		if (left <= 0 || watch_interrupted())
-			return false;
-		if (poll(&descriptor, 1, (int) left) < 0 && errno != EINTR)
-			return false;
-		if (!PQconsumeInput(connection))
+		if (left <= 0 || watch_interrupted() ||
+			(poll(&descriptor, 1, (int) left) < 0 && errno != EINTR) || !PQconsumeInput(connection))
 			return false;
 	}
 	return true;
 }
 
-/*
- * The last result of what was sent, or the first error; NULL, and no connection, if
- * none comes.
- */
+/* The last result of what was sent, or the first error; NULL, and no connection, if none comes. */
 static PGresult *
 receive(Server *server, int sent)
 {
@@ -222,7 +212,6 @@ identify(Server *server, char *why, size_t size)
 
 		server->begins = server->begins || strcmp(identity, server->identity) != 0;
 		snprintf(server->identity, sizeof(server->identity), "%s", identity);
-		server->postmaster_s = strtoll(identity, NULL, 10);
 		server->server_time = strtoll(PQgetvalue(result, 0, 2), NULL, 10);
 		snprintf(server->checkpointer, sizeof(server->checkpointer), "%s", PQgetvalue(result, 0, 3));
 		snprintf(server->source, sizeof(server->source), "%.23s", PQgetvalue(result, 0, 4));
@@ -254,10 +243,7 @@ prepare(Server *server, const char *sql)
 	return good;
 }
 
-/*
- * Prepare the statement with all that this version shows, or if the role may not see
- * that, with the least.
- */
+/* Prepare it with all that this version shows, or if the role may not see that, with the least. */
 static bool
 prepare_all(Server *server)
 {
@@ -330,8 +316,7 @@ watch_reconnect(Server *server)
 		server->said_why = false;
 		return true;
 	}
-	if (server->connection != NULL)
-		close_connection(server);
+	close_connection(server);
 	if (why[0] != '\0' && first)
 		watch_die("%s", why);
 	if (why[0] != '\0' && !server->said_why)
@@ -362,8 +347,7 @@ watch_connected(const Server *server)
 void
 watch_disconnect(Server *server)
 {
-	if (server->connection != NULL)
-		close_connection(server);
+	close_connection(server);
 	free(server);
 }
 
@@ -380,9 +364,7 @@ position_from(const Server *server, int64_t lsn, int64_t segment_bytes)
 {
 	int64_t		unit = segment_bytes / WATCH_UNITS_PER_SEGMENT;
 
-	if (lsn == WATCH_UNKNOWN)
-		return WATCH_UNKNOWN;
-	return lsn > server->base ? (lsn - server->base) / unit * unit : 0;
+	return lsn == WATCH_UNKNOWN ? lsn : lsn > server->base ? (lsn - server->base) / unit * unit : 0;
 }
 
 /* How far the primary has written; see primary_position() in server/sample.c. */
@@ -406,7 +388,7 @@ static void
 begin(Server *server, const PGresult *row, int64_t start, Observation *seen)
 {
 	int64_t		base = value_of(row, POSITION);
-	int64_t		timer = server->postmaster_s;
+	int64_t		timer = strtoll(server->identity, NULL, 10);
 
 	if (seen->completed != WATCH_UNKNOWN && seen->completed < base)
 		base = seen->completed;
