@@ -24,6 +24,9 @@ static const char *const causes[WALSIZER_CAUSE_DISK_FULL] = {
 	[WALSIZER_CAUSE_OTHER] = "other",
 };
 
+/* By status. */
+static const char *const verdicts[] = {"sufficient", "too small", "unknown"};
+
 /* A size; those that are not known yet are 0. */
 static int64_t
 in_bytes(int64_t mb)
@@ -103,19 +106,10 @@ put_text(const char *name, const char *value)
 	printf("  \"%s\": %s%s%s,\n", name, quote, value[0] != '\0' ? value : "null", quote);
 }
 
-static const char *
-verdict_name(int status)
-{
-	static const char *const names[] = {"sufficient", "too small", "unknown"};
-
-	return names[status];
-}
-
 static void
 put_changes(const Watcher *watcher)
 {
-	int64_t		first = watcher->num_changes > WATCH_CHANGES ?
-		watcher->num_changes - WATCH_CHANGES : 0;
+	int64_t		first = walsizer_max(0, watcher->num_changes - WATCH_CHANGES);
 
 	printf("  \"changes\": [");
 	for (int64_t i = first; i < watcher->num_changes; i++)
@@ -140,7 +134,7 @@ put_log(const WatchLog *log)
 {
 	static const char *const assumed[] = {"max_wal_size", "checkpoint_timeout", "checkpoint_completion_target"};
 	const char *comma = "";
-	int64_t		first = log->num_stretches > WATCH_STRETCHES ? log->num_stretches - WATCH_STRETCHES : 0;
+	int64_t		first = walsizer_max(0, log->num_stretches - WATCH_STRETCHES);
 
 	printf("  \"assumed\": [");
 	for (int i = 0; i < 3; i++)
@@ -158,7 +152,7 @@ put_log(const WatchLog *log)
 		printf("%s\n    {\"started_at\": %lld, \"ended_at\": %lld, \"max_wal_size\": %lld, \"demand\": %lld, \"verdict\": \"%s\"}",
 			   i > first ? "," : "", (long long) stretch->from, (long long) stretch->to,
 			   (long long) in_bytes(stretch->max_wal_size_mb), (long long) stretch->verdict.demand,
-			   verdict_name(stretch->verdict.status));
+			   verdicts[stretch->verdict.status]);
 	}
 	printf("],\n");
 }
@@ -171,7 +165,7 @@ watch_json(const Watcher *watcher)
 	WatchVerdict verdict = watch_judge(watcher);
 
 	printf("{\n");
-	put_text("verdict", verdict_name(verdict.status));
+	put_text("verdict", verdicts[verdict.status]);
 	put_text("role", watcher->seen.standby ? "standby" : "primary");
 	put_text("source", source[0] != '\0' ? source : "unknown");
 	put_text("limited_by", walsizer_limit_name(verdict.limited_by));

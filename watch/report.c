@@ -18,10 +18,7 @@
 #define IMAGE_BYTES		6000	/* assumed for one, as in walsizer_related_settings */
 #define MINUTES			"%Y-%m-%d %H:%M"	/* of times */
 
-/*
- * Print a paragraph, wrapped at spaces.  Its further lines are indented, by a number
- * of columns.
- */
+/* Print a paragraph, wrapped at spaces.  Its further lines are indented by so many columns. */
 static void __attribute__((format(printf, 2, 3)))
 say(int indent, const char *format, ...)
 {
@@ -55,19 +52,13 @@ in_mb(int64_t bytes)
 	return bytes / WALSIZER_MB;
 }
 
-/* "limited by ...", or nothing. */
-static const char *
-limit_text(WalsizerLimit limit)
-{
-	static const char *const texts[] = {
-		[WALSIZER_UNLIMITED] = "",
-		[WALSIZER_LIMIT_MAX] = ", limited by --max",
-		[WALSIZER_LIMIT_DISK] = ", limited by --disk-limit",
-		[WALSIZER_LIMIT_RECOVERY] = ", limited by --max-recovery-time",
-	};
-
-	return (unsigned int) limit < WALSIZER_LIMITS ? texts[limit] : "";
-}
+/* What a size is followed by. */
+static const char *const limit_texts[] = {
+	[WALSIZER_UNLIMITED] = "",
+	[WALSIZER_LIMIT_MAX] = ", limited by --max",
+	[WALSIZER_LIMIT_DISK] = ", limited by --disk-limit",
+	[WALSIZER_LIMIT_RECOVERY] = ", limited by --max-recovery-time",
+};
 
 /* A decision that is news. */
 void
@@ -84,23 +75,12 @@ watch_say_change(const WatchChange *change)
 	{
 		say(4, "%s  walsizer would change max_wal_size from %lld MB to %lld MB%s: %s", at,
 			(long long) change->old_mb, (long long) decision->target_mb,
-			limit_text(decision->limited_by), walsizer_reason_text(decision->reason));
+			limit_texts[decision->limited_by], walsizer_reason_text(decision->reason));
 		say(4, "    WAL written within checkpoint_timeout: %lld MB, now %.1f MB/s; since the last checkpoint: %lld MB of the %lld MB that force one. Forced checkpoints in that time: %lld.",
 			in_mb(figures->demand), (double) figures->rate / WALSIZER_MB,
 			in_mb(figures->used), in_mb(figures->trigger_point), (long long) figures->forced);
 	}
 	fflush(stdout);
-}
-
-static void
-say_verdict(const WalsizerVerdict *verdict)
-{
-	char		finding[WALSIZER_SENTENCE_SIZE];
-	char		remedy[WALSIZER_SENTENCE_SIZE];
-
-	walsizer_verdict_text(verdict, verdict->found.text, finding);
-	walsizer_verdict_text(verdict, verdict->found.remedy, remedy);
-	say(0, "%s. %s", finding, remedy);
 }
 
 static void
@@ -146,7 +126,7 @@ say_log(const Watcher *watcher)
 {
 	static const char *const results[] = {"suffices", "is too small", "could not be judged"};
 	const WatchLog *log = watcher->log;
-	int64_t		first = log->num_stretches > WATCH_STRETCHES ? log->num_stretches - WATCH_STRETCHES : 0;
+	int64_t		first = walsizer_max(0, log->num_stretches - WATCH_STRETCHES);
 
 	for (int64_t i = first; i < log->num_stretches; i++)
 	{
@@ -193,7 +173,7 @@ say_range(const Watcher *watcher, const WatchVerdict *verdict)
 	say(14, "Size          %s%lld MB: %s, with headroom%s", short_log ? "at least " : "",
 		(long long) verdict->wanted_mb,
 		short_log ? "for the WAL of the whole log" : "the middle of about and at most",
-		limit_text(verdict->limited_by));
+		limit_texts[verdict->limited_by]);
 }
 
 static void
@@ -215,7 +195,7 @@ say_need(const Watcher *watcher, const WatchVerdict *verdict)
 			in_mb(verdict->demand),
 			verdict->demand > watcher->wal ? ", some of it before the watch began" : "",
 			(long long) verdict->needed_mb, (long long) verdict->wanted_mb,
-			limit_text(verdict->limited_by));
+			limit_texts[verdict->limited_by]);
 }
 
 static void
@@ -291,7 +271,7 @@ say_timeouts(const Watcher *watcher)
 		say(14, "%s%.0f to %.0f %% of the WAL with %lld min. It needs a max_wal_size of %lld MB%s, and recovery takes up to %s",
 			heading, floor(100 * advice.saved_least), ceil(100 * advice.saved_most),
 			(long long) timeouts[i] / 60000, (long long) advice.needed_mb,
-			limit_text(advice.limited_by), watch_duration_text(advice.recovery_ms));
+			limit_texts[advice.limited_by], watch_duration_text(advice.recovery_ms));
 		heading = "              ";
 	}
 }
@@ -308,8 +288,7 @@ say_hours(const Watcher *watcher)
 	int64_t		widest = settings->max_wal_size_mb;
 	bool		by_day;
 
-	if (last - first > watcher->config.lookback_hours)
-		first = last - watcher->config.lookback_hours;
+	first = walsizer_max(first, last - watcher->config.lookback_hours);
 	by_day = last - first >= MOST_ROWS;
 	walsizer_remember_window(&state);
 	for (int64_t hour = first; hour <= last; hour++)
@@ -319,8 +298,8 @@ say_hours(const Watcher *watcher)
 		int64_t		mb = walsizer_size_with_headroom(&watcher->config, settings,
 													 peak != NULL ? peak->demand : 0);
 
-		*row = mb > *row ? mb : *row;
-		widest = mb > widest ? mb : widest;
+		*row = walsizer_max(*row, mb);
+		widest = walsizer_max(widest, mb);
 	}
 	printf("\n");
 	say(0, "max_wal_size that each hour%s needed, with headroom (| is %lld MB, in effect):",
@@ -367,6 +346,8 @@ watch_report(const Watcher *watcher)
 {
 	WatchVerdict verdict = watch_judge(watcher);
 	const WatchLog *log = watcher->log;
+	char		finding[WALSIZER_SENTENCE_SIZE];
+	char		remedy[WALSIZER_SENTENCE_SIZE];
 
 	if (watcher->samples < 2 && log == NULL)
 		printf("Too few samples: nothing can be said.\n");
@@ -376,7 +357,9 @@ watch_report(const Watcher *watcher)
 	else
 	{
 		printf("%s", log == NULL ? "\n" : "");
-		say_verdict(&verdict.verdict);
+		walsizer_verdict_text(&verdict.verdict, verdict.verdict.found.text, finding);
+		walsizer_verdict_text(&verdict.verdict, verdict.verdict.found.remedy, remedy);
+		say(0, "%s. %s", finding, remedy);
 	}
 	if (watcher->samples < 2)
 		return;
