@@ -68,28 +68,6 @@ complete(RedoTracker *tracker, const Observation *seen, WalsizerState *state)
 }
 
 /*
- * What looked like a checkpoint was none: the checkpointer had other work, at
- * the start of the server for example.  Nothing is judged again.
- */
-static void
-take_back(RedoTracker *tracker, WalsizerState *state)
-{
-	tracker->redo = tracker->seen.completed;
-	walsizer_correct_redo(state, (uint64_t) tracker->redo);
-	tracker->running = false;
-}
-
-/* Did the timer run out since the last observation? */
-static bool
-timer_ended(const RedoTracker *tracker, const Observation *seen, int64_t now)
-{
-	int64_t		timeout = seen->settings.timeout_ms;
-
-	return (now - tracker->timer_start) / timeout >
-		(tracker->now - tracker->timer_start) / timeout;
-}
-
-/*
  * Did a checkpoint start?  Work of the checkpointer without a reason that we
  * know counts only if it lasts, or if the counters moved: it also works for a
  * moment to take in requests, and for a while after a checkpoint is complete,
@@ -99,13 +77,15 @@ static bool
 starts(const RedoTracker *tracker, const Observation *seen, int64_t now)
 {
 	bool		filled = seen->position >= trigger_position(tracker, seen);
-	bool		due = now - tracker->timer_start + WALSIZER_TIMER_SLACK >= seen->settings.timeout_ms;
+	int64_t		timeout = seen->settings.timeout_ms;
+	int64_t		runs = now - tracker->timer_start;	/* the timer */
+	bool		due = runs + WALSIZER_TIMER_SLACK >= timeout;
+	bool		ended = runs / timeout > (tracker->now - tracker->timer_start) / timeout;
 	bool		counted = seen->requested != tracker->seen.requested ||
 		seen->timed != tracker->seen.timed;
 
 	if (seen->busy == WATCH_UNKNOWN)
-		return filled || (timer_ended(tracker, seen, now) &&
-						  seen->position - tracker->redo >= WALSIZER_NOTHING_WRITTEN);
+		return filled || (ended && seen->position - tracker->redo >= WALSIZER_NOTHING_WRITTEN);
 	return seen->busy == 1 &&
 		(filled || due || (tracker->idle_seen && (counted || tracker->busy)));
 }
@@ -127,13 +107,13 @@ start(RedoTracker *tracker, const Observation *seen, int64_t now)
 	int64_t		from_ms = tracker->busy ? tracker->now_before : tracker->now;
 	int64_t		to_ms = tracker->busy ? tracker->now : now;
 	int64_t		usual = before->position - tracker->position_before;
-	int64_t		redo = from + (to - from < usual ? to - from : usual) / 2;
+	int64_t		redo = from + walsizer_min(to - from, usual) / 2;
 
 	if (timed && redo >= forced_at)
 		redo = forced_at - 1;
 	else if (!timed && forced_at > from && forced_at <= to)
 		redo = forced_at;
-	tracker->redo = redo > tracker->redo ? redo : tracker->redo;
+	tracker->redo = walsizer_max(tracker->redo, redo);
 	tracker->timer_start = from_ms + (to_ms - from_ms) / 2;
 
 	/* without the control file nobody tells when it is complete */
@@ -147,7 +127,15 @@ track_redo(RedoTracker *tracker, const Observation *seen, int64_t now, WalsizerS
 	if (seen->completed != WATCH_UNKNOWN && seen->completed != tracker->seen.completed)
 		complete(tracker, seen, state);
 	else if (tracker->running && tracker->seen.busy == 0 && seen->busy == 0)
-		take_back(tracker, state);	/* the completion is shown at once */
+	{
+		/*
+		 * A completion is shown at once, so what looked like a checkpoint was none: the
+		 * checkpointer had other work, at the start of the server for example.
+		 */
+		tracker->redo = tracker->seen.completed;
+		walsizer_correct_redo(state, (uint64_t) tracker->redo);
+		tracker->running = false;
+	}
 	if (!tracker->running && starts(tracker, seen, now))
 	{
 		start(tracker, seen, now);
@@ -185,22 +173,32 @@ make_sample(Watcher *watcher, const Observation *seen)
 	WalsizerSample *sample = &watcher->sample;
 	const RedoTracker *tracker = &watcher->tracker;
 
-	*sample = (WalsizerSample) {0};
-	sample->now = watcher->now;
-	sample->hour = (watcher->zero + watcher->now / 1000) / 3600;
-	sample->write_lsn = (uint64_t) seen->position;
-	sample->redo_lsn = (uint64_t) tracker->redo;
-	sample->completed_lsn = (uint64_t) (seen->completed != WATCH_UNKNOWN ?
-										seen->completed : tracker->redo);
-	sample->needed_lsn = sample->completed_lsn;
-	sample->checkpoint_running = tracker->running;
-	sample->checkpoint_age = -1;
-	if (seen->begins && watcher->now > tracker->timer_start)
-		sample->checkpoint_age = watcher->now - tracker->timer_start;
-	sample->standby = seen->standby;
-	sample->requested = seen->requested != WATCH_UNKNOWN ? seen->requested : 0;
-	sample->timed = seen->timed != WATCH_UNKNOWN ? seen->timed : 0;
-	sample->settings = seen->settings;
+	int64_t		completed = seen->completed != WATCH_UNKNOWN ? seen->completed : tracker->redo;
+	int64_t		on_disk = walsizer_min(walsizer_max(0, seen->position - completed), watcher->disk_limit);
+	bool		since_known = seen->begins && watcher->now > tracker->timer_start;
+
+	*sample = (WalsizerSample) {
+		.now = watcher->now,
+		.hour = (watcher->zero + watcher->now / 1000) / 3600,
+		.write_lsn = (uint64_t) seen->position,
+		.redo_lsn = (uint64_t) tracker->redo,
+		.completed_lsn = (uint64_t) completed,
+		.needed_lsn = (uint64_t) completed,
+		.checkpoint_running = tracker->running,
+		.checkpoint_age = since_known ? watcher->now - tracker->timer_start : -1,
+		.standby = seen->standby,
+		.requested = seen->requested != WATCH_UNKNOWN ? seen->requested : 0,
+		.timed = seen->timed != WATCH_UNKNOWN ? seen->timed : 0,
+		.settings = seen->settings,
+
+		/* the disk is "read" each time: WAL since the last complete checkpoint is on it */
+		.disk_tried = true,
+		.disk_read = watcher->disk_limit > 0,
+		.disk_wal = on_disk,
+		.disk_removable = on_disk,
+		.disk_free = watcher->disk_limit - on_disk,
+		.disk_alone = true,
+	};
 	if (seen->standby)
 	{
 		sample->primary_redo = sample->completed_lsn;
@@ -213,17 +211,6 @@ make_sample(Watcher *watcher, const Observation *seen)
 
 	/* a client does not count pages that are written: as many as there is WAL for */
 	sample->wal.written = sample->wal.bytes / 8192;
-
-	/* the disk is "read" each time: WAL since the last complete checkpoint is on it */
-	sample->disk_tried = true;
-	sample->disk_read = watcher->disk_limit > 0;
-	sample->disk_wal = sample->write_lsn > sample->completed_lsn ?
-		(int64_t) (sample->write_lsn - sample->completed_lsn) : 0;
-	if (sample->disk_wal > watcher->disk_limit)
-		sample->disk_wal = watcher->disk_limit;
-	sample->disk_removable = sample->disk_wal;
-	sample->disk_free = watcher->disk_limit - sample->disk_wal;
-	sample->disk_alone = true;
 }
 
 /* Count the checkpoint that ended an interval, if one did. */
@@ -231,24 +218,28 @@ static void
 count_intervals(Watcher *watcher, const WalsizerCheckpoints *before)
 {
 	const WalsizerCheckpoints *after = &watcher->state.checkpoints;
-	int64_t		from = before->redo_moved > watcher->began ? before->redo_moved : watcher->began;
+	int64_t		from = walsizer_max(before->redo_moved, watcher->began);
 
 	for (int cause = 0; cause < WALSIZER_CAUSES; cause++)
 	{
 		if (after->total[cause] == before->total[cause])
 			continue;
 		watcher->intervals[cause].number += after->total[cause] - before->total[cause];
-		if (after->redo_moved > from)
-			watcher->intervals[cause].ms += after->redo_moved - from;
+		watcher->intervals[cause].ms += walsizer_max(0, after->redo_moved - from);
 	}
 }
 
-/* Add a counter's progress, unless it is not known, or was reset.  Sums have a limit. */
+/*
+ * Add a counter's progress, unless it is not known, or was reset.  A sum that is not
+ * known begins with the first count, and all have a limit.
+ */
 static void
 add(int64_t *sum, int64_t before, int64_t now)
 {
+	if (now != WATCH_UNKNOWN && *sum == WATCH_UNKNOWN)
+		*sum = 0;
 	if (before != WATCH_UNKNOWN && now > before)
-		*sum = *sum + (now - before) < WATCH_MOST_SUM ? *sum + (now - before) : WATCH_MOST_SUM;
+		*sum = walsizer_min(*sum + (now - before), WATCH_MOST_SUM);
 }
 
 static void
@@ -257,21 +248,11 @@ count_wal(Watcher *watcher, const Observation *seen)
 	const Observation *before = &watcher->seen;
 	int64_t		elapsed = (seen->tick - before->tick) * watcher->interval_ms;
 
-	if (seen->images != WATCH_UNKNOWN && watcher->images == WATCH_UNKNOWN)
-		watcher->images = 0;
-	if (seen->image_bytes != WATCH_UNKNOWN && watcher->image_bytes == WATCH_UNKNOWN)
-		watcher->image_bytes = 0;
-	if (watcher->samples == 0)
-		return;
-	if (elapsed > watcher->interval_ms)
+	if (watcher->samples > 0 && elapsed > watcher->interval_ms)
 		watcher->unseen_ms += elapsed - watcher->interval_ms;
-	if (seen->begins)
-		return;
-	add(&watcher->wal, before->position, seen->position);
-	if (seen->images != WATCH_UNKNOWN)
-		add(&watcher->images, before->images, seen->images);
-	if (seen->image_bytes != WATCH_UNKNOWN)
-		add(&watcher->image_bytes, before->image_bytes, seen->image_bytes);
+	add(&watcher->wal, seen->begins ? WATCH_UNKNOWN : before->position, seen->position);
+	add(&watcher->images, seen->begins ? WATCH_UNKNOWN : before->images, seen->images);
+	add(&watcher->image_bytes, seen->begins ? WATCH_UNKNOWN : before->image_bytes, seen->image_bytes);
 }
 
 /*
@@ -339,8 +320,7 @@ policy_verdict(const Watcher *watcher, const WatchVerdict *found)
 	};
 
 	decision.figures.learned = found->demand;
-	if (decision.figures.wanted_mb < found->needed_mb)
-		decision.figures.wanted_mb = found->needed_mb;
+	decision.figures.wanted_mb = walsizer_max(decision.figures.wanted_mb, found->needed_mb);
 	if (watcher->log != NULL && found->status == WATCH_TOO_SMALL)	/* of a range */
 		decision.figures.wanted_mb = found->set_mb;
 	decision.limited = false;	/* by options, which have other names than settings */
@@ -410,9 +390,7 @@ watch_judge(const Watcher *watcher)
 	walsizer_remember_window(&state);
 	verdict.demand = walsizer_learned_demand(&state, watcher->sample.hour,
 											 watcher->config.lookback_hours);
-	if (figures->demand > verdict.demand)
-		verdict.demand = figures->demand;
-	sized = verdict.demand;
+	sized = verdict.demand = walsizer_max(verdict.demand, figures->demand);
 	if (watcher->log != NULL)
 	{
 		verdict.demand = watcher->log->about;
@@ -428,7 +406,7 @@ watch_judge(const Watcher *watcher)
 		if (verdict.wanted_mb > figures->limit_mb)
 			verdict.limited_by = figures->limit_kind;
 		verdict.set_mb = verdict.limited_by == WALSIZER_UNLIMITED ? verdict.wanted_mb :
-			figures->limit_mb > in_effect ? figures->limit_mb : in_effect;
+			walsizer_max(figures->limit_mb, in_effect);
 	}
 	verdict.verdict = policy_verdict(watcher, &verdict);
 	return verdict;
