@@ -239,7 +239,6 @@ typedef struct LogJson
 {
 	char	   *values[MEMBERS];
 	char	   *line;			/* of text, or an object, in a wrapper; or NULL */
-	int64_t		ms;				/* or -1 */
 } LogJson;
 
 /* A time in ms since 1970, also one in whole s, ms, us or ns since then; or -1. */
@@ -279,8 +278,6 @@ take_member(LogJson *json, const char *key, char *value)
 	if (member == MEMBER_TIME && (time_of(value) < 0 || (strlen(time) > 10 && time[10] == ' ')))
 		return;
 	json->values[member] = value;
-	if (member == MEMBER_TIME)
-		json->ms = time_of(value);
 }
 
 /* A character as UTF-8; one of more than three bytes becomes two. */
@@ -342,7 +339,7 @@ read_json(char *text, LogJson *json)
 	static const char *const between = "{}[]:, \t\r\n";
 	char	   *key = NULL;
 
-	*json = (LogJson) {.ms = -1};
+	json->line = NULL;
 	for (int i = 0; i < MEMBERS; i++)
 		json->values[i] = "";
 	for (text += strspn(text, between); *text != '\0'; text += strspn(text, between))
@@ -376,29 +373,31 @@ take_json(Reader *reader, char *line, int64_t wrapper, int depth)
 	LogJson		json;
 	const char *severity;
 	const char *level;
+	int64_t		ms;
 
 	if (!read_json(line, &json))
 		return;
-	if (json.ms < 0)
-		json.ms = wrapper;
+	ms = time_of(json.values[MEMBER_TIME]);
+	if (ms < 0)
+		ms = wrapper;
 	severity = json.values[MEMBER_SEVERITY];
 	if (severity[0] != '\0' && (json.line == NULL || watch_parse_timestamp(json.line) < 0))
 	{
 		if (watch_log_is_severity(severity, strlen(severity)) && may_write(json.values[MEMBER_BACKEND]))
-			take(reader, json.values[MEMBER_MESSAGE], json.ms, strtol(json.values[MEMBER_PID], NULL, 10),
+			take(reader, json.values[MEMBER_MESSAGE], ms, strtol(json.values[MEMBER_PID], NULL, 10),
 				 strtol(json.values[MEMBER_NUMBER], NULL, 10));
 	}
 	else if (json.line != NULL && json.line[0] == '{')
 	{
 		if (depth == 0)
-			take_json(reader, json.line, json.ms, 1);
+			take_json(reader, json.line, ms, 1);
 	}
 	else if (json.line != NULL)
 	{
 		json.line[strcspn(json.line, "\r\n")] = '\0';
 		level = watch_log_level(json.line);
 		if (level != NULL)
-			take_text(reader, json.line, level, json.ms);
+			take_text(reader, json.line, level, ms);
 	}
 }
 

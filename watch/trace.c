@@ -205,8 +205,7 @@ watch_trace_close(TraceWriter *writer, int64_t tick)
 		fprintf(end_samples(writer), "gap %lld\n", (long long) gap);
 	fputs("end\n", end_samples(writer));
 	good = !ferror(writer->file);
-	if (fclose(writer->file) != 0)
-		good = false;
+	good = fclose(writer->file) == 0 && good;
 	if (!good && !said)
 		watch_complain("could not write \"%s\": %s", writer->path, strerror(errno));
 	free(writer);
@@ -220,7 +219,7 @@ struct TraceReader
 	char	   *text;			/* of the line */
 	size_t		room;
 	int			line;			/* its number */
-	char	   *token;			/* next one of a line of tokens, or NULL */
+	const char *token;			/* rest of a line of tokens */
 	int64_t		repeated;		/* samples left of the last token */
 	int64_t		wal;			/* of that, in units; like the next */
 	int64_t		received;
@@ -266,6 +265,7 @@ watch_trace_open(const char *path, int64_t *interval_ms, int64_t *start)
 
 	reader->path = path;
 	reader->line = 3;
+	reader->token = "";
 	reader->file = fopen(path, "r");
 	if (reader->file == NULL)
 		watch_die("could not open \"%s\": %s", path, strerror(errno));
@@ -356,9 +356,8 @@ read_token(TraceReader *reader)
 	int			more = 0;
 	char		after;
 
-	while (reader->token != NULL && *reader->token == ' ')
-		reader->token++;
-	if (reader->token == NULL || *reader->token == '\0')
+	reader->token += strspn(reader->token, " ");
+	if (*reader->token == '\0')
 		return false;
 	(void) sscanf(reader->token, "%lld%n/%lld%n", &wal, &used, &received, &used);
 	if (reader->token[used] == '*')
@@ -385,7 +384,7 @@ find_sample(TraceReader *reader)
 	while (reader->repeated == 0 && !read_token(reader))
 	{
 		line = next_line(reader);
-		reader->token = NULL;
+		reader->token = "";
 		if (line == NULL)
 			return false;
 		if (strncmp(line, "wal", 3) == 0)
