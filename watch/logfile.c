@@ -12,6 +12,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#define _GNU_SOURCE				/* memmem() */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -73,13 +74,12 @@ find_time(Reader *reader, const char *line, const char *end, int64_t wrapper)
 		wrapper = syslog_time(reader, date);
 	for (const char *p = line; p < end; p++)
 	{
-		if (!in_word && isdigit((unsigned char) *p) && watch_parse_timestamp(p) >= 0)
-		{
-			if (p[10] == ' ')
-				return watch_parse_timestamp(p);
-			if (wrapper < 0)
-				wrapper = watch_parse_timestamp(p);
-		}
+		int64_t		ms = in_word ? -1 : watch_parse_timestamp(p);
+
+		if (ms >= 0 && p[10] == ' ')
+			return ms;
+		if (ms >= 0 && wrapper < 0)
+			wrapper = ms;
 		if (*p == '\033')
 			p += strcspn(p, "m");
 		else
@@ -107,9 +107,9 @@ find_pid(const char *line, const char *end)
 static bool
 continues(const char *line, const char *end)
 {
-	const char *syslog = strstr(line, "#011");
+	size_t		length = (size_t) (end - line);
 
-	return memchr(line, '\t', (size_t) (end - line)) != NULL || (syslog != NULL && syslog < end);
+	return memchr(line, '\t', length) != NULL || memmem(line, length, "#011", 4) != NULL;
 }
 
 /* Hand on a message of level LOG, unless it has no time. */
@@ -126,19 +126,16 @@ take(Reader *reader, const char *text, int64_t ms, int64_t pid, int64_t number)
 	watch_log_take(reader->log, &message);
 }
 
-/*
- * A line of text, whose level ends here.  With log_error_verbosity = verbose an
- * SQLSTATE follows.
- */
+/* A line of text, whose level ends here.  With log_error_verbosity = verbose an SQLSTATE follows. */
 static void
 take_text(Reader *reader, const char *line, const char *level, int64_t wrapper)
 {
-	const char *client = strstr(line, "client backend");	/* %b */
+	size_t		length = (size_t) (level - line);
 	const char *text = level + 1 + strspn(level + 1, " ");
 	LogRecord	message;
 
-	if (level - line > MOST_PREFIX || continues(line, level) ||
-		!watch_log_is_severity(line, (size_t) (level - line)) || (client != NULL && client < level))
+	if (length > MOST_PREFIX || continues(line, level) || !watch_log_is_severity(line, length) ||
+		memmem(line, length, "client backend", 14) != NULL)	/* %b */
 		return;
 	text += strncmp(text, "00000: ", 7) == 0 ? 7 : 0;
 	if (watch_log_message(text, &message))	/* it is fast, times are not */
@@ -181,15 +178,11 @@ split_csv(char *from, char **fields)
 	return number;
 }
 
-/*
- * A record of csvlog; false if it is none.  If its first line has an odd number
- * of quotes, a field continues in the next.
- */
+/* A record of csvlog; false if it is none.  With an odd number of quotes it continues in the next line. */
 static bool
 take_csv(Reader *reader, char *line, bool odd_quotes)
 {
-	const char *comma = memchr(line, ',', strnlen(line, 40));
-	int64_t		ms = comma != NULL && isdigit((unsigned char) *line) ? watch_parse_timestamp(line) : -1;
+	int64_t		ms = memchr(line, ',', strnlen(line, 40)) != NULL ? watch_parse_timestamp(line) : -1;
 	char	   *fields[CSV_MOST];
 	char		copy[LINE_SIZE + 1];
 	int			number;
@@ -292,10 +285,7 @@ put_character(char *to, unsigned int c)
 	return to;
 }
 
-/*
- * Read a string in place, from after its first quote.  Returns what follows it,
- * or NULL if it does not end.
- */
+/* Read a string in place, from after its first quote.  Returns what follows, or NULL if it does not end. */
 static char *
 read_string(char *from)
 {
@@ -329,10 +319,7 @@ read_string(char *from)
 	return from + 1;
 }
 
-/*
- * Read an object in place: its members, and those of the objects in it.  False
- * if it is no JSON as far as we look.
- */
+/* Read an object in place, with the objects in it.  False if it is no JSON as far as we look. */
 static bool
 read_json(char *text, LogJson *json)
 {
@@ -460,7 +447,7 @@ void
 watch_log_read_all(Log *log)
 {
 	const Options *options = log->options;
-	int			year = options->year != 0 ? options->year : atoi(watch_time_text(time(NULL), "%Y"));
+	int			year = options->year != 0 ? (int) options->year : atoi(watch_time_text(time(NULL), "%Y"));
 
 	for (int i = 0; i < options->num_files; i++)
 	{

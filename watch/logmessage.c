@@ -12,6 +12,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#define _GNU_SOURCE				/* memmem() */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,14 +87,9 @@ watch_log_level(const char *line)
 static bool
 contains(const char *text, size_t length, const char *const *list)
 {
-	char		head[MOST_WORDS + 1];
-
-	if (length > MOST_WORDS)
-		return false;
-	snprintf(head, sizeof(head), "%.*s", (int) length, text);
-	while (*list != NULL && strstr(head, *list) == NULL)
+	while (*list != NULL && memmem(text, length, *list, strlen(*list)) == NULL)
 		list++;
-	return *list != NULL;
+	return length <= MOST_WORDS && *list != NULL;
 }
 
 /* Is one of the words at the beginning, after one letter at most? */
@@ -152,10 +148,7 @@ read_positions(const char *text, LogRecord *message)
 	return message->lsn >= message->redo;
 }
 
-/*
- * The runs of digits up to "end": how many there are, or NUMBERS + 2 if there are
- * more, or if more than a unit follows the last.
- */
+/* The runs of digits up to "end"; NUMBERS + 2 if there are more, or more than a unit follows the last. */
 static int
 read_numbers(const char *text, const char *end, int64_t *numbers)
 {
@@ -262,10 +255,7 @@ is_parameter(const char *text, LogRecord *message)
 	return read_setting(head, value, &message->settings);
 }
 
-/*
- * Is this text, which ends with a zero byte, a message of ours?  Fills it in if
- * so.
- */
+/* Is this text, which ends with a zero byte, a message of ours?  Fills it in if so. */
 bool
 watch_log_message(const char *text, LogRecord *message)
 {

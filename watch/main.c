@@ -35,9 +35,10 @@ typedef struct Live
 static bool
 is_over(const Live *live)
 {
+	int64_t		duration = live->options->duration_ms;
+
 	return watch_interrupted() || live->failed ||
-		(live->options->duration_ms > 0 &&
-		 watch_clock_ms() - live->began >= live->options->duration_ms);
+		(duration > 0 && watch_clock_ms() - live->began >= duration);
 }
 
 static void
@@ -65,9 +66,7 @@ next_tick(const Live *live, int64_t interval)
 static void
 connect_again(Live *live)
 {
-	int64_t		now = watch_clock_ms();
-
-	if (now < live->retry_at)
+	if (watch_clock_ms() < live->retry_at)
 		return;
 	if (watch_reconnect(live->server))
 		watch_complain("connected again after %s", watch_duration_text(watch_clock_ms() - live->lost));
@@ -91,7 +90,7 @@ take_sample(Live *live, Watcher *watcher)
 	Observation seen;
 	bool		good = watch_sample(live->server, live->start, &seen);
 
-	live->tick = next_tick(live, watcher->interval_ms);
+	live->tick = next_tick(live, watcher->config.sample_interval_ms);
 	if (good)
 	{
 		seen.tick = live->tick;

@@ -30,7 +30,7 @@ typedef enum Kind
 	SIZE,						/* int64_t, in parts of "unit" MB */
 	RATE,						/* double, likewise */
 	TIME,						/* int64_t, in parts of "unit" ms */
-	WHOLE,						/* int */
+	WHOLE,						/* int64_t */
 	NUMBER,						/* double */
 	VERSION,
 	HELP,
@@ -171,12 +171,10 @@ set_number(Options *options, const Option *o, const char *text)
 		watch_die("--%s: %s is outside the valid range (%lld .. %lld%s)", o->name, text,
 				  (long long) least, (long long) most,
 				  o->kind == TIME ? "ms" : o->kind == SIZE || o->kind == RATE ? "MB" : "");
-	if (o->kind == WHOLE)
-		*(int *) field = (int) number;
-	else if (o->kind == SIZE || o->kind == TIME)
-		*(int64_t *) field = (int64_t) ceil(number / unit);
-	else
+	if (o->kind == RATE || o->kind == NUMBER)
 		*(double *) field = number / unit;
+	else
+		*(int64_t *) field = (int64_t) ceil(number / unit);
 }
 
 /* Take an option, or print what it asks for and end the program. */

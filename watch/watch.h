@@ -34,10 +34,7 @@
 /* Positions are rounded down to this part of a segment: see test/sim/README.md. */
 #define WATCH_UNITS_PER_SEGMENT	64
 
-/*
- * The policy's clock at the start, ms: what happened before, such as the last
- * checkpoint, must not be before 0.
- */
+/* The policy's clock at the start, ms; the last checkpoint, for example, is before it, not before 0. */
 #define WATCH_CLOCK_START		(INT64_C(2) * 24 * 3600 * 1000)
 
 #define WATCH_MOST_SUM			(INT64_C(1) << 60)	/* counts stay below it */
@@ -60,10 +57,9 @@ typedef struct Options
 	bool		log;			/* the rest is about the server's log */
 	char	  **files;			/* "-" is standard input */
 	int			num_files;
-	WalsizerSettings given;		/* not to be inferred; 0, or a negative target:
-								 * none */
-	int			year;			/* of syslog; 0: this one */
-	int			pid;			/* 0: any */
+	WalsizerSettings given;		/* not to be inferred; 0, or a negative target: none */
+	int64_t		year;			/* of syslog; 0: this one */
+	int64_t		pid;			/* 0: any */
 	const char *prometheus;
 	bool		quiet;
 	bool		json;
@@ -88,28 +84,21 @@ extern const char *watch_time_text(int64_t epoch_s, const char *format);
 typedef struct Observation
 {
 	int64_t		tick;			/* number of intervals since the start */
-	bool		begins;			/* another server, or restarted: nothing of
-								 * what was before continues */
-	int64_t		timer_s;		/* begins: when the checkpoint timer was set,
-								 * s after the start; see started_s */
+	bool		begins;			/* another or restarted server: nothing before it continues */
+	int64_t		timer_s;		/* begins: when the checkpoint timer was set; as started_s */
 	bool		standby;
-	char		source[24];		/* of max_wal_size, at the last connection; empty
-								 * if not known */
+	char		source[24];		/* of max_wal_size, at the last connection; or empty */
 	WalsizerSettings settings;
 	int64_t		position;		/* written; standby: replayed */
 	int64_t		primary;		/* standby: the primary's, or WATCH_UNKNOWN */
-	int64_t		completed;		/* redo pointer of the last checkpoint that is
-								 * complete, or WATCH_UNKNOWN */
-	int64_t		started_s;		/* when that one started, s after the start;
-								 * negative: before it */
-	int64_t		busy;			/* does the checkpointer work? 0, 1, or
-								 * WATCH_UNKNOWN */
+	int64_t		completed;		/* redo pointer of the last complete checkpoint, or WATCH_UNKNOWN */
+	int64_t		started_s;		/* when that one started, s after the start; negative: before */
+	int64_t		busy;			/* does the checkpointer work? 0, 1, or WATCH_UNKNOWN */
 	int64_t		requested;		/* the server's counters, or WATCH_UNKNOWN */
 	int64_t		timed;
 	int64_t		images;			/* full-page images, and their bytes (19), up */
 	int64_t		image_bytes;	/* to the last checkpoint, or WATCH_UNKNOWN */
-	WalsizerWal wal;			/* as the server counts it, now; bytes:
-								 * WATCH_UNKNOWN; not in a trace */
+	WalsizerWal wal;			/* as counted now; bytes: or WATCH_UNKNOWN; not in a trace */
 } Observation;
 
 /* What no source knows at first. */
@@ -162,8 +151,7 @@ typedef struct WatchVerdict
 	int64_t		demand;			/* largest measured */
 	int64_t		needed_mb;		/* what it needs without headroom */
 	int64_t		wanted_mb;		/* and with it */
-	int64_t		set_mb;			/* to be set: within the limits, and at least
-								 * the value in effect */
+	int64_t		set_mb;			/* within the limits, and at least the value in effect */
 	WalsizerLimit limited_by;
 	WalsizerVerdict verdict;	/* the sentences, as the extension has them */
 } WatchVerdict;
@@ -205,7 +193,6 @@ typedef struct Watcher
 	bool		live;			/* the source is a server */
 	const WatchLog *log;		/* NULL: the source is none */
 	int64_t		disk_limit;		/* bytes, 0: none */
-	int64_t		interval_ms;
 	int64_t		zero;			/* of the policy's clock, s since 1970 */
 
 	WalsizerState state;
@@ -230,8 +217,7 @@ typedef struct Watcher
 	WatchChange changes[WATCH_CHANGES]; /* a ring */
 } Watcher;
 
-extern void watch_begin(Watcher *watcher, const Options *options, int64_t interval_ms,
-						int64_t start);
+extern void watch_begin(Watcher *watcher, const Options *options, int64_t interval_ms, int64_t start);
 extern const WatchChange *watch_observe(Watcher *watcher, const Observation *seen);
 extern void watch_end(Watcher *watcher, int64_t tick);
 extern WatchVerdict watch_judge(const Watcher *watcher);

@@ -76,9 +76,9 @@ complete(RedoTracker *tracker, const Observation *seen, WalsizerState *state)
 static bool
 starts(const RedoTracker *tracker, const Observation *seen, int64_t now)
 {
-	bool		filled = seen->position >= trigger_position(tracker, seen);
 	int64_t		timeout = seen->settings.timeout_ms;
 	int64_t		runs = now - tracker->timer_start;	/* the timer */
+	bool		filled = seen->position >= trigger_position(tracker, seen);
 	bool		due = runs + WALSIZER_TIMER_SLACK >= timeout;
 	bool		ended = runs / timeout > (tracker->now - tracker->timer_start) / timeout;
 	bool		counted = seen->requested != tracker->seen.requested ||
@@ -86,8 +86,7 @@ starts(const RedoTracker *tracker, const Observation *seen, int64_t now)
 
 	if (seen->busy == WATCH_UNKNOWN)
 		return filled || (ended && seen->position - tracker->redo >= WALSIZER_NOTHING_WRITTEN);
-	return seen->busy == 1 &&
-		(filled || due || (tracker->idle_seen && (counted || tracker->busy)));
+	return seen->busy == 1 && (filled || due || (tracker->idle_seen && (counted || tracker->busy)));
 }
 
 /*
@@ -160,7 +159,6 @@ watch_begin(Watcher *watcher, const Options *options, int64_t interval_ms, int64
 	watcher->live = !options->log && options->replay == NULL;
 	/* the policy takes a percentage of hundreds of bytes */
 	watcher->disk_limit = (options->disk_limit + 99) / 100 * 100;
-	watcher->interval_ms = interval_ms;
 	watcher->zero = start - WATCH_CLOCK_START / 1000;
 	watcher->began = watcher->now = WATCH_CLOCK_START;
 	watcher->images = watcher->image_bytes = WATCH_UNKNOWN;
@@ -246,19 +244,16 @@ static void
 count_wal(Watcher *watcher, const Observation *seen)
 {
 	const Observation *before = &watcher->seen;
-	int64_t		elapsed = (seen->tick - before->tick) * watcher->interval_ms;
+	int64_t		missed = (seen->tick - before->tick - 1) * watcher->config.sample_interval_ms;
 
-	if (watcher->samples > 0 && elapsed > watcher->interval_ms)
-		watcher->unseen_ms += elapsed - watcher->interval_ms;
+	if (watcher->samples > 0)
+		watcher->unseen_ms += walsizer_max(0, missed);
 	add(&watcher->wal, seen->begins ? WATCH_UNKNOWN : before->position, seen->position);
 	add(&watcher->images, seen->begins ? WATCH_UNKNOWN : before->images, seen->images);
 	add(&watcher->image_bytes, seen->begins ? WATCH_UNKNOWN : before->image_bytes, seen->image_bytes);
 }
 
-/*
- * Keep the decision if it is news; NULL if not.  old_mb was in effect before an
- * administrator's change.
- */
+/* Keep the decision if it is news, else NULL.  old_mb was in effect before an administrator's change. */
 static const WatchChange *
 note_change(Watcher *watcher, int64_t old_mb)
 {
@@ -275,17 +270,14 @@ note_change(Watcher *watcher, int64_t old_mb)
 	return change;
 }
 
-/*
- * Take in one observation.  Returns the change to report, valid until the
- * next, or NULL.
- */
+/* Take in one observation.  Returns the change to report, valid until the next, or NULL. */
 const WatchChange *
 watch_observe(Watcher *watcher, const Observation *seen)
 {
 	WalsizerCheckpoints before;
 	int64_t		old_mb = watcher->state.owner.original_mb;
 
-	watcher->now = WATCH_CLOCK_START + seen->tick * watcher->interval_ms;
+	watcher->now = WATCH_CLOCK_START + seen->tick * watcher->config.sample_interval_ms;
 	if (watcher->samples == 0)
 		watcher->began = watcher->now;
 	if (seen->begins)
@@ -327,19 +319,16 @@ policy_verdict(const Watcher *watcher, const WatchVerdict *found)
 	return walsizer_judge(&situation);
 }
 
-/*
- * The watch is over, at the time of this tick: what was not seen since the last
- * observation counts.
- */
+/* The watch is over, at the time of this tick: what was not seen since the last observation counts. */
 void
 watch_end(Watcher *watcher, int64_t tick)
 {
-	int64_t		missed = tick - watcher->seen.tick - 1;
+	int64_t		missed = (tick - watcher->seen.tick - 1) * watcher->config.sample_interval_ms;
 
 	if (watcher->samples == 0 || missed <= 0)
 		return;
-	watcher->unseen_ms += missed * watcher->interval_ms;
-	watcher->now += missed * watcher->interval_ms;
+	watcher->unseen_ms += missed;
+	watcher->now += missed;
 }
 
 /* Is there enough to say that the size suffices: one timeout, of which most was seen? */
@@ -371,10 +360,7 @@ status_of(const Watcher *watcher, bool too_small)
 		WATCH_COULD_NOT_TELL : WATCH_SUFFICIENT;
 }
 
-/*
- * What all of it means.  The value in effect is too small if the largest demand would
- * force a checkpoint.
- */
+/* What it means.  The value in effect is too small if the largest demand would force a checkpoint. */
 WatchVerdict
 watch_judge(const Watcher *watcher)
 {
@@ -383,21 +369,16 @@ watch_judge(const Watcher *watcher)
 	const WalsizerFigures *figures = &watcher->decision.figures;
 	int64_t		in_effect = settings->max_wal_size_mb;
 	WatchVerdict verdict = {.status = WATCH_COULD_NOT_TELL};
-	int64_t		sized;
+	const WatchLog *log = watcher->log;
 
 	if (watcher->samples < 2)
 		return verdict;
 	walsizer_remember_window(&state);
-	verdict.demand = walsizer_learned_demand(&state, watcher->sample.hour,
-											 watcher->config.lookback_hours);
-	sized = verdict.demand = walsizer_max(verdict.demand, figures->demand);
-	if (watcher->log != NULL)
-	{
-		verdict.demand = watcher->log->about;
-		sized = watcher->log->sized;
-	}
+	verdict.demand = log != NULL ? log->about : walsizer_max(figures->demand,
+		walsizer_learned_demand(&state, watcher->sample.hour, watcher->config.lookback_hours));
 	verdict.needed_mb = walsizer_size_for(verdict.demand, settings);
-	verdict.wanted_mb = walsizer_size_with_headroom(&watcher->config, settings, sized);
+	verdict.wanted_mb = walsizer_size_with_headroom(&watcher->config, settings,
+													log != NULL ? log->sized : verdict.demand);
 	verdict.status = status_of(watcher, verdict.needed_mb > in_effect);
 
 	verdict.set_mb = in_effect;
