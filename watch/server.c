@@ -243,21 +243,31 @@ prepare(Server *server, const char *sql)
 	return good;
 }
 
-/* Prepare it with all that this version shows, or if the role may not see that, with the least. */
+#define SETTINGS \
+	"SET statement_timeout = 5000; SET default_transaction_read_only = on;" \
+	" SET search_path = ''; SET jit = off"
+
+/*
+ * Our side of a new connection: limits, a promise to write nothing, and the statement,
+ * with all that this version shows, or if the role may not see that, with the least.
+ * False if the connection ended, having said why.
+ */
 static bool
-prepare_all(Server *server)
+set_up(Server *server)
 {
 	char		sql[4096];
-	PGresult   *result;
+	PGresult   *result = receive(server, PQsendQuery(server->connection, server->version >= 140000 ?
+													 SETTINGS "; SET idle_session_timeout = 0" : SETTINGS));
 	bool		good;
 
+	PQclear(result);
 	snprintf(sql, sizeof(sql), NEEDED SHOWN, server->version >= 170000 ?
 			 COUNTER("requested") ", " COUNTER("timed") :
 			 "pg_stat_get_bgwriter_requested_checkpoints(), pg_stat_get_bgwriter_timed_checkpoints()",
 			 server->version >= 190000 ? "wal_records, wal_bytes::bigint, wal_fpi, wal_fpi_bytes::bigint FROM pg_stat_wal" :
 			 server->version >= 140000 ? "wal_records, wal_bytes::bigint, wal_fpi, NULL FROM pg_stat_wal" :
 			 "NULL, NULL, NULL, NULL");
-	if (!prepare(server, sql))
+	if (result == NULL || !prepare(server, sql))
 		return false;
 	result = run(server, true);
 	good = PQresultStatus(result) == PGRES_TUPLES_OK;
@@ -275,21 +285,6 @@ prepare_all(Server *server)
 	return result != NULL && prepare(server, NEEDED HIDDEN);
 }
 
-#define SETTINGS \
-	"SET statement_timeout = 5000; SET default_transaction_read_only = on;" \
-	" SET search_path = ''; SET jit = off"
-
-/* Our side of a new connection: limits, a promise to write nothing, and the statement. */
-static bool
-set_up(Server *server)
-{
-	PGresult   *result = receive(server, PQsendQuery(server->connection, server->version >= 140000 ?
-													 SETTINGS "; SET idle_session_timeout = 0" : SETTINGS));
-
-	PQclear(result);
-	return result != NULL && prepare_all(server);
-}
-
 /*
  * Try once to connect, and set up our side.  False if that fails, having said why, of
  * several times once.  Ends the program if it is the first time: then something is
@@ -300,7 +295,6 @@ watch_reconnect(Server *server)
 {
 	char		why[300] = "";
 	size_t		size = sizeof(why);
-	bool		first = server->identity[0] == '\0';
 
 	server->connection = open_connection(server->options);
 	server->version = PQserverVersion(server->connection);
@@ -317,7 +311,7 @@ watch_reconnect(Server *server)
 		return true;
 	}
 	close_connection(server);
-	if (why[0] != '\0' && first)
+	if (why[0] != '\0' && server->identity[0] == '\0')
 		watch_die("%s", why);
 	if (why[0] != '\0' && !server->said_why)
 		watch_complain("%s; trying again", why);
@@ -388,16 +382,13 @@ static void
 begin(Server *server, const PGresult *row, int64_t start, Observation *seen)
 {
 	int64_t		base = value_of(row, POSITION);
-	int64_t		timer = strtoll(server->identity, NULL, 10);
 
 	if (seen->completed != WATCH_UNKNOWN && seen->completed < base)
 		base = seen->completed;
-	if (value_of(row, STARTED) > timer)
-		timer = value_of(row, STARTED);
 	server->base = base - base % seen->settings.segment_bytes;
 	server->begins = false;
 	seen->begins = true;
-	seen->timer_s = timer - start;
+	seen->timer_s = walsizer_max(strtoll(server->identity, NULL, 10), value_of(row, STARTED)) - start;
 }
 
 static void

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "watch/watch.h"
@@ -31,19 +30,13 @@ watch_interrupted(void)
 	return interrupted != 0;
 }
 
-/*
- * The first signal ends the watch, the second one the program.  nohup ignores
- * SIGHUP for us.
- */
+/* The first signal ends the watch, the second one the program.  nohup ignores SIGHUP for us. */
 void
 watch_catch_signals(void)
 {
-	struct sigaction action;
+	struct sigaction action = {.sa_handler = handle_signal, .sa_flags = SA_RESETHAND};
 	struct sigaction inherited;
 
-	memset(&action, 0, sizeof(action));
-	action.sa_handler = handle_signal;
-	action.sa_flags = SA_RESETHAND;
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
