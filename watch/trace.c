@@ -190,10 +190,7 @@ watch_trace_write(TraceWriter *writer, const Observation *seen)
 	return !ferror(writer->file);
 }
 
-/*
- * End the trace, at the time of this tick, and free the writer.  False, having said
- * why, if that fails.
- */
+/* End the trace at the time of this tick, and free the writer.  False, having said why, if that fails. */
 bool
 watch_trace_close(TraceWriter *writer, int64_t tick)
 {
@@ -220,9 +217,9 @@ struct TraceReader
 	size_t		room;
 	int			line;			/* its number */
 	const char *token;			/* rest of a line of tokens */
-	int64_t		repeated;		/* samples left of the last token */
-	int64_t		wal;			/* of that, in units; like the next */
-	int64_t		received;
+	long long	repeated;		/* samples left of the last token */
+	long long	wal;			/* of that, in units; like the next */
+	long long	received;
 	bool		begun;			/* there was a line "begin" */
 	Observation seen;			/* the last */
 };
@@ -349,9 +346,6 @@ read_change(TraceReader *reader, char *line)
 static bool
 read_token(TraceReader *reader)
 {
-	long long	times = 1;
-	long long	wal;
-	long long	received = 0;
 	int			used = 0;
 	int			more = 0;
 	char		after;
@@ -359,18 +353,17 @@ read_token(TraceReader *reader)
 	reader->token += strspn(reader->token, " ");
 	if (*reader->token == '\0')
 		return false;
-	(void) sscanf(reader->token, "%lld%n/%lld%n", &wal, &used, &received, &used);
+	reader->repeated = 1;
+	reader->received = 0;
+	(void) sscanf(reader->token, "%lld%n/%lld%n", &reader->wal, &used, &reader->received, &used);
 	if (reader->token[used] == '*')
-		(void) sscanf(reader->token + used, "*%lld%n", &times, &more);
+		(void) sscanf(reader->token + used, "*%lld%n", &reader->repeated, &more);
 	used += more;
 	after = reader->token[used];
-	if (used == 0 || (after != ' ' && after != '\0') || wal < 0 || wal > MOST_UNITS ||
-		received < -MOST_UNITS || received > MOST_UNITS ||
-		times < 1 || times > MOST_REPEATED)
+	if (used == 0 || (after != ' ' && after != '\0') || reader->wal < 0 || reader->wal > MOST_UNITS ||
+		reader->received < -MOST_UNITS || reader->received > MOST_UNITS ||
+		reader->repeated < 1 || reader->repeated > MOST_REPEATED)
 		damaged(reader, "not a number of units");
-	reader->wal = wal;
-	reader->received = received;
-	reader->repeated = times;
 	reader->token += used;
 	return true;
 }
