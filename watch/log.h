@@ -3,9 +3,8 @@
  * watch/log.h
  *	  What the files that read a server's log share.
  *
- * logmessage.c knows messages, logfile.c formats of files,
- * logpoints.c what checkpoints follow from them, logsettings.c what settings, and
- * logrange.c what demand.
+ * logmessage.c knows messages, logfile.c formats of files, logpoints.c what
+ * checkpoints follow from them, logsettings.c what settings, and logrange.c what demand.
  * Times are ms since 1970 of the clock that the log shows, whatever its zone.
  *
  * Portions Copyright (c) 2026, the walsizer developers

@@ -14,7 +14,6 @@
  *-------------------------------------------------------------------------
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "watch/log.h"
 
@@ -213,8 +212,7 @@ link_records(Log *log)
 {
 	const LogRecord *before = NULL;
 	WalsizerSettings known = {.completion_target = -1};	/* none */
-	int64_t		since = 0;		/* start of the server, or of a checkpoint
-								 * without an end */
+	int64_t		since = 0;		/* start of the server, or of a checkpoint without an end */
 	bool		lost = false;
 	int			number = 0;		/* kept: checkpoints, or warnings */
 

@@ -16,7 +16,6 @@
  *-------------------------------------------------------------------------
  */
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "watch/log.h"
@@ -30,8 +29,7 @@ typedef struct Point
 	int64_t		ms;
 	int64_t		low;			/* WAL so far, bytes */
 	int64_t		high;
-	bool		begins;			/* WAL before it is not known, or there was a
-								 * restart */
+	bool		begins;			/* WAL before it is not known, or a restart */
 	const LogRecord *record;	/* the checkpoint that started here, or NULL */
 } Point;
 
@@ -101,7 +99,8 @@ add_checkpoint(Stretch *stretch, const LogRecord *record)
 		return;
 	}
 	stretch->redo += record->distance;
-	add_point(stretch, record->ms, walsizer_max(stretch->redo, low), walsizer_max(stretch->redo, high), record);
+	add_point(stretch, record->ms, walsizer_max(stretch->redo, low),
+			  walsizer_max(stretch->redo, high), record);
 	if (record->lsn != 0 && record->lsn - record->redo < (uint64_t) LOG_MOST_BYTES)
 	{
 		low = stretch->redo + (int64_t) (record->lsn - record->redo);
@@ -174,10 +173,7 @@ measure(Watcher *watcher, const Point *first, const Point *last, WatchLog *found
 	}
 }
 
-/*
- * The cause of a checkpoint: as the log says, else by its distance in WAL and time.
- * WALSIZER_CAUSES: it cannot be told.
- */
+/* As the log says, else by the distance in WAL and time; WALSIZER_CAUSES: it cannot be told. */
 static WalsizerCause
 cause_of(const LogRecord *record)
 {
@@ -243,7 +239,6 @@ measure_stretch(Log *log, Stretch *stretch, int first, int last, Watcher *watche
 {
 	WatchLog   *found = &log->found;
 	const LogRecord *begin = &log->records[first];
-	const WalsizerSettings *settings = &begin->settings;
 	Observation seen = WATCH_NOTHING_SEEN;
 	int			run = 0;
 
@@ -256,13 +251,13 @@ measure_stretch(Log *log, Stretch *stretch, int first, int last, Watcher *watche
 	watcher->log = found;
 	seen.begins = true;
 	seen.completed = 0;
-	seen.settings = *settings;
+	seen.settings = begin->settings;
 	seen.tick = found->to - found->from;
 	(void) watch_observe(watcher, &seen);
 	watcher->restarts = found->restarts;
 	watcher->began = WATCH_CLOCK_START;
 
-	*stretch = (Stretch) {settings, stretch->points, 0, first_redo(begin, &log->records[last])};
+	*stretch = (Stretch) {&begin->settings, stretch->points, 0, first_redo(begin, &log->records[last])};
 	for (int i = first; i <= last; i++)
 	{
 		if (log->records[i].kind == LOG_COMPLETE || log->records[i].distance > 0)
@@ -277,7 +272,7 @@ measure_stretch(Log *log, Stretch *stretch, int first, int last, Watcher *watche
 		measure(watcher, &stretch->points[run], &stretch->points[i], found);
 		run = i + 1;
 	}
-	if ((found->to - found->from) * 1000 + SLACK < settings->timeout_ms)
+	if ((found->to - found->from) * 1000 + SLACK < begin->settings.timeout_ms)
 		found->most = WATCH_UNKNOWN;
 	found->about = walsizer_max(found->about, found->least);
 	found->sized = found->about + walsizer_max(0, found->most - found->about) / 2;
@@ -368,14 +363,10 @@ watch_log_judge(Log *log, Watcher *watcher)
 		first = i + 1;
 	}
 	free(stretch.points);
-	return recorder.trace == NULL ||
-		(watch_trace_close(recorder.trace, recorder.seen.tick + 1) && !recorder.failed);
+	return recorder.trace == NULL || watch_trace_close(recorder.trace, recorder.seen.tick + 1);
 }
 
-/*
- * Read the server's log and judge it.  Ends the program if it has no checkpoint.  False
- * if the trace could not be written.
- */
+/* Read the server's log and judge it.  Ends the program if it has no checkpoint; false as above. */
 bool
 watch_log(const Options *options, Watcher *watcher)
 {

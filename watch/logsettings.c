@@ -23,10 +23,7 @@ by_value(const void *a, const void *b)
 	return watch_log_compare(*(const int64_t *) a, *(const int64_t *) b);
 }
 
-/*
- * The smallest value that is frequent: the mean of the first tenth of all that
- * lies within "apart".  0 if there are none.
- */
+/* The smallest frequent value: the mean of the first tenth of all within "apart"; 0 if there is none. */
 static int64_t
 smallest_frequent(int64_t *values, int number, int64_t apart)
 {
@@ -157,6 +154,7 @@ roundest(const Log *log, int64_t segments, double target, int64_t *step)
 	int64_t		segment_mb = settings.segment_bytes / WALSIZER_MB;
 	int64_t		least = (int64_t) ((double) segments * (1 + target));
 	int64_t		most;
+	int			i = 0;
 
 	settings.completion_target = target;
 	while (walsizer_checkpoint_segments(least * segment_mb, &settings) < segments)
@@ -165,13 +163,10 @@ roundest(const Log *log, int64_t segments, double target, int64_t *step)
 		most++;
 	most = (most + 1) * segment_mb - 1;
 	least *= segment_mb;
-	for (int i = 0; i < 13; i++)
-	{
-		*step = steps[i];
-		if (most / steps[i] * steps[i] >= least)
-			return most / steps[i] * steps[i];
-	}
-	return least;
+	while (most / steps[i] * steps[i] < least)	/* 1 is never too large a step */
+		i++;
+	*step = steps[i];
+	return most / steps[i] * steps[i];
 }
 
 /*

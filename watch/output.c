@@ -10,7 +10,6 @@
  *-------------------------------------------------------------------------
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -177,10 +176,7 @@ watch_json(const Watcher *watcher)
 	printf("}\n");
 }
 
-/*
- * Replace the file, in one step, because the collector reads it at any time.
- * False, having said why, if that fails.
- */
+/* Replace the file in one step: it is read at any time.  False, having said why, if that fails. */
 bool
 watch_write_prometheus(const Watcher *watcher, const char *path, bool connected)
 {

@@ -39,8 +39,7 @@ say(int indent, const char *format, ...)
 		if (end == 0)			/* one long word */
 			end = (int) strcspn(rest, " ");
 		printf("%.*s\n%*s", end, rest, indent, "");
-		rest += end;
-		rest += strspn(rest, " ");
+		rest += end + strspn(rest + end, " ");
 		room = WATCH_COLUMNS - indent;
 	}
 	printf("%s\n", rest);

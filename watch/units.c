@@ -38,11 +38,10 @@ static const Unit time_units[] = {
 
 /* A number, and a unit unless it is the default one.  Rounds as the server. */
 static bool
-parse(const char *text, const Unit *units, double default_factor, int64_t *value)
+parse(const char *text, const Unit *units, double factor, int64_t *value)
 {
 	char	   *end;
 	double		number = strtod(text, &end);
-	double		factor = default_factor;
 
 	if (end == text || !isfinite(number) || number < 0)
 		return false;
@@ -132,11 +131,8 @@ watch_size_text(int64_t bytes)
 	char	   *text = next_text();
 	int			i = 0;
 
-	while (value >= 10240 && i < 4)
-	{
+	for (; value >= 10240 && i < 4; i++)
 		value /= 1024;
-		i++;
-	}
 	snprintf(text, TEXT_SIZE, "%.0f %s", value, names[i]);
 	return text;
 }
