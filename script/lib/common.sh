@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 #
 # What the scripts share: sourced by each of them, and by what they start in a
-# shell of its own.
+# shell of its own.  bash reads a script as it goes, so each ends with "exit": it is
+# read to the end before a long run starts, during which somebody may edit it.
 
 set -euo pipefail
 

@@ -37,6 +37,8 @@ as_postgres() {
     runuser -u postgres -- "$@"
 }
 
+sql() { as_postgres psql -XAtq -v ON_ERROR_STOP=1 -d postgres -c "$1"; } # statement
+
 # The commands of a page of the manual, in its order; or those for a case, named where
 # their block begins.
 commands_of() { # page[, case]
