@@ -170,7 +170,6 @@ make_sample(Watcher *watcher, const Observation *seen)
 {
 	WalsizerSample *sample = &watcher->sample;
 	const RedoTracker *tracker = &watcher->tracker;
-
 	int64_t		completed = seen->completed != WATCH_UNKNOWN ? seen->completed : tracker->redo;
 	int64_t		on_disk = walsizer_min(walsizer_max(0, seen->position - completed), watcher->disk_limit);
 	bool		since_known = seen->begins && watcher->now > tracker->timer_start;
@@ -374,8 +373,9 @@ watch_judge(const Watcher *watcher)
 	if (watcher->samples < 2)
 		return verdict;
 	walsizer_remember_window(&state);
-	verdict.demand = log != NULL ? log->about : walsizer_max(figures->demand,
-		walsizer_learned_demand(&state, watcher->sample.hour, watcher->config.lookback_hours));
+	verdict.demand = walsizer_learned_demand(&state, watcher->sample.hour,
+											 watcher->config.lookback_hours);
+	verdict.demand = log != NULL ? log->about : walsizer_max(verdict.demand, figures->demand);
 	verdict.needed_mb = walsizer_size_for(verdict.demand, settings);
 	verdict.wanted_mb = walsizer_size_with_headroom(&watcher->config, settings,
 													log != NULL ? log->sized : verdict.demand);
