@@ -123,15 +123,15 @@ walsizer_learned_demand(const WalsizerState *state, int64_t hour, int64_t lookba
 
 /* The same, cached until the hour, the lookback, the timeout or a peak changes. */
 int64_t
-walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample, int64_t lookback)
+walsizer_learned_now(WalsizerState *state, int64_t lookback)
 {
-	if (state->learned.hour != sample->hour || state->learned.lookback_hours != lookback)
+	if (state->learned.hour != state->last.hour || state->learned.lookback_hours != lookback)
 	{
-		WalsizerPeak largest = largest_peak(state, sample->hour, lookback);
+		WalsizerPeak largest = largest_peak(state, state->last.hour, lookback);
 
 		state->learned.demand = largest.demand;
 		state->learned.inflated = largest.inflated_at != 0;
-		state->learned.hour = sample->hour;
+		state->learned.hour = state->last.hour;
 		state->learned.lookback_hours = lookback;
 	}
 	return state->learned.demand;
@@ -150,38 +150,33 @@ mark_at(WalsizerState *state, int position)
 static void
 drop_oldest_mark(WalsizerState *state)
 {
-	const WalsizerMark *mark = mark_at(state, 0);
-
-	walsizer_remember(state, &(WalsizerPeak) {mark->hour, mark->demand, mark->timeout_ms,
-					  mark->inflated_at});
+	walsizer_remember(state, &mark_at(state, 0)->peak);
 	state->window.first = (state->window.first + 1) % WALSIZER_WINDOW_SLOTS;
 	state->window.number--;
 }
 
 /*
- * Begin a new step of the window here (ms), in place of the oldest if the ring
- * is full.  The mark takes the largest demand since the last one, which was
- * measured with the timeout of the last sample.
+ * Begin a new step of the window with the last sample, in place of the oldest if
+ * the ring is full.  The mark takes the largest demand since the last one.
  */
 void
-walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn, int64_t hour)
+walsizer_add_mark(WalsizerState *state)
 {
 	if (state->window.number == WALSIZER_WINDOW_SLOTS)
 		drop_oldest_mark(state);
+	state->window.step.hour = state->last.hour;
+	state->window.step.timeout_ms = state->last.settings.timeout_ms;
 	*mark_at(state, state->window.number++) = (WalsizerMark) {
-		.ms = ms,
-		.lsn = lsn,
+		.ms = state->last.now,
+		.lsn = state->window.lsn,
 		.padding = state->window.padding,
-		.hour = hour,
-		.demand = state->window.step_demand,
-		.inflated_at = state->window.step_inflated_at,
-		.timeout_ms = state->last.settings.timeout_ms,
+		.peak = state->window.step,
 		.forced = walsizer_forced_total(state),
 		.forced_old_value = state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE],
 		.requested = state->checkpoints.requested,
 		.timed = state->checkpoints.timed,
 	};
-	state->window.step_demand = 0;
+	state->window.step = (WalsizerPeak) {0};
 }
 
 /*
@@ -189,11 +184,10 @@ walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn, int64_t hour)
  * and is interpolated.  A shorter window (after a start) is not scaled.
  */
 static void
-measure_window(WalsizerState *state, const WalsizerSample *sample,
-			   WalsizerFigures *figures)
+measure_window(WalsizerState *state, WalsizerFigures *figures)
 {
-	int64_t		start = sample->now - sample->settings.timeout_ms;
-	WalsizerMark now = {.ms = sample->now, .lsn = state->window.lsn};
+	int64_t		start = state->last.now - state->last.settings.timeout_ms;
+	WalsizerMark now = {.ms = state->last.now, .lsn = state->window.lsn};
 	const WalsizerMark *oldest;
 	const WalsizerMark *next;
 	int64_t		skipped = 0;
@@ -227,10 +221,10 @@ measure_window(WalsizerState *state, const WalsizerSample *sample,
 static void
 note_demand(WalsizerState *state, int64_t demand, int64_t inflated_at)
 {
-	if (demand <= state->window.step_demand)
+	if (demand <= state->window.step.demand)
 		return;
-	state->window.step_demand = demand;
-	state->window.step_inflated_at = inflated_at;
+	state->window.step.demand = demand;
+	state->window.step.inflated_at = inflated_at;
 }
 
 /*
@@ -282,9 +276,9 @@ walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
  * window reaches across such a time.
  */
 void
-walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
-						WalsizerFigures *figures)
+walsizer_observe_window(WalsizerState *state, WalsizerFigures *figures)
 {
+	const WalsizerSample *sample = &state->last;
 	int64_t		step = sample->settings.timeout_ms / WALSIZER_WINDOW_STEPS;
 	uint64_t	lsn = sample->standby ? sample->primary_lsn : sample->write_lsn;
 	bool		begins = sample->standby && state->window.lsn == 0 && lsn != 0;
@@ -295,13 +289,13 @@ walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
 	while (state->window.number > 0 && (begins || lsn < state->window.lsn))
 		drop_oldest_mark(state);
 	state->window.lsn = lsn;
-	measure_window(state, sample, figures);
+	measure_window(state, figures);
 	if (!planned)
 		note_demand(state, figures->demand,
 					figures->forced > 1 ? state->checkpoints.forced_at :
 					requested ? figures->trigger_point : 0);
 	figures->inflated = figures->forced > 1 || requested;
-	if (sample->standby && state->primary.demand > figures->demand)	/* in step_demand */
+	if (sample->standby && state->primary.demand > figures->demand)	/* in the step */
 	{
 		figures->demand = state->primary.demand;
 		figures->inflated = state->primary.inflated_at != 0;
@@ -314,10 +308,9 @@ walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
 		state->cycle.demand = walsizer_max(state->cycle.demand, figures->demand);
 	state->cycle.forced = walsizer_max(state->cycle.forced, figures->forced - figures->forced_old_value);
 
-	if (state->window.number > 0 &&
-		sample->now - mark_at(state, state->window.number - 1)->ms < step)
-		return;
-	walsizer_add_mark(state, sample->now, lsn, sample->hour);
+	if (state->window.number == 0 ||
+		sample->now - mark_at(state, state->window.number - 1)->ms >= step)
+		walsizer_add_mark(state);
 }
 
 /* A first sample takes all slots: there is no rate yet. */
@@ -380,11 +373,9 @@ walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample)
 void
 walsizer_remember_window(WalsizerState *state)
 {
+	walsizer_add_mark(state);
 	while (state->window.number > 0)
 		drop_oldest_mark(state);
-	walsizer_remember(state, &(WalsizerPeak) {state->last.hour, state->window.step_demand,
-					  state->last.settings.timeout_ms, state->window.step_inflated_at});
-	state->window.step_demand = 0;
 }
 
 /*
@@ -397,7 +388,7 @@ walsizer_forget(WalsizerState *state)
 {
 	state->learned = (WalsizerLearned) {0};
 	state->window.number = 0;
-	state->window.step_demand = 0;
+	state->window.step.demand = 0;
 	state->primary.demand = 0;
 	state->curve = (WalsizerCurve) {0};
 	state->cycle.demand = state->cycle.forced = 0;

@@ -12,6 +12,11 @@
 
 #include "policy/policy.h"
 
+/*
+ * While a sample is observed, state->last is the one before.  For all that comes
+ * after walsizer_observe(), it is this sample.
+ */
+
 #define WALSIZER_PAGE			8192.0	/* bytes, of PostgreSQL as packaged */
 
 /* At most this long, because a timeout may be a day: walsizer_patience(). */
@@ -93,27 +98,24 @@ walsizer_is_remembered(const WalsizerState *state, const WalsizerPeak *peak,
 }
 
 /* policy/demand.c */
-extern void walsizer_add_mark(WalsizerState *state, int64_t ms, uint64_t lsn,
-							  int64_t hour);
+extern void walsizer_add_mark(WalsizerState *state);
 extern void walsizer_move_peaks(WalsizerState *state, int64_t before, int64_t now);
 extern void walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample);
-extern void walsizer_observe_window(WalsizerState *state, const WalsizerSample *sample,
-									WalsizerFigures *figures);
+extern void walsizer_observe_window(WalsizerState *state, WalsizerFigures *figures);
 extern void walsizer_begin_rate(WalsizerState *state, const WalsizerSample *sample);
 extern int64_t walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample);
-extern int64_t walsizer_learned_now(WalsizerState *state, const WalsizerSample *sample,
-									int64_t lookback_hours);
+extern int64_t walsizer_learned_now(WalsizerState *state, int64_t lookback_hours);
 
 /* policy/observe.c */
 extern bool walsizer_sample_valid(const WalsizerSample *sample);
 extern void walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 							 WalsizerFigures *figures);
-extern void walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample);
+extern void walsizer_observe_boost(WalsizerState *state);
 
 /* policy/owner.c */
-extern bool walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample);
-extern bool walsizer_observe_edit(const WalsizerState *state, const WalsizerSample *sample);
-extern bool walsizer_is_own_raise(const WalsizerState *state, int64_t in_effect_mb);
+extern bool walsizer_observe_owner(WalsizerState *state);
+extern bool walsizer_observe_edit(const WalsizerState *state);
+extern bool walsizer_is_own_raise(const WalsizerState *state);
 
 /* policy/limits.c */
 extern int64_t walsizer_whole_segments(int64_t mb, const WalsizerSettings *settings);
@@ -121,32 +123,26 @@ extern void walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sa
 extern int64_t walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures,
 								  int64_t size, bool swings);
 extern void walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
-								const WalsizerSample *sample, WalsizerFigures *figures);
+								WalsizerFigures *figures);
 extern bool walsizer_worth_raising(const WalsizerFigures *figures, int64_t size);
-extern int64_t walsizer_least_size(const WalsizerState *state,
-								   const WalsizerSettings *settings, int64_t mb);
-extern int64_t walsizer_lowered_size(const WalsizerState *state, const WalsizerSample *sample,
-									 const WalsizerFigures *figures, int64_t size);
-extern int64_t walsizer_limit_to_follow(const WalsizerConfig *config,
-										const WalsizerState *state,
-										const WalsizerSample *sample,
+extern int64_t walsizer_least_size(const WalsizerState *state, int64_t mb);
+extern int64_t walsizer_lowered_size(const WalsizerState *state, const WalsizerFigures *figures,
+									 int64_t size);
+extern int64_t walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *state,
 										const WalsizerFigures *figures, WalsizerLimit *kind);
 
 /* policy/lastresort.c */
 extern void walsizer_observe_room(const WalsizerConfig *config, WalsizerState *state,
-								  const WalsizerSample *sample, const WalsizerFigures *figures);
+								  const WalsizerFigures *figures);
 extern bool walsizer_has_requested(const WalsizerState *state, const WalsizerSample *sample);
 extern void walsizer_request_rule(const WalsizerConfig *config, WalsizerState *state,
-								  const WalsizerSample *sample, WalsizerDecision *decision);
+								  WalsizerDecision *decision);
 
 /* policy/recovery.c */
 extern void walsizer_observe_wal_contents(WalsizerState *state, const WalsizerSample *sample,
 										  WalsizerCause cause);
-extern void walsizer_keep_full_interval(const WalsizerConfig *config, WalsizerState *state,
-										const WalsizerSample *sample);
-extern int64_t walsizer_recovery_limit(const WalsizerConfig *config,
-									   const WalsizerState *state,
-									   const WalsizerSample *sample);
+extern void walsizer_keep_full_interval(const WalsizerConfig *config, WalsizerState *state);
+extern int64_t walsizer_recovery_limit(const WalsizerConfig *config, const WalsizerState *state);
 
 /* policy/whatif.c */
 extern void walsizer_begin_curve(WalsizerState *state, const WalsizerSample *sample);
@@ -154,25 +150,15 @@ extern void walsizer_observe_curve(WalsizerState *state, const WalsizerSample *s
 								   bool ended, WalsizerCause cause);
 
 /* policy/rules.c */
-extern int64_t walsizer_forced_rule(const WalsizerConfig *config,
-									const WalsizerState *state,
-									const WalsizerSample *sample,
+extern int64_t walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
 									const WalsizerFigures *figures);
-extern int64_t walsizer_predict_rule(const WalsizerConfig *config,
-									 const WalsizerSample *sample,
+extern int64_t walsizer_predict_rule(const WalsizerConfig *config, const WalsizerState *state,
 									 const WalsizerFigures *figures);
-extern int64_t walsizer_standby_rule(const WalsizerConfig *config,
-									 const WalsizerState *state,
-									 const WalsizerSample *sample,
+extern int64_t walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
 									 const WalsizerFigures *figures, bool cycle);
-extern int64_t walsizer_boost_over_rule(const WalsizerConfig *config,
-										const WalsizerState *state,
-										const WalsizerSample *sample,
+extern int64_t walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *state,
 										const WalsizerFigures *figures);
-extern int64_t walsizer_lower_rule(const WalsizerConfig *config,
-								   WalsizerState *state, const WalsizerSample *sample,
+extern int64_t walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 								   const WalsizerFigures *figures, bool cycle);
-extern void walsizer_fill_figures(const WalsizerConfig *config, WalsizerState *state,
-								  const WalsizerSample *sample, WalsizerFigures *figures);
 
 #endif							/* WALSIZER_INTERNAL_H */

@@ -52,9 +52,9 @@ ready(const WalsizerSample *sample)
  * appear between two calls, and what others write at once, are no rate.
  */
 static int64_t
-observe_loss(WalsizerLastResort *resort, const WalsizerSample *sample, int64_t space, int64_t rate)
+observe_loss(WalsizerLastResort *resort, int64_t now, int64_t space, int64_t rate)
 {
-	int64_t		elapsed = sample->now - resort->space_at;
+	int64_t		elapsed = now - resort->space_at;
 	int64_t		before = resort->loss;
 	double		remains = (double) walsizer_max(0, PEAK_LASTS - elapsed) / (double) PEAK_LASTS;
 
@@ -64,7 +64,7 @@ observe_loss(WalsizerLastResort *resort, const WalsizerSample *sample, int64_t s
 	if (resort->space >= 0 && elapsed > 0)
 		resort->loss = walsizer_to_int64((double) (resort->space - space) * 1000.0 / (double) elapsed);
 	resort->space = space;
-	resort->space_at = sample->now;
+	resort->space_at = now;
 	return walsizer_max(walsizer_max(1, rate), walsizer_min(before, resort->loss));
 }
 
@@ -74,9 +74,9 @@ observe_loss(WalsizerLastResort *resort, const WalsizerSample *sample, int64_t s
  * used up.  One that is late may take as long again.
  */
 static double
-until_complete(const WalsizerState *state, const WalsizerSample *sample,
-			   const WalsizerFigures *figures)
+until_complete(const WalsizerState *state, const WalsizerFigures *figures)
 {
+	const WalsizerSample *sample = &state->last;
 	double		rate = (double) figures->rate / 1000.0;
 	double		spread = sample->settings.completion_target;
 	double		by_time = spread * (double) sample->settings.timeout_ms;
@@ -101,10 +101,9 @@ until_complete(const WalsizerState *state, const WalsizerSample *sample,
 
 /* How long (ms) before the space ends a checkpoint must be requested. */
 static int64_t
-lead(const WalsizerConfig *config, const WalsizerState *state, const WalsizerSample *sample,
-	 const WalsizerFigures *figures)
+lead(const WalsizerConfig *config, const WalsizerState *state, const WalsizerFigures *figures)
 {
-	int64_t		dirty = walsizer_min(walsizer_to_int64((double) sample->buffers * WALSIZER_PAGE),
+	int64_t		dirty = walsizer_min(walsizer_to_int64((double) state->last.buffers * WALSIZER_PAGE),
 									 figures->used);
 	int64_t		expected = walsizer_max(state->last_resort.took_ms,
 										walsizer_to_int64((double) dirty * 1000.0 / SLOW_WRITES));
@@ -114,8 +113,9 @@ lead(const WalsizerConfig *config, const WalsizerState *state, const WalsizerSam
 
 /* Has the request been carried out, and did it help? */
 static void
-observe_request(WalsizerState *state, const WalsizerSample *sample)
+observe_request(WalsizerState *state)
 {
+	const WalsizerSample *sample = &state->last;
 	WalsizerLastResort *resort = &state->last_resort;
 	uint64_t	segment = (uint64_t) sample->settings.segment_bytes;
 	int64_t		elapsed = sample->now - resort->asked_at;
@@ -147,8 +147,9 @@ observe_request(WalsizerState *state, const WalsizerSample *sample)
  */
 void
 walsizer_observe_room(const WalsizerConfig *config, WalsizerState *state,
-					  const WalsizerSample *sample, const WalsizerFigures *figures)
+					  const WalsizerFigures *figures)
 {
+	const WalsizerSample *sample = &state->last;
 	WalsizerLastResort *resort = &state->last_resort;
 	int64_t		segment = sample->settings.segment_bytes;
 	int64_t		exists = ready(sample);
@@ -166,9 +167,9 @@ walsizer_observe_room(const WalsizerConfig *config, WalsizerState *state,
 	resort->removable = walsizer_clamp_bytes(sample->disk_removable);
 	kept = state->disk.wal + state->disk.held - resort->removable - walsizer_clamp_bytes(sample->disk_ahead);
 	resort->kept = kept > resort->removable + 2 * segment ? kept : 0;
-	observe_request(state, sample);
+	observe_request(state);
 	resort->room = exists + state->disk.free - state->disk.free % segment;
-	loss = (double) observe_loss(resort, sample, exists + state->disk.free, figures->rate);
+	loss = (double) observe_loss(resort, sample->now, exists + state->disk.free, figures->rate);
 	peak = (double) resort->peak_rate;
 	lasts = (double) resort->room * 1000.0 / loss;
 	if ((double) exists * loss > (double) resort->room * peak)
@@ -176,8 +177,8 @@ walsizer_observe_room(const WalsizerConfig *config, WalsizerState *state,
 	resort->until_full_ms = walsizer_to_int64(lasts);
 	soonest = walsizer_min(resort->until_full_ms,
 						   walsizer_to_int64((double) resort->room * 1000.0 / peak));
-	resort->fills = soonest <= lead(config, state, sample, figures) &&
-		lasts - 2 * (double) segment * 1000.0 / loss <= until_complete(state, sample, figures);
+	resort->fills = soonest <= lead(config, state, figures) &&
+		lasts - 2 * (double) segment * 1000.0 / loss <= until_complete(state, figures);
 }
 
 /* Is the checkpoint that has just started the one that we requested? */
@@ -196,9 +197,9 @@ walsizer_has_requested(const WalsizerState *state, const WalsizerSample *sample)
  * request at a time, and for a while none after one that did not help.
  */
 void
-walsizer_request_rule(const WalsizerConfig *config, WalsizerState *state,
-					  const WalsizerSample *sample, WalsizerDecision *decision)
+walsizer_request_rule(const WalsizerConfig *config, WalsizerState *state, WalsizerDecision *decision)
 {
+	const WalsizerSample *sample = &state->last;
 	WalsizerLastResort *resort = &state->last_resort;
 	int64_t		least = walsizer_max(sample->settings.segment_bytes,
 									 resort->room / WORTH_PART);

@@ -145,9 +145,9 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
  * than the size by what rounding to segments took away.
  */
 static int64_t
-step_limit(const WalsizerConfig *config, const WalsizerState *state,
-		   const WalsizerSettings *settings)
+step_limit(const WalsizerConfig *config, const WalsizerState *state)
 {
+	const WalsizerSettings *settings = &state->last.settings;
 	double		taken = (double) state->disk.others_rate * (double) walsizer_lead(config) / 1000.0;
 	int64_t		left = walsizer_to_int64((double) state->disk.free - taken);
 	double		spread = 1.0 + settings->completion_target;
@@ -198,28 +198,28 @@ walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, i
  */
 void
 walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
-					const WalsizerSample *sample, WalsizerFigures *figures)
+					WalsizerFigures *figures)
 {
+	const WalsizerSettings *settings = &state->last.settings;
+
 	figures->limit_mb = figures->step_limit_mb = WALSIZER_MOST_MB;
 	consider_limit(figures, config->max_mb, WALSIZER_LIMIT_MAX);
 	if (state->disk.known)
 	{
 		int64_t		room = state->disk.free + state->disk.wal;
 
-		figures->disk_limit_mb = walsizer_whole_segments(room / 100 *
-														 config->max_disk_percent / WALSIZER_MB,
-														 &sample->settings);
-		figures->step_limit_mb = step_limit(config, state, &sample->settings);
+		figures->disk_limit_mb = walsizer_whole_segments(room / 100 * config->max_disk_percent / WALSIZER_MB,
+														 settings);
+		figures->step_limit_mb = step_limit(config, state);
 		consider_limit(figures, figures->disk_limit_mb, WALSIZER_LIMIT_DISK);
 	}
 	if (config->max_recovery_ms > 0)
 	{
 		figures->recovery_limit_mb =
-			walsizer_whole_segments(walsizer_recovery_limit(config, state, sample),
-									&sample->settings);
+			walsizer_whole_segments(walsizer_recovery_limit(config, state), settings);
 		consider_limit(figures, figures->recovery_limit_mb, WALSIZER_LIMIT_RECOVERY);
 	}
-	figures->limit_mb = walsizer_whole_segments(figures->limit_mb, &sample->settings);
+	figures->limit_mb = walsizer_whole_segments(figures->limit_mb, settings);
 }
 
 /*
@@ -242,10 +242,10 @@ walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
  * lowers further.
  */
 int64_t
-walsizer_least_size(const WalsizerState *state, const WalsizerSettings *settings, int64_t mb)
+walsizer_least_size(const WalsizerState *state, int64_t mb)
 {
 	return walsizer_max(walsizer_max(state->owner.original_mb, mb),
-						2 * (settings->segment_bytes / WALSIZER_MB));
+						2 * (state->last.settings.segment_bytes / WALSIZER_MB));
 }
 
 /*
@@ -256,12 +256,13 @@ walsizer_least_size(const WalsizerState *state, const WalsizerSettings *settings
  * it counts what is expected.
  */
 static bool
-can_lower_to(const WalsizerSample *sample, const WalsizerFigures *figures, int64_t size)
+can_lower_to(const WalsizerState *state, const WalsizerFigures *figures, int64_t size)
 {
-	int64_t		trigger_point = walsizer_trigger_point(size, &sample->settings);
+	const WalsizerSettings *settings = &state->last.settings;
+	int64_t		trigger_point = walsizer_trigger_point(size, settings);
 
-	return sample->standby || (double) figures->used <= LOWER_USED * (double) trigger_point ||
-		(trigger_point == sample->settings.segment_bytes && figures->projected < trigger_point);
+	return state->last.standby || (double) figures->used <= LOWER_USED * (double) trigger_point ||
+		(trigger_point == settings->segment_bytes && figures->projected < trigger_point);
 }
 
 /*
@@ -269,13 +270,10 @@ can_lower_to(const WalsizerSample *sample, const WalsizerFigures *figures, int64
  * less, 0 as long as that would force a checkpoint.
  */
 int64_t
-walsizer_lowered_size(const WalsizerState *state, const WalsizerSample *sample,
-					  const WalsizerFigures *figures, int64_t size)
+walsizer_lowered_size(const WalsizerState *state, const WalsizerFigures *figures, int64_t size)
 {
-	int64_t		allowed = walsizer_least_size(state, &sample->settings, figures->limit_mb);
-
-	size = walsizer_min(size, allowed);
-	return can_lower_to(sample, figures, size) ? size : 0;
+	size = walsizer_min(size, walsizer_least_size(state, figures->limit_mb));
+	return can_lower_to(state, figures, size) ? size : 0;
 }
 
 /*
@@ -285,18 +283,16 @@ walsizer_lowered_size(const WalsizerState *state, const WalsizerSample *sample,
  */
 static bool
 must_follow(const WalsizerConfig *config, const WalsizerState *state,
-			const WalsizerSample *sample, const WalsizerFigures *figures,
-			WalsizerLimit kind, int64_t allowed)
+			const WalsizerFigures *figures, WalsizerLimit kind, int64_t allowed)
 {
 	if (kind == WALSIZER_LIMIT_DISK)
-		return sample->disk_tried && sample->disk_read &&
+		return state->last.disk_tried && state->last.disk_read &&
 			(double) allowed <= FOLLOW_BELOW * (double) figures->in_effect_mb;
 	if (kind == WALSIZER_LIMIT_RECOVERY &&
-		(double) walsizer_recovery_time(config, state, sample, figures->in_effect_mb) <=
+		(double) walsizer_recovery_time(config, state, &state->last, figures->in_effect_mb) <=
 		FOLLOW_RECOVERY_ABOVE * (double) config->max_recovery_ms)
 		return false;
-	return allowed < figures->in_effect_mb &&
-		can_lower_to(sample, figures, allowed);
+	return allowed < figures->in_effect_mb && can_lower_to(state, figures, allowed);
 }
 
 /*
@@ -306,10 +302,9 @@ must_follow(const WalsizerConfig *config, const WalsizerState *state,
  */
 int64_t
 walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *state,
-						 const WalsizerSample *sample, const WalsizerFigures *figures,
-						 WalsizerLimit *kind)
+						 const WalsizerFigures *figures, WalsizerLimit *kind)
 {
-	const WalsizerSettings *settings = &sample->settings;
+	const WalsizerSettings *settings = &state->last.settings;
 	int64_t		below = walsizer_whole_segments((int64_t) (FOLLOW_BELOW * (double) figures->in_effect_mb),
 												settings);
 	const int64_t limits[WALSIZER_LIMITS] = {
@@ -320,14 +315,14 @@ walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *stat
 	int64_t		size = 0;
 
 	*kind = WALSIZER_UNLIMITED;
-	if (!walsizer_is_own_raise(state, figures->in_effect_mb))
+	if (!walsizer_is_own_raise(state))
 		return 0;
 	for (int i = 0; i < WALSIZER_LIMITS; i++)
 	{
-		int64_t		allowed = walsizer_least_size(state, settings, limits[i]);
+		int64_t		allowed = walsizer_least_size(state, limits[i]);
 
 		if (limits[i] == 0 || (size != 0 && allowed >= size) ||
-			!must_follow(config, state, sample, figures, (WalsizerLimit) i, allowed))
+			!must_follow(config, state, figures, (WalsizerLimit) i, allowed))
 			continue;
 		size = allowed;
 		*kind = (WalsizerLimit) i;

@@ -62,7 +62,7 @@ observe_clock(WalsizerState *state, const WalsizerSample *sample)
 static void
 observe_timeout(WalsizerState *state, const WalsizerSample *sample)
 {
-	walsizer_add_mark(state, state->last.now, state->window.lsn, state->last.hour);
+	walsizer_add_mark(state);
 	walsizer_begin_curve(state, sample);
 	state->learned.hour = 0;	/* others count now */
 	state->cycle.over = true;
@@ -331,8 +331,9 @@ prime(WalsizerState *state, const WalsizerSample *sample)
  * Demand that lasts longer was not planned, and is left to the other rules.
  */
 void
-walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample)
+walsizer_observe_boost(WalsizerState *state)
 {
+	const WalsizerSample *sample = &state->last;
 	WalsizerBoost *boost = &state->boost;
 	int64_t		timeout = sample->settings.timeout_ms;
 	bool		was_planned = boost->size_mb > 0;
@@ -346,7 +347,7 @@ walsizer_observe_boost(WalsizerState *state, const WalsizerSample *sample)
 	if (boost->size_mb > 0)
 		return;
 	if (was_planned)
-		walsizer_add_mark(state, sample->now, state->window.lsn, sample->hour);
+		walsizer_add_mark(state);
 	if (sample->now > boost->planned_until + timeout ||
 		sample->settings.max_wal_size_mb <= boost->return_mb)
 		boost->return_mb = 0;
@@ -420,5 +421,5 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 							  1000.0 / (double) figures->rate);
 
 	state->last = *sample;
-	walsizer_observe_window(state, sample, figures);
+	walsizer_observe_window(state, figures);
 }

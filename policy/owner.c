@@ -24,20 +24,21 @@ disown(WalsizerState *state, int64_t in_effect_mb)
 	state->boost.return_mb = 0;
 }
 
-/* Leave the value alone for walsizer_patience(), from now on (ms). */
+/* Leave the value alone for walsizer_patience(), from now on. */
 static void
-leave_alone(WalsizerState *state, int64_t now, int64_t timeout_ms)
+leave_alone(WalsizerState *state)
 {
-	state->pacing.leave_alone_until = now + walsizer_patience(timeout_ms);
-	state->pacing.changed_at = now;
+	state->pacing.leave_alone_until =
+		state->last.now + walsizer_patience(state->last.settings.timeout_ms);
+	state->pacing.changed_at = state->last.now;
 }
 
 /* Adopt the value in effect as the original one. */
 static void
-adopt(WalsizerState *state, const WalsizerSample *sample)
+adopt(WalsizerState *state)
 {
-	disown(state, sample->settings.max_wal_size_mb);
-	state->owner.original_by_alter_system = sample->in_auto_conf;
+	disown(state, state->last.settings.max_wal_size_mb);
+	state->owner.original_by_alter_system = state->last.in_auto_conf;
 }
 
 /*
@@ -79,7 +80,7 @@ void
 walsizer_original_is_back(WalsizerState *state, int64_t in_effect_mb)
 {
 	disown(state, in_effect_mb);
-	leave_alone(state, state->last.now, state->last.settings.timeout_ms);
+	leave_alone(state);
 }
 
 /*
@@ -92,8 +93,9 @@ walsizer_original_is_back(WalsizerState *state, int64_t in_effect_mb)
  * that we wrote, to keep it: then no note is about it.
  */
 bool
-walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
+walsizer_observe_owner(WalsizerState *state)
 {
+	const WalsizerSample *sample = &state->last;
 	WalsizerOwner *owner = &state->owner;
 	const WalsizerNote *note = &sample->note;
 	int64_t		in_effect_mb = sample->settings.max_wal_size_mb;
@@ -108,20 +110,20 @@ walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
 			 note->original_mb == in_effect_mb)
 	{
 		/* a worker or a server ended before it knew that we restored the value */
-		adopt(state, sample);
+		adopt(state);
 		/* what the start of the server restored may be raised at once */
 		if (note->kind == WALSIZER_NOTE_RESTORED)
-			leave_alone(state, sample->now, sample->settings.timeout_ms);
+			leave_alone(state);
 	}
 	else if (owner->original_mb == 0)
-		adopt(state, sample);
+		adopt(state);
 	else if (in_effect_mb == owner->original_mb && owner->own_mb == 0)
 		/* it may have moved from one file to another */
 		owner->original_by_alter_system = sample->in_auto_conf;
 	else
 	{
-		adopt(state, sample);
-		leave_alone(state, sample->now, sample->settings.timeout_ms);
+		adopt(state);
+		leave_alone(state);
 		return true;
 	}
 	return false;
@@ -134,19 +136,21 @@ walsizer_observe_owner(WalsizerState *state, const WalsizerSample *sample)
  * as well.
  */
 bool
-walsizer_observe_edit(const WalsizerState *state, const WalsizerSample *sample)
+walsizer_observe_edit(const WalsizerState *state)
 {
 	const WalsizerOwner *owner = &state->owner;
+	int64_t		configured_mb = state->last.configured_mb;
 
 	return owner->own_mb != 0 && !owner->original_by_alter_system &&
-		sample->configured_mb != 0 && sample->configured_mb != owner->original_mb;
+		configured_mb != 0 && configured_mb != owner->original_mb;
 }
 
 /* Is the value in effect ours, and more than the original one? */
 bool
-walsizer_is_own_raise(const WalsizerState *state, int64_t in_effect_mb)
+walsizer_is_own_raise(const WalsizerState *state)
 {
 	const WalsizerOwner *owner = &state->owner;
+	int64_t		in_effect_mb = state->last.settings.max_wal_size_mb;
 
 	return in_effect_mb == owner->own_mb && in_effect_mb > owner->original_mb;
 }

@@ -318,10 +318,7 @@ typedef struct WalsizerMark
 	int64_t		ms;
 	uint64_t	lsn;
 	int64_t		padding;
-	int64_t		demand;			/* largest demand since the mark before */
-	int64_t		inflated_at;	/* see WalsizerPeak */
-	int64_t		timeout_ms;		/* the timeout it was measured with */
-	int64_t		hour;
+	WalsizerPeak peak;			/* largest demand since the mark before */
 	int64_t		forced;			/* at previous values, too */
 	int64_t		forced_old_value;
 	int64_t		requested;
@@ -334,8 +331,7 @@ typedef struct WalsizerWindow
 	WalsizerMark marks[WALSIZER_WINDOW_SLOTS];
 	int			first;
 	int			number;
-	int64_t		step_demand;	/* largest demand since the last mark */
-	int64_t		step_inflated_at;
+	WalsizerPeak step;			/* largest demand since the last mark */
 	uint64_t	lsn;			/* where it ends */
 	int64_t		padding;		/* of all WAL since the window began */
 } WalsizerWindow;

@@ -178,9 +178,9 @@ recovery_time(const WalsizerConfig *config, const WalsizerSample *sample,
  * than is allowed, it counts.
  */
 void
-walsizer_keep_full_interval(const WalsizerConfig *config, WalsizerState *state,
-							const WalsizerSample *sample)
+walsizer_keep_full_interval(const WalsizerConfig *config, WalsizerState *state)
 {
+	const WalsizerSample *sample = &state->last;
 	WalsizerWal *latest = &state->wal_contents.latest;
 	double		intervals = 1.0 + sample->settings.completion_target;
 	int64_t		full = walsizer_trigger_point(sample->settings.max_wal_size_mb, &sample->settings);
@@ -232,8 +232,7 @@ walsizer_recovery_time_now(const WalsizerConfig *config, const WalsizerState *st
  * worst: the inverse of walsizer_recovery_time(), by bisection.
  */
 int64_t
-walsizer_recovery_limit(const WalsizerConfig *config, const WalsizerState *state,
-						const WalsizerSample *sample)
+walsizer_recovery_limit(const WalsizerConfig *config, const WalsizerState *state)
 {
 	int64_t		low = 0;
 	int64_t		high = WALSIZER_MOST_MB;
@@ -242,7 +241,7 @@ walsizer_recovery_limit(const WalsizerConfig *config, const WalsizerState *state
 	{
 		int64_t		middle = low + (high - low + 1) / 2;
 
-		if (walsizer_recovery_time(config, state, sample, middle) <= config->max_recovery_ms)
+		if (walsizer_recovery_time(config, state, &state->last, middle) <= config->max_recovery_ms)
 			low = middle;
 		else
 			high = middle - 1;

@@ -35,15 +35,14 @@ written_soon(const WalsizerConfig *config, const WalsizerFigures *figures)
  * size would only last for another lead.
  */
 static int64_t
-most_at_once(const WalsizerConfig *config, const WalsizerSample *sample,
-			 const WalsizerFigures *figures)
+most_at_once(const WalsizerConfig *config, const WalsizerState *state, const WalsizerFigures *figures)
 {
+	const WalsizerSettings *settings = &state->last.settings;
 	int64_t		soon = walsizer_min(WALSIZER_MOST_BYTES, figures->used + written_soon(config, figures));
 	int64_t		demand = figures->forced > 1 ? 0 : figures->demand;
 
-	return walsizer_max(walsizer_whole_segments(2 * figures->in_effect_mb, &sample->settings),
-						walsizer_size_with_headroom(config, &sample->settings,
-													walsizer_max(demand, soon)));
+	return walsizer_max(walsizer_whole_segments(2 * figures->in_effect_mb, settings),
+						walsizer_size_with_headroom(config, settings, walsizer_max(demand, soon)));
 }
 
 /*
@@ -64,20 +63,21 @@ most_at_once(const WalsizerConfig *config, const WalsizerSample *sample,
  */
 int64_t
 walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
-					 const WalsizerSample *sample, const WalsizerFigures *figures)
+					 const WalsizerFigures *figures)
 {
+	const WalsizerSettings *settings = &state->last.settings;
 	int64_t		demand = walsizer_max(figures->demand, state->cycle.demand);
 	int64_t		forced = state->cycle.forced;
 	int64_t		since = state->checkpoints.total[WALSIZER_CAUSE_FORCED] -
 		state->checkpoints.forced_before;
 
-	if ((sample->act_now ? forced : walsizer_min(forced, since)) < config->threshold ||
-		walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
+	if ((state->last.act_now ? forced : walsizer_min(forced, since)) < config->threshold ||
+		walsizer_size_for(demand, settings) <= figures->in_effect_mb)
 		return 0;
 	if (forced <= 1)
-		return walsizer_size_with_headroom(config, &sample->settings, demand);
-	return walsizer_min(walsizer_size_for(demand, &sample->settings), config->predict ?
-						most_at_once(config, sample, figures) : WALSIZER_MOST_MB);
+		return walsizer_size_with_headroom(config, settings, demand);
+	return walsizer_min(walsizer_size_for(demand, settings),
+						config->predict ? most_at_once(config, state, figures) : WALSIZER_MOST_MB);
 }
 
 /*
@@ -88,10 +88,10 @@ walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
  * for more than it was, unless it will be more within half the lead.
  */
 int64_t
-walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample,
+walsizer_predict_rule(const WalsizerConfig *config, const WalsizerState *state,
 					  const WalsizerFigures *figures)
 {
-	const WalsizerSettings *settings = &sample->settings;
+	const WalsizerSettings *settings = &state->last.settings;
 	int64_t		projected = figures->projected;
 	int64_t		known;
 
@@ -100,7 +100,7 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
 	 * timeout, the next one starts at its end in any case.
 	 */
 	if (!config->predict || projected < figures->trigger_point || figures->rate == 0 ||
-		(sample->checkpoint_running && figures->until_timed_ms == 0) ||
+		(state->last.checkpoint_running && figures->until_timed_ms == 0) ||
 		(figures->until_forced_ms > walsizer_lead(config) &&
 		 (double) figures->used < NEAR_TRIGGER_POINT * (double) figures->trigger_point))
 		return 0;
@@ -111,7 +111,7 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
 		return 0;
 
 	return walsizer_min(walsizer_size_with_headroom(config, settings, projected),
-						most_at_once(config, sample, figures));
+						most_at_once(config, state, figures));
 }
 
 /*
@@ -122,15 +122,16 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerSample *sample
  */
 int64_t
 walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
-					  const WalsizerSample *sample, const WalsizerFigures *figures, bool due)
+					  const WalsizerFigures *figures, bool due)
 {
+	const WalsizerSettings *settings = &state->last.settings;
 	int64_t		demand = due ? walsizer_max(state->cycle.demand, state->primary.demand) :
 		state->primary.demand;
 
-	if (walsizer_size_for(demand, &sample->settings) <= figures->in_effect_mb)
+	if (walsizer_size_for(demand, settings) <= figures->in_effect_mb)
 		return 0;
-	return figures->inflated ? walsizer_size_for(demand, &sample->settings) :
-		walsizer_size_with_headroom(config, &sample->settings, demand);
+	return figures->inflated ? walsizer_size_for(demand, settings) :
+		walsizer_size_with_headroom(config, settings, demand);
 }
 
 /*
@@ -141,22 +142,18 @@ walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
  */
 int64_t
 walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *state,
-						 const WalsizerSample *sample, const WalsizerFigures *figures)
+						 const WalsizerFigures *figures)
 {
-	const WalsizerSettings *settings = &sample->settings;
 	int64_t		size;
 
 	if (state->boost.size_mb != 0 || state->boost.return_mb == 0 ||
-		sample->now < state->boost.planned_until ||
-		!walsizer_is_own_raise(state, figures->in_effect_mb))
+		state->last.now < state->boost.planned_until || !walsizer_is_own_raise(state))
 		return 0;
 
-	size = walsizer_max(state->boost.return_mb,
-						walsizer_least_size(state, settings, config->min_mb));
-	if (walsizer_size_for(figures->demand, settings) > size)
+	size = walsizer_least_size(state, walsizer_max(state->boost.return_mb, config->min_mb));
+	if (walsizer_size_for(figures->demand, &state->last.settings) > size)
 		size = walsizer_max(size, figures->wanted_mb);
-	return size < figures->in_effect_mb &&
-		walsizer_lowered_size(state, sample, figures, size) != 0 ? size : 0;
+	return size < figures->in_effect_mb && walsizer_lowered_size(state, figures, size) != 0 ? size : 0;
 }
 
 /*
@@ -173,31 +170,16 @@ walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *stat
  */
 int64_t
 walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
-					const WalsizerSample *sample, const WalsizerFigures *figures, bool cycle)
+					const WalsizerFigures *figures, bool cycle)
 {
+	int64_t		now = state->last.now;
 	int64_t		size = walsizer_max(walsizer_max(figures->wanted_mb, state->boost.size_mb),
-									walsizer_least_size(state, &sample->settings, config->min_mb));
-	bool		lower = walsizer_is_own_raise(state, figures->in_effect_mb) &&
-		sample->now - state->pacing.changed_at >= 2 * sample->settings.timeout_ms &&
-		sample->now >= state->pacing.keep_until &&
+									walsizer_least_size(state, config->min_mb));
+	bool		lower = walsizer_is_own_raise(state) &&
+		now - state->pacing.changed_at >= 2 * state->last.settings.timeout_ms &&
+		now >= state->pacing.keep_until &&
 		(double) size <= LOWER_BELOW * (double) figures->in_effect_mb;
 
 	state->pacing.lower_due = lower && (state->pacing.lower_due || cycle);
-	return state->pacing.lower_due &&
-		walsizer_lowered_size(state, sample, figures, size) != 0 ? size : 0;
-}
-
-/* Fill the figures that depend on walsizer's settings. */
-void
-walsizer_fill_figures(const WalsizerConfig *config, WalsizerState *state,
-					  const WalsizerSample *sample, WalsizerFigures *figures)
-{
-	figures->learned = walsizer_learned_now(state, sample, config->lookback_hours);
-	figures->wanted_mb = walsizer_size_with_headroom(config, &sample->settings,
-													 walsizer_max(figures->demand,
-																  figures->learned));
-	if (figures->learned > figures->demand)
-		figures->inflated = state->learned.inflated;
-	walsizer_keep_full_interval(config, state, sample);
-	walsizer_find_limit(config, state, sample, figures);
+	return state->pacing.lower_due && walsizer_lowered_size(state, figures, size) != 0 ? size : 0;
 }

@@ -24,23 +24,24 @@
 
 /* Has a timeout passed since the last cycle?  Late samples shift nothing. */
 static bool
-cycle_ends(WalsizerState *state, const WalsizerSample *sample)
+cycle_ends(WalsizerState *state)
 {
-	int64_t		elapsed = sample->now - state->cycle.start;
+	int64_t		timeout = state->last.settings.timeout_ms;
+	int64_t		elapsed = state->last.now - state->cycle.start;
 
-	if (elapsed < sample->settings.timeout_ms)
+	if (elapsed < timeout)
 		return false;
-	state->cycle.start = sample->now - elapsed % sample->settings.timeout_ms;
+	state->cycle.start = state->last.now - elapsed % timeout;
 	state->cycle.over = true;
 	return true;
 }
 
 /* Did we follow a measured limit down more than once, and not long ago? */
 static bool
-limit_swings(const WalsizerPacing *pacing, const WalsizerSample *sample)
+limit_swings(const WalsizerState *state)
 {
-	return pacing->hold_ms > sample->settings.timeout_ms &&
-		sample->now - pacing->raise_not_before < MOST_HOLD;
+	return state->pacing.hold_ms > state->last.settings.timeout_ms &&
+		state->last.now - state->pacing.raise_not_before < MOST_HOLD;
 }
 
 /*
@@ -49,8 +50,8 @@ limit_swings(const WalsizerPacing *pacing, const WalsizerSample *sample)
  * begin soon, and would not see later steps.
  */
 static void
-decide_raise(const WalsizerState *state, const WalsizerSample *sample,
-			 WalsizerDecision *decision, WalsizerReason reason, int64_t size)
+decide_raise(const WalsizerState *state, WalsizerDecision *decision,
+			 WalsizerReason reason, int64_t size)
 {
 	const WalsizerFigures *figures = &decision->figures;
 	int64_t		most = walsizer_min(size, figures->limit_mb);
@@ -64,9 +65,9 @@ decide_raise(const WalsizerState *state, const WalsizerSample *sample,
 		decision->limited = true;
 		return;
 	}
-	if (sample->act_now || sample->now >= state->pacing.raise_not_before)
+	if (state->last.act_now || state->last.now >= state->pacing.raise_not_before)
 		decision->target_mb = reason == WALSIZER_BECAUSE_BOOST ? most :
-			walsizer_step_size(state, figures, most, limit_swings(&state->pacing, sample));
+			walsizer_step_size(state, figures, most, limit_swings(state));
 	if (decision->target_mb < most)
 		decision->limited_by = WALSIZER_LIMIT_DISK;
 	if (decision->target_mb > figures->in_effect_mb)
@@ -90,24 +91,18 @@ decide_lower(WalsizerDecision *decision, WalsizerReason reason, int64_t size, in
  * direction is decided for walsizer_patience(), because it would fail as well.  A
  * lowering that saves the disk waits only for SAFETY_RETRY.
  */
-static bool
-must_wait(const WalsizerState *state, const WalsizerSample *sample,
-		  const WalsizerDecision *decision)
+static void
+wait_if_tried(const WalsizerState *state, WalsizerDecision *decision)
 {
-	int64_t		in_effect_mb = sample->settings.max_wal_size_mb;
-	int64_t		elapsed = sample->now - state->pacing.tried_at;
+	int64_t		tried_mb = state->pacing.tried_mb;
+	int64_t		wait = decision->reason == WALSIZER_BECAUSE_LIMIT_FELL ? SAFETY_RETRY :
+		walsizer_patience(state->last.settings.timeout_ms);
 	bool		raise = decision->action == WALSIZER_RAISE;
 
-	if (state->pacing.tried_mb == 0 || sample->act_now || decision->action == WALSIZER_NONE ||
-		raise != (state->pacing.tried_mb > in_effect_mb))
-		return false;
-	return elapsed < (decision->reason == WALSIZER_BECAUSE_LIMIT_FELL ? SAFETY_RETRY :
-					  walsizer_patience(sample->settings.timeout_ms));
-}
-
-static void
-decide_to_wait(WalsizerDecision *decision)
-{
+	if (tried_mb == 0 || state->last.act_now || decision->action == WALSIZER_NONE ||
+		raise != (tried_mb > decision->figures.in_effect_mb) ||
+		state->last.now - state->pacing.tried_at >= wait)
+		return;
 	decision->action = WALSIZER_NONE;
 	decision->reason = WALSIZER_BECAUSE_WAITING;
 	decision->limited_by = WALSIZER_UNLIMITED;
@@ -135,8 +130,9 @@ observe_limit_settings(const WalsizerConfig *config, WalsizerPacing *pacing)
  * it saves.
  */
 static void
-hold_back(WalsizerState *state, const WalsizerSample *sample, const WalsizerDecision *decision)
+hold_back(WalsizerState *state, const WalsizerDecision *decision)
 {
+	const WalsizerSample *sample = &state->last;
 	const WalsizerFigures *figures = &decision->figures;
 	WalsizerPacing *pacing = &state->pacing;
 	int64_t		timeout = sample->settings.timeout_ms;
@@ -158,64 +154,56 @@ hold_back(WalsizerState *state, const WalsizerSample *sample, const WalsizerDeci
 
 /* Follow a limit that fell below our own raise, unless a rule already acts. */
 static void
-follow_limit(const WalsizerConfig *config, const WalsizerState *state,
-			 const WalsizerSample *sample, WalsizerDecision *decision)
+follow_limit(const WalsizerConfig *config, const WalsizerState *state, WalsizerDecision *decision)
 {
 	WalsizerLimit kind;
-	int64_t		allowed = walsizer_limit_to_follow(config, state, sample, &decision->figures, &kind);
+	int64_t		allowed = walsizer_limit_to_follow(config, state, &decision->figures, &kind);
 
 	if (decision->action != WALSIZER_NONE || allowed == 0)
 		return;
 	decide_lower(decision, WALSIZER_BECAUSE_LIMIT_FELL, allowed, allowed);
 	decision->limited_by = kind;
-	if (must_wait(state, sample, decision))
-		decide_to_wait(decision);
+	wait_if_tried(state, decision);
 }
 
 /* The rules, in order of urgency.  The first matching rule applies. */
 static void
-apply_rules(const WalsizerConfig *config, WalsizerState *state,
-			const WalsizerSample *sample, WalsizerDecision *decision)
+apply_rules(const WalsizerConfig *config, WalsizerState *state, WalsizerDecision *decision)
 {
 	const WalsizerFigures *figures = &decision->figures;
-	bool		cycle = decision->cycle || sample->act_now;
+	bool		standby = state->last.standby;
+	bool		cycle = decision->cycle || state->last.act_now;
 	/* a raise that failed is tried again before the next cycle ends */
 	bool		due = cycle || state->pacing.tried_mb > figures->in_effect_mb;
 	int64_t		size;
 
 	if (state->boost.size_mb > figures->in_effect_mb)
-		decide_raise(state, sample, decision, WALSIZER_BECAUSE_BOOST, state->boost.size_mb);
-	else if (sample->standby &&
-			 (size = walsizer_standby_rule(config, state, sample, figures, due)) != 0)
-		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PRIMARY, size);
-	else if (!sample->standby && due &&
-			 (size = walsizer_forced_rule(config, state, sample, figures)) != 0)
-		decide_raise(state, sample, decision, WALSIZER_BECAUSE_FORCED, size);
-	else if (!sample->standby && (size = walsizer_predict_rule(config, sample, figures)) != 0)
-		decide_raise(state, sample, decision, WALSIZER_BECAUSE_PREDICTED, size);
-	else if ((size = walsizer_boost_over_rule(config, state, sample, figures)) != 0)
+		decide_raise(state, decision, WALSIZER_BECAUSE_BOOST, state->boost.size_mb);
+	else if (standby && (size = walsizer_standby_rule(config, state, figures, due)) != 0)
+		decide_raise(state, decision, WALSIZER_BECAUSE_PRIMARY, size);
+	else if (!standby && due && (size = walsizer_forced_rule(config, state, figures)) != 0)
+		decide_raise(state, decision, WALSIZER_BECAUSE_FORCED, size);
+	else if (!standby && (size = walsizer_predict_rule(config, state, figures)) != 0)
+		decide_raise(state, decision, WALSIZER_BECAUSE_PREDICTED, size);
+	else if ((size = walsizer_boost_over_rule(config, state, figures)) != 0)
 		decide_lower(decision, WALSIZER_BECAUSE_BOOST_OVER, size,
-					 walsizer_lowered_size(state, sample, figures, size));
-	else if ((size = walsizer_lower_rule(config, state, sample, figures, cycle)) != 0)
+					 walsizer_lowered_size(state, figures, size));
+	else if ((size = walsizer_lower_rule(config, state, figures, cycle)) != 0)
 		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, size,
-					 walsizer_lowered_size(state, sample, figures, size));
-	else if (!sample->standby &&
-			 (size = walsizer_forced_rule(config, state, sample, figures)) != 0 &&
+					 walsizer_lowered_size(state, figures, size));
+	else if (!standby && (size = walsizer_forced_rule(config, state, figures)) != 0 &&
 			 !walsizer_worth_raising(figures, size))	/* limited, due or not */
-		decide_raise(state, sample, decision, WALSIZER_BECAUSE_FORCED, size);
+		decide_raise(state, decision, WALSIZER_BECAUSE_FORCED, size);
 
-	if (must_wait(state, sample, decision))
-		decide_to_wait(decision);
+	wait_if_tried(state, decision);
 }
 
 /* An administrator's change is left alone for now, but not a planned load. */
 static bool
-must_leave_alone(const WalsizerState *state, const WalsizerSample *sample)
+must_leave_alone(const WalsizerState *state)
 {
-	int64_t		in_effect_mb = sample->settings.max_wal_size_mb;
-
-	return sample->now < state->pacing.leave_alone_until &&
-		state->boost.size_mb <= in_effect_mb && !walsizer_is_own_raise(state, in_effect_mb);
+	return state->last.now < state->pacing.leave_alone_until &&
+		state->boost.size_mb <= state->last.settings.max_wal_size_mb && !walsizer_is_own_raise(state);
 }
 
 /*
@@ -231,10 +219,10 @@ take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample
 	bool		edited;
 
 	walsizer_observe(state, sample, &decision.figures);
-	foreign = walsizer_observe_owner(state, sample);
-	edited = walsizer_observe_edit(state, sample);
-	walsizer_observe_boost(state, sample);
-	decision.cycle = cycle_ends(state, sample);
+	foreign = walsizer_observe_owner(state);
+	edited = walsizer_observe_edit(state);
+	walsizer_observe_boost(state);
+	decision.cycle = cycle_ends(state);
 	decision.target_mb = decision.wanted_mb = sample->settings.max_wal_size_mb;
 	decision.reason = first ? WALSIZER_BECAUSE_STARTED : WALSIZER_BECAUSE_SUFFICIENT;
 
@@ -266,6 +254,20 @@ take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample
 	return decision;
 }
 
+/* Fill the figures that depend on walsizer's settings. */
+static void
+fill_figures(const WalsizerConfig *config, WalsizerState *state, WalsizerFigures *figures)
+{
+	figures->learned = walsizer_learned_now(state, config->lookback_hours);
+	if (figures->learned > figures->demand)
+		figures->inflated = state->learned.inflated;
+	figures->wanted_mb =
+		walsizer_size_with_headroom(config, &state->last.settings,
+									walsizer_max(figures->demand, figures->learned));
+	walsizer_keep_full_interval(config, state);
+	walsizer_find_limit(config, state, figures);
+}
+
 /*
  * Take in one sample and decide.  Costs O(1).
  *
@@ -283,27 +285,27 @@ walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 		return decision;
 	decision = take_in(config, state, sample);
 	walsizer_observe_disk(state, sample);
-	walsizer_fill_figures(config, state, sample, &decision.figures);
-	walsizer_observe_room(config, state, sample, &decision.figures);
+	fill_figures(config, state, &decision.figures);
+	walsizer_observe_room(config, state, &decision.figures);
 	observe_limit_settings(config, &state->pacing);
 
 	/* an edit may wait, the disk may not */
 	if (decision.reason == WALSIZER_BECAUSE_WAITING)
-		follow_limit(config, state, sample, &decision);
+		follow_limit(config, state, &decision);
 	else if (decision.reason != WALSIZER_BECAUSE_STARTED &&
 			 decision.reason != WALSIZER_BECAUSE_SUFFICIENT)
 		return decision;
 	else if (!config->enable)
 		decision.reason = WALSIZER_BECAUSE_DISABLED;
-	else if (must_leave_alone(state, sample))
+	else if (must_leave_alone(state))
 		decision.reason = WALSIZER_BECAUSE_RECENTLY_CHANGED;
 	else
 	{
-		apply_rules(config, state, sample, &decision);
-		follow_limit(config, state, sample, &decision);
+		apply_rules(config, state, &decision);
+		follow_limit(config, state, &decision);
 	}
-	hold_back(state, sample, &decision);
-	walsizer_request_rule(config, state, sample, &decision);
+	hold_back(state, &decision);
+	walsizer_request_rule(config, state, &decision);
 
 	if (decision.action == WALSIZER_RAISE || decision.action == WALSIZER_LOWER)
 	{

@@ -75,20 +75,6 @@
 		RANGE((s)->timeout_ms, 0, MOST_TIMEOUT); \
 	} while (0)
 
-#define MARK_RANGES(m, RANGE) \
-	do { \
-		RANGE((m)->ms, 0, LATEST); \
-		RANGE((m)->demand, 0, MOST_WAL); \
-		RANGE((m)->inflated_at, 0, INT64_MAX); \
-		RANGE((m)->padding, 0, MOST_WAL); \
-		RANGE((m)->timeout_ms, 0, MOST_TIMEOUT); \
-		RANGE((m)->hour, 0, LATEST); \
-		RANGE((m)->forced, 0, MOST_FORCED); \
-		RANGE((m)->forced_old_value, 0, MOST_CHECKPOINTS + 1); \
-		RANGE((m)->requested, 0, LATEST + 1); \
-		RANGE((m)->timed, 0, LATEST + 1); \
-	} while (0)
-
 #define PEAK_RANGES(p, RANGE) \
 	do { \
 		RANGE((p)->hour, 0, LATEST); \
@@ -97,12 +83,22 @@
 		RANGE((p)->inflated_at, 0, INT64_MAX); \
 	} while (0)
 
+#define MARK_RANGES(m, RANGE) \
+	do { \
+		RANGE((m)->ms, 0, LATEST); \
+		RANGE((m)->padding, 0, MOST_WAL); \
+		PEAK_RANGES(&(m)->peak, RANGE); \
+		RANGE((m)->forced, 0, MOST_FORCED); \
+		RANGE((m)->forced_old_value, 0, MOST_CHECKPOINTS + 1); \
+		RANGE((m)->requested, 0, LATEST + 1); \
+		RANGE((m)->timed, 0, LATEST + 1); \
+	} while (0)
+
 #define MEASURED_RANGES(s, RANGE) \
 	do { \
 		RANGE((s)->window.first, 0, WALSIZER_WINDOW_SLOTS - 1); \
 		RANGE((s)->window.number, 0, WALSIZER_WINDOW_SLOTS); \
-		RANGE((s)->window.step_demand, 0, MOST_WAL); \
-		RANGE((s)->window.step_inflated_at, 0, INT64_MAX); \
+		PEAK_RANGES(&(s)->window.step, RANGE); \
 		RANGE((s)->window.padding, 0, MOST_WAL); \
 		RANGE((s)->learned.demand, 0, MOST_WAL); \
 		RANGE((s)->learned.hour, 0, LATEST); \

@@ -47,6 +47,13 @@ driver_write(Driver *d, int64_t mb)
 	d->sample.note.original_by_alter_system = d->state.owner.original_by_alter_system;
 }
 
+WalsizerState *
+driver_seen(Driver *d)
+{
+	d->state.last = d->sample;
+	return &d->state;
+}
+
 WalsizerAction
 driver_step(Driver *d, int64_t ms, int64_t bytes)
 {

@@ -57,6 +57,9 @@ extern Driver *driver_new(void);
 /* A value of ours (MB) takes effect, with the note on it. */
 extern void driver_write(Driver *d, int64_t mb);
 
+/* The state once the sample is observed. */
+extern WalsizerState *driver_seen(Driver *d);
+
 /* Let ms pass and bytes of WAL be written, then take one step. */
 extern WalsizerAction driver_step(Driver *d, int64_t ms, int64_t bytes);
 

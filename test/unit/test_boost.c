@@ -15,7 +15,7 @@ observe(Driver *d, int64_t ms, int64_t boost_mb)
 {
 	d->sample.now += ms;
 	d->sample.boost_mb = boost_mb;
-	walsizer_observe_boost(&d->state, &d->sample);
+	walsizer_observe_boost(driver_seen(d));
 }
 
 TEST(the_value_before_it_is_to_come_back)
@@ -135,7 +135,7 @@ TEST(one_mark_is_made_at_its_end)
 	assert_int_equal(window->number, 1);
 	assert_int_equal(window->marks[0].ms, d->sample.now);
 	assert_int_equal(window->marks[0].lsn, 77);
-	assert_int_equal(window->marks[0].hour, d->sample.hour);
+	assert_int_equal(window->marks[0].peak.hour, d->sample.hour);
 	observe(d, SECOND, 0);
 	assert_int_equal(window->number, 1);
 	assert_int_equal(d->state.boost.return_mb, 1024);
@@ -248,11 +248,14 @@ over(WalsizerFigures *figures)
 }
 
 static int64_t
-lowered(const Driver *d, const WalsizerFigures *figures)
+lowered(Driver *d, const WalsizerFigures *figures)
 {
-	int64_t		size = walsizer_boost_over_rule(&d->config, &d->state, &d->sample, figures);
-	int64_t		target = walsizer_lowered_size(&d->state, &d->sample, figures, size);
+	int64_t		size;
+	int64_t		target;
 
+	d->sample.settings.max_wal_size_mb = figures->in_effect_mb;
+	size = walsizer_boost_over_rule(&d->config, driver_seen(d), figures);
+	target = walsizer_lowered_size(&d->state, figures, size);
 	if (size == 0)
 		return 0;
 	assert_int_not_equal(target, 0);	/* the rule knows whether there is room */

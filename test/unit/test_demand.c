@@ -150,36 +150,36 @@ TEST(what_was_learned_is_kept_until_it_may_change)
 	WalsizerLearned *learned = &d->state.learned;
 
 	remember(d, d->sample.hour, 7 * MB, 1);
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 24), 7 * MB);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 24), 7 * MB);
 	learned->demand = 1;
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 24), 1);
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 7 * MB);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 24), 1);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 7 * MB);
 	learned->demand = 1;
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 1);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 1);
 	d->sample.hour++;
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 7 * MB);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 7 * MB);
 	learned->demand = 1;
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 1);
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 24), 7 * MB);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 1);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 24), 7 * MB);
 	d->sample.hour -= 2;
 	learned->demand = 1;
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 24), 7 * MB);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 24), 7 * MB);
 	d->sample.hour += 2;
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 7 * MB);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 7 * MB);
 	learned->demand = 1;
 	remember(d, d->sample.hour, 3 * MB, 1);
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 7 * MB);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 7 * MB);
 	learned->demand = 1;
 	remember(d, d->sample.hour, 3 * MB, 1);	/* known already */
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 1);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 1);
 	walsizer_forget(&d->state);
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 0);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 0);
 	d->sample.hour = 1;
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 0);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 0);
 	remember(d, 1, MB, 1);
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), MB);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), MB);
 	walsizer_forget(&d->state);
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 25), 0);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 0);
 }
 
 /* A peak measured with a longer timeout is too much for this one: it counts for a day. */
@@ -201,10 +201,10 @@ TEST(a_shorter_timeout_counts_at_once)
 	Driver	   *d = driver_begun();
 
 	remember(d, d->sample.hour - 30, 9 * MB, 300000);
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 168), 9 * MB);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 168), 9 * MB);
 	d->sample.settings.timeout_ms = 60 * SECOND;
 	driver_observe(d, SECOND, 0);
-	assert_int_equal(walsizer_learned_now(&d->state, &d->sample, 168), 0);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 168), 0);
 }
 
 /* When the clock jumps, what was measured up to then moves with it. */

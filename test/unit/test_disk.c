@@ -227,11 +227,11 @@ TEST(impossible_disk_figures_are_cut_off)
 }
 
 static WalsizerFigures
-find_limit(const Driver *d)
+find_limit(Driver *d)
 {
 	WalsizerFigures figures = {.in_effect_mb = 1024};
 
-	walsizer_find_limit(&d->config, &d->state, &d->sample, &figures);
+	walsizer_find_limit(&d->config, driver_seen(d), &figures);
 	return figures;
 }
 
@@ -436,11 +436,13 @@ our_raise(WalsizerFigures *figures)
 
 /* The size to follow, if this limit is the reason for it; 0: none. */
 static int64_t
-followed(const Driver *d, const WalsizerFigures *figures, WalsizerLimit limit)
+followed(Driver *d, const WalsizerFigures *figures, WalsizerLimit limit)
 {
 	WalsizerLimit kind;
-	int64_t		size = walsizer_limit_to_follow(&d->config, &d->state, &d->sample, figures, &kind);
+	int64_t		size;
 
+	d->sample.settings.max_wal_size_mb = figures->in_effect_mb;
+	size = walsizer_limit_to_follow(&d->config, driver_seen(d), figures, &kind);
 	assert_int_equal(kind, size > 0 ? limit : WALSIZER_UNLIMITED);
 	return size;
 }
@@ -532,10 +534,10 @@ TEST(nothing_lowers_below_the_original_value_or_two_segments)
 	Driver	   *d = driver_new();
 
 	d->state.owner.original_mb = 1024;
-	assert_int_equal(walsizer_least_size(&d->state, &d->sample.settings, 500), 1024);
-	assert_int_equal(walsizer_least_size(&d->state, &d->sample.settings, 2000), 2000);
+	assert_int_equal(walsizer_least_size(driver_seen(d), 500), 1024);
+	assert_int_equal(walsizer_least_size(driver_seen(d), 2000), 2000);
 	d->state.owner.original_mb = 20;
-	assert_int_equal(walsizer_least_size(&d->state, &d->sample.settings, 10), 32);
+	assert_int_equal(walsizer_least_size(driver_seen(d), 10), 32);
 }
 
 int

@@ -450,9 +450,9 @@ TEST(a_series_inflates_the_demand)
 	Driver	   *d = with_free(40 * 16);
 
 	fill(d, 27);
-	assert_int_equal(d->state.window.step_inflated_at, 0);
+	assert_int_equal(d->state.window.step.inflated_at, 0);
 	fill(d, 2);
-	assert_int_equal(d->state.window.step_inflated_at, d->last.figures.trigger_point);
+	assert_int_equal(d->state.window.step.inflated_at, d->last.figures.trigger_point);
 }
 
 int

@@ -136,9 +136,11 @@ lowerable(WalsizerFigures *figures)
 static int64_t
 lowered(Driver *d, const WalsizerFigures *figures, bool cycle)
 {
-	int64_t		size = walsizer_lower_rule(&d->config, &d->state, &d->sample, figures, cycle);
+	int64_t		size;
 
-	return size == 0 ? 0 : walsizer_lowered_size(&d->state, &d->sample, figures, size);
+	d->sample.settings.max_wal_size_mb = figures->in_effect_mb;
+	size = walsizer_lower_rule(&d->config, driver_seen(d), figures, cycle);
+	return size == 0 ? 0 : walsizer_lowered_size(driver_seen(d), figures, size);
 }
 
 TEST(each_condition_of_a_lowering_counts)

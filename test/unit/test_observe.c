@@ -148,7 +148,7 @@ TEST(a_start_forgets_what_was_pending)
 	d->state.checkpoints.old.points[0] = 1;
 	d->state.boost.planned_until = 5;
 	d->state.cycle.over = true;
-	d->state.window.step_demand = 77 * MB;
+	d->state.window.step.demand = 77 * MB;
 	d->sample.wal.bytes = 88;
 	d->state.primed = false;
 	driver_observe(d, SECOND, 0);
@@ -199,8 +199,8 @@ TEST(another_timeout_begins_a_step_of_the_window)
 		if (timeout != 300)
 		{
 			assert_int_equal(d->state.window.marks[1].ms, d->sample.now - SECOND);
-			assert_int_equal(d->state.window.marks[1].demand, MB);
-			assert_int_equal(d->state.window.marks[1].timeout_ms, 300 * SECOND);
+			assert_int_equal(d->state.window.marks[1].peak.demand, MB);
+			assert_int_equal(d->state.window.marks[1].peak.timeout_ms, 300 * SECOND);
 		}
 	}
 }

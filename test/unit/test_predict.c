@@ -123,9 +123,9 @@ about_to_be_forced(const Driver *d)
 }
 
 static int64_t
-predicted(const Driver *d, const WalsizerFigures *figures)
+predicted(Driver *d, const WalsizerFigures *figures)
 {
-	return walsizer_predict_rule(&d->config, &d->sample, figures);
+	return walsizer_predict_rule(&d->config, driver_seen(d), figures);
 }
 
 static int64_t

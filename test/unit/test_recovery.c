@@ -505,7 +505,7 @@ stands_for_a_full_one(Driver *d, int64_t bytes, int64_t records)
 {
 	d->state.wal_contents.interval = (WalsizerWal) {1, 1, 1, 0, 0};
 	d->state.wal_contents.latest = (WalsizerWal) {bytes, records, 0, 0, 0};
-	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
+	walsizer_keep_full_interval(&d->config, driver_seen(d));
 	assert_int_equal(d->state.wal_contents.latest.bytes, 0);
 	return d->state.wal_contents.interval.bytes == bytes;
 }
@@ -535,9 +535,9 @@ TEST(a_small_interval_says_nothing_of_a_full_one)
 	/* the first one does, whatever it is */
 	d = measured_server();
 	d->state.wal_contents.latest = (WalsizerWal) {MB, 1, 0, 0, 0};
-	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
+	walsizer_keep_full_interval(&d->config, driver_seen(d));
 	assert_int_equal(d->state.wal_contents.interval.bytes, MB);
-	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
+	walsizer_keep_full_interval(&d->config, driver_seen(d));
 	assert_int_equal(d->state.wal_contents.interval.bytes, MB);
 }
 
@@ -575,7 +575,7 @@ TEST(small_loads_between_large_ones_change_nothing)
 	assert_int_equal(d->raises + d->lowers, changes);
 	d->state.wal_contents.latest = (WalsizerWal) {600 * MB, 6 * 1000 * 1000, 0, 0, 0};
 	d->state.wal_contents.interval.bytes = 0;
-	walsizer_keep_full_interval(&d->config, &d->state, &d->sample);
+	walsizer_keep_full_interval(&d->config, driver_seen(d));
 	assert_true(time_of(d, d->sample.settings.max_wal_size_mb) > 60 * SECOND);
 }
 

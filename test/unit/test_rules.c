@@ -221,7 +221,7 @@ forced_size(Driver *d, int64_t demand)
 	WalsizerFigures figures = {.in_effect_mb = 1024, .demand = demand};
 
 	d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = d->state.cycle.forced;
-	return walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures);
+	return walsizer_forced_rule(&d->config, driver_seen(d), &figures);
 }
 
 /* Several forced checkpoints wrote page images, which is headroom enough. */
@@ -247,10 +247,10 @@ TEST(inflated_demand_is_approached_in_steps)
 
 		d->config.predict = predict;
 		d->state.cycle.forced = d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = 2;
-		assert_int_equal(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures),
+		assert_int_equal(walsizer_forced_rule(&d->config, driver_seen(d), &figures),
 						 predict ? 2048 : walsizer_size_for(5000 * MB, &d->sample.settings));
 		figures.rate = 400 * MB;	/* or to what is written within the lead */
-		assert_int_equal(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures),
+		assert_int_equal(walsizer_forced_rule(&d->config, driver_seen(d), &figures),
 						 predict ? walsizer_size_with_headroom(&d->config, &d->sample.settings, 2000 * MB) :
 						 walsizer_size_for(5000 * MB, &d->sample.settings));
 	}
@@ -264,7 +264,7 @@ TEST(an_old_value_raises_nothing)
 							   .forced_old_value = 2};
 
 	d->state.cycle.forced = d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE] = 2;
-	assert_int_equal(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures), 0);
+	assert_int_equal(walsizer_forced_rule(&d->config, driver_seen(d), &figures), 0);
 }
 
 /* What just suffices is enough, without headroom. */
@@ -275,9 +275,9 @@ TEST(a_size_that_just_suffices_is_not_raised)
 	WalsizerFigures figures = {.in_effect_mb = enough, .demand = 700 * MB};
 
 	d->state.cycle.forced = d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = 1;
-	assert_int_equal(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures), 0);
+	assert_int_equal(walsizer_forced_rule(&d->config, driver_seen(d), &figures), 0);
 	figures.in_effect_mb--;
-	assert_true(walsizer_forced_rule(&d->config, &d->state, &d->sample, &figures) > enough);
+	assert_true(walsizer_forced_rule(&d->config, driver_seen(d), &figures) > enough);
 }
 
 TEST(as_many_must_be_forced_as_the_threshold_says)

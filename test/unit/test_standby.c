@@ -264,15 +264,15 @@ TEST(the_larger_demand_of_the_primary_counts)
 
 	d->state.primary.demand = 512 * MB;
 	d->state.cycle.demand = 900 * MB;
-	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, false), 0);
+	assert_int_equal(walsizer_standby_rule(&d->config, driver_seen(d), &figures, false), 0);
 	d->state.primary.demand = 100 * MB;
-	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, false), 0);
-	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, true),
+	assert_int_equal(walsizer_standby_rule(&d->config, driver_seen(d), &figures, false), 0);
+	assert_int_equal(walsizer_standby_rule(&d->config, driver_seen(d), &figures, true),
 					 walsizer_size_with_headroom(&d->config, settings, 900 * MB));
 	d->state.primary.demand = 1000 * MB;
-	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, false),
+	assert_int_equal(walsizer_standby_rule(&d->config, driver_seen(d), &figures, false),
 					 walsizer_size_with_headroom(&d->config, settings, 1000 * MB));
-	assert_int_equal(walsizer_standby_rule(&d->config, &d->state, &d->sample, &figures, true),
+	assert_int_equal(walsizer_standby_rule(&d->config, driver_seen(d), &figures, true),
 					 walsizer_size_with_headroom(&d->config, settings, 1000 * MB));
 }
 

@@ -34,7 +34,7 @@ ours(void)
 static bool
 observe(Driver *d)
 {
-	return walsizer_observe_owner(&d->state, &d->sample);
+	return walsizer_observe_owner(driver_seen(d));
 }
 
 TEST(our_value_in_effect_is_nothing_new)
@@ -233,7 +233,7 @@ static bool
 edited(Driver *d, int64_t mb)
 {
 	d->sample.configured_mb = mb;
-	return walsizer_observe_edit(&d->state, &d->sample);
+	return walsizer_observe_edit(driver_seen(d));
 }
 
 /* An edit that our value hides, until our value is removed. */
@@ -256,22 +256,29 @@ TEST(only_an_edit_that_our_value_hides_counts)
 	assert_false(edited(d, 3000));
 }
 
+static bool
+is_own_raise(Driver *d, int64_t in_effect_mb)
+{
+	d->sample.settings.max_wal_size_mb = in_effect_mb;
+	return walsizer_is_own_raise(driver_seen(d));
+}
+
 TEST(only_more_than_the_original_value_is_our_raise)
 {
 	Driver	   *d = ours();
 
-	assert_true(walsizer_is_own_raise(&d->state, 4000));
-	assert_false(walsizer_is_own_raise(&d->state, 4001));
-	assert_false(walsizer_is_own_raise(&d->state, 3999));
+	assert_true(is_own_raise(d, 4000));
+	assert_false(is_own_raise(d, 4001));
+	assert_false(is_own_raise(d, 3999));
 	/* after an edit to more than our value, which hides it */
 	d->state.owner.original_mb = 4001;
-	assert_false(walsizer_is_own_raise(&d->state, 4000));
+	assert_false(is_own_raise(d, 4000));
 	d->state.owner.original_mb = 3999;
-	assert_true(walsizer_is_own_raise(&d->state, 4000));
+	assert_true(is_own_raise(d, 4000));
 	d->state.owner.original_mb = 4000;
-	assert_false(walsizer_is_own_raise(&d->state, 4000));
+	assert_false(is_own_raise(d, 4000));
 	d->state.owner = (WalsizerOwner) {0};
-	assert_false(walsizer_is_own_raise(&d->state, 4000));
+	assert_false(is_own_raise(d, 4000));
 }
 
 int

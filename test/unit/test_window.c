@@ -17,8 +17,7 @@ window(Driver *d, int64_t ms, int64_t bytes)
 
 	d->sample.now += ms;
 	d->sample.write_lsn += (uint64_t) bytes;
-	walsizer_observe_window(&d->state, &d->sample, &figures);
-	d->state.last.settings = d->sample.settings;
+	walsizer_observe_window(driver_seen(d), &figures);
 	return figures;
 }
 
@@ -63,20 +62,28 @@ TEST(the_start_of_the_window_is_interpolated)
 	assert_int_equal(window(d, 600 * SECOND, 600 * MB).demand, 300 * MB);
 }
 
+static void
+add_mark(Driver *d, int64_t now, int64_t hour)
+{
+	d->state.last.now = now;
+	d->state.last.hour = hour;
+	walsizer_add_mark(&d->state);
+}
+
 /* The ring holds a few marks more than a window has; then the oldest gives way. */
 TEST(a_full_ring_remembers_its_oldest_mark)
 {
 	Driver	   *d = driver_new();
 
 	d->state.last.settings.timeout_ms = 1;
-	d->state.window.step_demand = 9 * MB;
+	d->state.window.step.demand = 9 * MB;
 	for (int i = 0; i < WALSIZER_WINDOW_SLOTS; i++)
-		walsizer_add_mark(&d->state, i, (uint64_t) i, 500000);
+		add_mark(d, i, 500000);
 	assert_int_equal(d->state.window.number, WALSIZER_WINDOW_SLOTS);
-	assert_int_equal(d->state.window.marks[0].demand, 9 * MB);
-	assert_int_equal(d->state.window.marks[1].demand, 0);
+	assert_int_equal(d->state.window.marks[0].peak.demand, 9 * MB);
+	assert_int_equal(d->state.window.marks[1].peak.demand, 0);
 	assert_null(walsizer_peak_of(&d->state, 500000));
-	walsizer_add_mark(&d->state, 1000, 1000, 500001);
+	add_mark(d, 1000, 500001);
 	assert_int_equal(d->state.window.number, WALSIZER_WINDOW_SLOTS);
 	assert_int_equal(d->state.window.first, 1);
 	assert_int_equal(d->state.window.marks[0].ms, 1000);
@@ -112,10 +119,10 @@ TEST(the_window_counts_checkpoints)
 static int64_t
 recent_peak(const WalsizerWindow *window)
 {
-	int64_t		peak = window->step_demand;
+	int64_t		peak = window->step.demand;
 
 	for (int i = 0; i < window->number; i++)
-		peak = walsizer_max(peak, window->marks[(window->first + i) % WALSIZER_WINDOW_SLOTS].demand);
+		peak = walsizer_max(peak, window->marks[(window->first + i) % WALSIZER_WINDOW_SLOTS].peak.demand);
 	return peak;
 }
 
@@ -139,7 +146,7 @@ TEST(a_cycle_has_its_largest_window)
 
 	/* the WAL of a planned load is no demand, but what it forces counts */
 	d->state.boost.planned_until = d->sample.now + SECOND + 1;
-	d->state.window.step_demand = 0;
+	d->state.window.step.demand = 0;
 	d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = 3;
 	window(d, SECOND, 500 * MB);
 	assert_true(cycle->demand < 2 * MB);
@@ -225,10 +232,10 @@ TEST(the_primary_is_measured_between_checkpoints)
 	primary_checkpoint(d, 1, 45 * MB);
 	assert_int_equal(primary->time, 226);
 	assert_int_equal(primary->demand, walsizer_to_int64((double) (135 * MB) * (300.0 / 225.0)));
-	assert_int_equal(d->state.window.step_demand, primary->demand);
+	assert_int_equal(d->state.window.step.demand, primary->demand);
 	primary_checkpoint(d, 600, 100 * MB);
 	assert_int_equal(primary->demand, 50 * MB);
-	assert_int_equal(d->state.window.step_demand, 180 * MB);
+	assert_int_equal(d->state.window.step.demand, 180 * MB);
 
 	/* another primary, or its clock was set back: the next distance counts from there */
 	primary_checkpoint(d, 300, -600 * MB);
@@ -249,14 +256,14 @@ TEST(the_primary_is_measured_between_checkpoints)
 	d->sample.primary_time = primary->time;
 
 	/* a planned load is not remembered */
-	d->state.window.step_demand = 0;
+	d->state.window.step.demand = 0;
 	d->state.boost.planned_until = d->sample.now + 1;
 	primary_checkpoint(d, 300, 77 * MB);
 	assert_int_equal(primary->demand, 77 * MB);
-	assert_int_equal(d->state.window.step_demand, 0);
+	assert_int_equal(d->state.window.step.demand, 0);
 	d->sample.now++;
 	primary_checkpoint(d, 300, 78 * MB);
-	assert_int_equal(d->state.window.step_demand, 78 * MB);
+	assert_int_equal(d->state.window.step.demand, 78 * MB);
 
 	/* a time that no clock has */
 	primary_checkpoint(d, INT64_C(1) << 59, 0);
@@ -339,7 +346,7 @@ TEST(a_standby_measures_the_primarys_position)
 	d->state.primary.demand = 40 * MB;
 	assert_int_equal(window(d, SECOND, 0).demand, 40 * MB);
 	assert_int_equal(d->state.cycle.demand, 40 * MB);
-	assert_int_equal(d->state.window.step_demand, 30 * MB);
+	assert_int_equal(d->state.window.step.demand, 30 * MB);
 	assert_int_equal(recent_peak(&d->state.window), 30 * MB);
 	d->sample.standby = false;
 	d->sample.write_lsn = d->sample.primary_lsn;
@@ -392,7 +399,7 @@ TEST(the_window_can_be_remembered)
 	window(d, 3 * SECOND, 5 * MB);
 	d->sample.hour++;
 	window(d, 3 * SECOND, 2 * MB);
-	d->state.last.hour = d->sample.hour + 1;
+	d->sample.hour++;
 	window(d, SECOND, MB);
 	walsizer_remember_window(&d->state);
 	assert_int_equal(walsizer_peak_of(&d->state, 500000)->demand, 5 * MB);
@@ -400,7 +407,7 @@ TEST(the_window_can_be_remembered)
 	assert_int_equal(walsizer_peak_of(&d->state, 500002)->demand, 8 * MB);
 	assert_int_equal(walsizer_peak_of(&d->state, 500002)->timeout_ms, 300000);
 	assert_int_equal(d->state.window.number, 0);
-	assert_int_equal(d->state.window.step_demand, 0);
+	assert_int_equal(d->state.window.step.demand, 0);
 }
 
 int
