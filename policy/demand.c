@@ -98,9 +98,9 @@ walsizer_move_peaks(WalsizerState *state, int64_t before, int64_t now)
 	}
 }
 
-/* The peak with the largest demand of lookback hours up to this one. */
-static WalsizerPeak
-largest_peak(const WalsizerState *state, int64_t hour, int64_t lookback)
+/* The peak with the largest demand of lookback hours up to this one; all 0 if there is none. */
+WalsizerPeak
+walsizer_largest_peak(const WalsizerState *state, int64_t hour, int64_t lookback)
 {
 	WalsizerPeak largest = {0};
 
@@ -114,27 +114,19 @@ largest_peak(const WalsizerState *state, int64_t hour, int64_t lookback)
 	return largest;
 }
 
-/* Its demand (bytes), or 0. */
-int64_t
-walsizer_learned_demand(const WalsizerState *state, int64_t hour, int64_t lookback)
-{
-	return largest_peak(state, hour, lookback).demand;
-}
-
-/* The same, cached until the hour, the lookback, the timeout or a peak changes. */
-int64_t
+/* The same of now, cached until the hour, the lookback, the timeout or a peak changes. */
+const WalsizerPeak *
 walsizer_learned_now(WalsizerState *state, int64_t lookback)
 {
-	if (state->learned.hour != state->last.hour || state->learned.lookback_hours != lookback)
-	{
-		WalsizerPeak largest = largest_peak(state, state->last.hour, lookback);
+	WalsizerLearned *learned = &state->learned;
 
-		state->learned.demand = largest.demand;
-		state->learned.inflated = largest.inflated_at != 0;
-		state->learned.hour = state->last.hour;
-		state->learned.lookback_hours = lookback;
+	if (learned->hour != state->last.hour || learned->lookback_hours != lookback)
+	{
+		learned->largest = walsizer_largest_peak(state, state->last.hour, lookback);
+		learned->hour = state->last.hour;
+		learned->lookback_hours = lookback;
 	}
-	return state->learned.demand;
+	return &learned->largest;
 }
 
 static WalsizerMark *

@@ -22,10 +22,6 @@
 /* At most this long, because a timeout may be a day: walsizer_patience(). */
 #define WALSIZER_MOST_PATIENCE	(INT64_C(300) * 1000)	/* ms */
 
-/* A forced checkpoint is predicted this early: walsizer_lead(). */
-#define WALSIZER_LEAD_TICKS		5
-#define WALSIZER_LEAD_AT_LEAST	2000	/* ms */
-
 /* Demand never lowers a raise this soon after it, or after a start. */
 #define WALSIZER_KEEP_RAISE		(INT64_C(3600) * 1000)	/* ms */
 
@@ -73,11 +69,11 @@ walsizer_patience(int64_t timeout)
 	return walsizer_min(timeout, WALSIZER_MOST_PATIENCE);
 }
 
-/* How early a forced checkpoint is predicted, ms. */
+/* How early a forced checkpoint is predicted, ms: five samples, and two seconds at least. */
 static inline int64_t
 walsizer_lead(const WalsizerConfig *config)
 {
-	return walsizer_max(WALSIZER_LEAD_TICKS * config->sample_interval_ms, WALSIZER_LEAD_AT_LEAST);
+	return walsizer_max(5 * config->sample_interval_ms, 2000);
 }
 
 /*
@@ -104,7 +100,7 @@ extern void walsizer_observe_primary(WalsizerState *state, const WalsizerSample 
 extern void walsizer_observe_window(WalsizerState *state, WalsizerFigures *figures);
 extern void walsizer_begin_rate(WalsizerState *state, const WalsizerSample *sample);
 extern int64_t walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample);
-extern int64_t walsizer_learned_now(WalsizerState *state, int64_t lookback_hours);
+extern const WalsizerPeak *walsizer_learned_now(WalsizerState *state, int64_t lookback_hours);
 
 /* policy/observe.c */
 extern bool walsizer_sample_valid(const WalsizerSample *sample);

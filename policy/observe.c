@@ -31,11 +31,14 @@ sample_continues(const WalsizerState *state, const WalsizerSample *sample)
 		sample->settings.segment_bytes == state->last.settings.segment_bytes;
 }
 
-/* How far a counter went; after a reset, or backwards, it began at 0. */
+/* Add how far a counter went, and return that; after a reset, or backwards, it began at 0. */
 static int64_t
-counter_progress(int64_t before, int64_t now, bool reset)
+add_progress(int64_t *total, int64_t before, int64_t now, bool reset)
 {
-	return reset || now < before ? now : now - before;
+	int64_t		progress = reset || now < before ? now : now - before;
+
+	*total = walsizer_min(*total + progress, MOST_COUNT);
+	return progress;
 }
 
 /*
@@ -177,17 +180,6 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample, int64
 }
 
 /*
- * For a caller that sees a redo pointer only when its checkpoint is complete,
- * and gives an estimate until then: this is where it really was.  Distances to
- * the next one count from here; nothing is judged again.
- */
-void
-walsizer_correct_redo(WalsizerState *state, uint64_t redo_lsn)
-{
-	state->last.redo_lsn = redo_lsn;
-}
-
-/*
  * When (ms) did the redo pointer move?  WAL passed it at that time, so
  * interpolate between the sample before and this one.
  */
@@ -205,17 +197,6 @@ redo_moved(const WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * Has the last checkpoint failed, when the next one starts?  It was running, and
- * none has completed since.  The next one is the same again: it is not counted.
- */
-static bool
-has_failed(const WalsizerState *state, const WalsizerSample *sample)
-{
-	return state->last.checkpoint_running && sample->checkpoint_running &&
-		sample->completed_lsn == state->last.completed_lsn;
-}
-
-/*
  * Follow the redo pointer and the counters.
  *
  * Each checkpoint resets the server's timer, and so does a timed one that is
@@ -226,15 +207,11 @@ has_failed(const WalsizerState *state, const WalsizerSample *sample)
 static void
 observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 {
-	int64_t		requested = counter_progress(state->last.requested, sample->requested,
-											 sample->counters_reset);
-	int64_t		timed = counter_progress(state->last.timed, sample->timed,
-										 sample->counters_reset);
+	int64_t		timed = add_progress(&state->checkpoints.timed, state->last.timed,
+									 sample->timed, sample->counters_reset);
 
-	state->checkpoints.requested = walsizer_min(state->checkpoints.requested + requested,
-												MOST_COUNT);
-	state->checkpoints.timed = walsizer_min(state->checkpoints.timed + timed, MOST_COUNT);
-
+	add_progress(&state->checkpoints.requested, state->last.requested,
+				 sample->requested, sample->counters_reset);
 	if (sample->completed_lsn != state->last.completed_lsn)
 	{
 		state->checkpoints.completed_at = sample->now;
@@ -246,7 +223,9 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 		WalsizerCause cause = checkpoint_cause(state, sample, &forced_at);
 
 		walsizer_observe_curve(state, sample, true, cause);
-		if (has_failed(state, sample))
+		/* if one was running, and none has completed since, this is the same again */
+		if (state->last.checkpoint_running && sample->checkpoint_running &&
+			sample->completed_lsn == state->last.completed_lsn)
 			state->checkpoints.failures++;
 		else
 			state->checkpoints.total[cause]++;
@@ -414,11 +393,9 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 									  walsizer_to_int64((double) figures->rate *
 														((double) figures->until_timed_ms /
 														 1000.0)));
-	figures->until_forced_ms = -1;
-	if (figures->rate > 0)
-		figures->until_forced_ms =
-			walsizer_to_int64((double) walsizer_max(0, figures->trigger_point - figures->used) *
-							  1000.0 / (double) figures->rate);
+	figures->until_forced_ms = figures->rate > 0 ?
+		walsizer_to_int64((double) walsizer_max(0, figures->trigger_point - figures->used) *
+						  1000.0 / (double) figures->rate) : -1;
 
 	state->last = *sample;
 	walsizer_observe_window(state, figures);

@@ -340,8 +340,7 @@ typedef struct WalsizerWindow
 typedef struct WalsizerLearned
 {
 	WalsizerPeak peaks[WALSIZER_PEAK_SLOTS];
-	int64_t		demand;
-	bool		inflated;
+	WalsizerPeak largest;
 	int64_t		hour;
 	int64_t		lookback_hours;
 } WalsizerLearned;
@@ -511,7 +510,7 @@ typedef struct WalsizerPacing
 typedef struct WalsizerState
 {
 	bool		primed;			/* last is filled */
-	WalsizerSample last;		/* the one before */
+	WalsizerSample last;
 	WalsizerOwner owner;
 	WalsizerBoost boost;
 	WalsizerLearned learned;
@@ -615,14 +614,11 @@ typedef struct WalsizerTimeoutAdvice
 #define WALSIZER_TIMEOUTS		5	/* most of walsizer_timeouts() */
 
 /* policy/arithmetic.c */
-extern int64_t walsizer_checkpoint_segments(int64_t max_wal_size_mb,
-											const WalsizerSettings *settings);
-extern int64_t walsizer_trigger_point(int64_t max_wal_size_mb,
-									  const WalsizerSettings *settings);
+extern int64_t walsizer_checkpoint_segments(int64_t max_wal_size_mb, const WalsizerSettings *settings);
+extern int64_t walsizer_trigger_point(int64_t max_wal_size_mb, const WalsizerSettings *settings);
 extern int64_t walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *settings);
 extern int64_t walsizer_size_with_headroom(const WalsizerConfig *config,
-										   const WalsizerSettings *settings,
-										   int64_t wal_bytes);
+										   const WalsizerSettings *settings, int64_t wal_bytes);
 extern bool walsizer_is_news(int64_t mb, int64_t *said_mb);
 
 /* policy/step.c */
@@ -633,34 +629,26 @@ extern WalsizerDecision walsizer_step(const WalsizerConfig *config, WalsizerStat
 extern bool walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
 								 const WalsizerSample *sample);
 
-/* policy/observe.c */
-extern void walsizer_correct_redo(WalsizerState *state, uint64_t redo_lsn);
-
 /* policy/demand.c */
-extern int64_t walsizer_learned_demand(const WalsizerState *state,
-									   int64_t hour, int64_t lookback_hours);
+extern WalsizerPeak walsizer_largest_peak(const WalsizerState *state, int64_t hour, int64_t lookback);
 extern const WalsizerPeak *walsizer_peak_of(const WalsizerState *state, int64_t hour);
 extern void walsizer_remember(WalsizerState *state, const WalsizerPeak *peak);
 extern void walsizer_remember_window(WalsizerState *state);
 extern void walsizer_forget(WalsizerState *state);
 
 /* policy/recovery.c */
-extern int64_t walsizer_recovery_time(const WalsizerConfig *config,
-									  const WalsizerState *state,
+extern int64_t walsizer_recovery_time(const WalsizerConfig *config, const WalsizerState *state,
 									  const WalsizerSample *sample, int64_t mb);
-extern int64_t walsizer_recovery_time_now(const WalsizerConfig *config,
-										  const WalsizerState *state,
+extern int64_t walsizer_recovery_time_now(const WalsizerConfig *config, const WalsizerState *state,
 										  const WalsizerSample *sample);
 
 /* policy/whatif.c */
-extern WalsizerWhatIf walsizer_what_if(const WalsizerConfig *config,
-									   const WalsizerState *state,
+extern WalsizerWhatIf walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
 									   const WalsizerSample *sample,
 									   const WalsizerFigures *figures, int64_t mb);
 extern WalsizerLimit walsizer_forbidding(const WalsizerFigures *figures,
 										 const WalsizerConfig *config, int64_t mb);
-extern int	walsizer_candidates(const WalsizerSettings *settings, int64_t wanted_mb,
-								int64_t *sizes);
+extern int	walsizer_candidates(const WalsizerSettings *settings, int64_t wanted_mb, int64_t *sizes);
 extern WalsizerTimeoutAdvice walsizer_advise_timeout(const WalsizerConfig *config,
 													 const WalsizerState *state,
 													 const WalsizerSample *sample,

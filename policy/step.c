@@ -258,9 +258,11 @@ take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample
 static void
 fill_figures(const WalsizerConfig *config, WalsizerState *state, WalsizerFigures *figures)
 {
-	figures->learned = walsizer_learned_now(state, config->lookback_hours);
+	const WalsizerPeak *largest = walsizer_learned_now(state, config->lookback_hours);
+
+	figures->learned = largest->demand;
 	if (figures->learned > figures->demand)
-		figures->inflated = state->learned.inflated;
+		figures->inflated = largest->inflated_at != 0;
 	figures->wanted_mb =
 		walsizer_size_with_headroom(config, &state->last.settings,
 									walsizer_max(figures->demand, figures->learned));

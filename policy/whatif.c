@@ -28,11 +28,6 @@
 #define MOST_CHANGE			0.1 /* of the images over the intervals: a load changes */
 #define LEAST_IMAGE			50.0	/* bytes; less is no result of a regression */
 
-/* Candidates, in eighths of the value in effect. */
-static const int eighths[] = {4, 8, 12, 16, 24, 32, 48, 64};
-
-#define NUM_EIGHTHS		((int) (sizeof(eighths) / sizeof(eighths[0])))
-
 /*
  * Time between two checkpoints (ms) if this much WAL (bytes) is written per
  * timeout: the timeout, or the time in which WAL fills the trigger point.  A
@@ -94,7 +89,7 @@ walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
 				 const WalsizerSample *sample, const WalsizerFigures *figures, int64_t mb)
 {
 	const WalsizerSettings *settings = &sample->settings;
-	int64_t		learned = walsizer_learned_demand(state, sample->hour, config->lookback_hours);
+	int64_t		learned = walsizer_largest_peak(state, sample->hour, config->lookback_hours).demand;
 
 	return (WalsizerWhatIf) {
 		.size_mb = mb,
@@ -108,6 +103,22 @@ walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
 }
 
 /*
+ * Append a number that is not smaller than those before, each once, and the extra
+ * one where its place is.  Returns how many there are.
+ */
+static int
+append(int64_t *sorted, int number, int64_t next, int64_t extra)
+{
+	int64_t		last = number > 0 ? sorted[number - 1] : 0;
+
+	if (extra > last && extra < next)
+		sorted[number++] = last = extra;
+	if (next > last)
+		sorted[number++] = next;
+	return number;
+}
+
+/*
  * The sizes worth comparing (MB), smallest first: parts and multiples of the
  * value in effect, in whole segments, and the wanted size.  Returns their
  * number, at most WALSIZER_CANDIDATES.
@@ -115,27 +126,20 @@ walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
 int
 walsizer_candidates(const WalsizerSettings *settings, int64_t wanted, int64_t *sizes)
 {
+	static const int eighths[WALSIZER_CANDIDATES - 1] = {4, 8, 12, 16, 24, 32, 48, 64};
 	int64_t		segment_mb = settings->segment_bytes / WALSIZER_MB;
-	int64_t		before = 0;
 	int			number = 0;
 
-	for (int i = 0; i < NUM_EIGHTHS; i++)
+	for (int i = 0; i < WALSIZER_CANDIDATES - 1; i++)
 	{
 		int64_t		mb = settings->max_wal_size_mb * eighths[i] / 8;
 
 		if (eighths[i] != 8)
 			mb -= mb % segment_mb;
-		if (mb < 2 * segment_mb || mb > WALSIZER_MOST_MB)
-			continue;
-		if (wanted > before && wanted < mb)
-			sizes[number++] = wanted;
-		if (mb > before)
-			sizes[number++] = mb;
-		before = mb;
+		if (mb >= 2 * segment_mb && mb <= WALSIZER_MOST_MB)
+			number = append(sizes, number, mb, wanted);
 	}
-	if (wanted > before)
-		sizes[number++] = wanted;
-	return number;
+	return append(sizes, number, wanted, wanted);
 }
 
 /* How much a counter of the server grew; a negative number after its reset. */
@@ -378,20 +382,11 @@ walsizer_timeout_saved(const WalsizerState *state, double *saved)
 int
 walsizer_timeouts(const WalsizerSettings *settings, int64_t *timeouts)
 {
-	static const int minutes[] = {5, 15, 30, 60};
+	static const int minutes[WALSIZER_TIMEOUTS - 1] = {5, 15, 30, 60};
 	int64_t		present = settings->timeout_ms;
-	int64_t		before = 0;
 	int			number = 0;
 
 	for (int i = 0; i < WALSIZER_TIMEOUTS - 1; i++)
-	{
-		int64_t		timeout = minutes[i] * INT64_C(60000);
-
-		if (present > before && present < timeout)
-			timeouts[number++] = present;
-		timeouts[number++] = before = timeout;
-	}
-	if (present > before)
-		timeouts[number++] = present;
-	return number;
+		number = append(timeouts, number, minutes[i] * INT64_C(60000), present);
+	return append(timeouts, number, present, present);
 }

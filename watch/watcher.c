@@ -63,7 +63,7 @@ complete(RedoTracker *tracker, const Observation *seen, WalsizerState *state)
 	tracker->redo = seen->completed;
 	tracker->timer_start = WATCH_CLOCK_START + seen->started_s * 1000;
 	if (tracker->running)
-		walsizer_correct_redo(state, (uint64_t) seen->completed);
+		state->last.redo_lsn = (uint64_t) seen->completed;
 	tracker->running = tracker->busy = tracker->idle_seen = false;
 }
 
@@ -132,7 +132,7 @@ track_redo(RedoTracker *tracker, const Observation *seen, int64_t now, WalsizerS
 		 * checkpointer had other work, at the start of the server for example.
 		 */
 		tracker->redo = tracker->seen.completed;
-		walsizer_correct_redo(state, (uint64_t) tracker->redo);
+		state->last.redo_lsn = (uint64_t) tracker->redo;
 		tracker->running = false;
 	}
 	if (!tracker->running && starts(tracker, seen, now))
@@ -373,8 +373,8 @@ watch_judge(const Watcher *watcher)
 	if (watcher->samples < 2)
 		return verdict;
 	walsizer_remember_window(&state);
-	verdict.demand = walsizer_learned_demand(&state, watcher->sample.hour,
-											 watcher->config.lookback_hours);
+	verdict.demand = walsizer_largest_peak(&state, watcher->sample.hour,
+										   watcher->config.lookback_hours).demand;
 	verdict.demand = log != NULL ? log->about : walsizer_max(verdict.demand, figures->demand);
 	verdict.needed_mb = walsizer_size_for(verdict.demand, settings);
 	verdict.wanted_mb = walsizer_size_with_headroom(&watcher->config, settings,

@@ -110,7 +110,7 @@ eva_state(void)
 	switch (Frama_C_interval(0, 5))
 	{
 		case 0:
-			walsizer_correct_redo(&state, sample.redo_lsn);
+			state.last.redo_lsn = sample.redo_lsn;	/* as watch/watcher.c does */
 			break;
 		case 1:
 			walsizer_remember(&state, &(WalsizerPeak) {hour, sample.boost_mb, timeout_ms,
@@ -154,7 +154,7 @@ eva_readers(void)
 		return;
 	walsizer_what_if(&config, &state, &sample, &figures, mb);
 	walsizer_recovery_time_now(&config, &state, &sample);
-	walsizer_learned_demand(&state, sample.hour, config.lookback_hours);
+	walsizer_largest_peak(&state, sample.hour, config.lookback_hours);
 	walsizer_peak_of(&state, sample.boost_mb);
 	walsizer_candidates(&sample.settings, wanted, sizes);
 	walsizer_advise_timeout(&config, &state, &sample, &figures, timeout_ms);

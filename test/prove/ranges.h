@@ -100,7 +100,7 @@
 		RANGE((s)->window.number, 0, WALSIZER_WINDOW_SLOTS); \
 		PEAK_RANGES(&(s)->window.step, RANGE); \
 		RANGE((s)->window.padding, 0, MOST_WAL); \
-		RANGE((s)->learned.demand, 0, MOST_WAL); \
+		PEAK_RANGES(&(s)->learned.largest, RANGE); \
 		RANGE((s)->learned.hour, 0, LATEST); \
 		for (int i = 0; i < WALSIZER_RATE_SLOTS; i++) \
 			RANGE((s)->rate.ms[i], 0, LATEST); \
@@ -217,7 +217,6 @@
 		FLAG((s)->last.checkpoint_running); \
 		SETTINGS_RANGES(&(s)->last.settings, RANGE, REAL); \
 		FLAG((s)->owner.original_by_alter_system); \
-		FLAG((s)->learned.inflated); \
 		RANGE((s)->boost.size_mb, 0, WALSIZER_MOST_MB); \
 		RANGE((s)->boost.planned_until, 0, LATEST + MOST_TIMEOUT); \
 		for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++) \

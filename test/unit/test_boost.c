@@ -183,7 +183,7 @@ TEST(nothing_of_it_is_learned)
 				driver_step(d, seconds * SECOND, 0);
 			assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
 			walsizer_remember_window(&d->state);
-			assert_int_equal(walsizer_learned_demand(&d->state, d->sample.hour, 3), 0);
+			assert_int_equal(walsizer_largest_peak(&d->state, d->sample.hour, 3).demand, 0);
 		}
 	}
 }
@@ -208,7 +208,7 @@ TEST(nor_after_a_restart)
 		for (int i = 0; i < 620; i++)
 			driver_step(d, SECOND, 0);
 		walsizer_remember_window(&d->state);
-		assert_int_equal(walsizer_learned_demand(&d->state, d->sample.hour, 3), 0);
+		assert_int_equal(walsizer_largest_peak(&d->state, d->sample.hour, 3).demand, 0);
 		assert_int_equal(d->state.cycle.demand, 0);
 	}
 }

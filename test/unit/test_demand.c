@@ -17,16 +17,16 @@ TEST(what_was_seen_is_remembered)
 
 	driver_run(d, 1800, 4 * MB);
 	hour = d->sample.hour;
-	assert_in_range(walsizer_learned_demand(&d->state, hour, 1),
+	assert_in_range(walsizer_largest_peak(&d->state, hour, 1).demand,
 					1199 * MB, 1205 * MB);
 	/* all of the lookback counts, and one hour more has none of it left */
-	assert_true(walsizer_learned_demand(&d->state, hour + 5, 5) > 0);
-	assert_true(walsizer_learned_demand(&d->state, hour + 7, 5) == 0);
+	assert_true(walsizer_largest_peak(&d->state, hour + 5, 5).demand > 0);
+	assert_true(walsizer_largest_peak(&d->state, hour + 7, 5).demand == 0);
 	/* a wall clock that was set back forgets nothing */
-	assert_true(walsizer_learned_demand(&d->state, hour - 3, 5) > 0);
+	assert_true(walsizer_largest_peak(&d->state, hour - 3, 5).demand > 0);
 
 	walsizer_forget(&d->state);
-	assert_int_equal(walsizer_learned_demand(&d->state, hour, 100), 0);
+	assert_int_equal(walsizer_largest_peak(&d->state, hour, 100).demand, 0);
 }
 
 /*
@@ -61,7 +61,7 @@ TEST(demand_belongs_to_the_timeout_it_was_measured_with)
 	driver_run(d, 10, MB);
 	hour = d->sample.hour;
 	walsizer_remember_window(&d->state);
-	assert_in_range(walsizer_learned_demand(&d->state, hour, 1), 1490 * MB, 1900 * MB);
+	assert_in_range(walsizer_largest_peak(&d->state, hour, 1).demand, 1490 * MB, 1900 * MB);
 }
 
 /* The largest of an hour, as measured. */
@@ -101,8 +101,8 @@ TEST(the_hour_of_the_longest_lookback_has_a_slot_of_its_own)
 	d->state.last.settings = d->sample.settings;
 	remember(d, 500000, 7 * MB, 1);
 	remember(d, 500000 + hours + 1, MB, 1);
-	assert_int_equal(walsizer_learned_demand(&d->state, 500000 + hours + 1, hours), 7 * MB);
-	assert_int_equal(walsizer_learned_demand(&d->state, 500000 + hours + 2, hours), MB);
+	assert_int_equal(walsizer_largest_peak(&d->state, 500000 + hours + 1, hours).demand, 7 * MB);
+	assert_int_equal(walsizer_largest_peak(&d->state, 500000 + hours + 2, hours).demand, MB);
 }
 
 TEST(what_is_no_demand_is_not_remembered)
@@ -120,7 +120,7 @@ TEST(what_is_no_demand_is_not_remembered)
 	assert_null(walsizer_peak_of(&d->state, 5));
 	assert_null(walsizer_peak_of(&d->state, 0));
 	assert_null(walsizer_peak_of(&d->state, -1));
-	assert_int_equal(walsizer_learned_demand(&d->state, 5, 100), 0);
+	assert_int_equal(walsizer_largest_peak(&d->state, 5, 100).demand, 0);
 	remember(d, 1, 1, 1);
 	assert_int_equal(walsizer_peak_of(&d->state, 1)->demand, 1);
 }
@@ -138,7 +138,7 @@ TEST(all_of_the_lookback_counts)
 
 			d->state.last.settings = d->sample.settings;
 			remember(d, now + off, 7 * MB, 1);
-			assert_int_equal(walsizer_learned_demand(&d->state, now, lookback),
+			assert_int_equal(walsizer_largest_peak(&d->state, now, lookback).demand,
 							 counts ? 7 * MB : 0);
 		}
 }
@@ -150,36 +150,36 @@ TEST(what_was_learned_is_kept_until_it_may_change)
 	WalsizerLearned *learned = &d->state.learned;
 
 	remember(d, d->sample.hour, 7 * MB, 1);
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 24), 7 * MB);
-	learned->demand = 1;
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 24), 1);
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 7 * MB);
-	learned->demand = 1;
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 1);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 24)->demand, 7 * MB);
+	learned->largest.demand = 1;
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 24)->demand, 1);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25)->demand, 7 * MB);
+	learned->largest.demand = 1;
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25)->demand, 1);
 	d->sample.hour++;
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 7 * MB);
-	learned->demand = 1;
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 1);
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 24), 7 * MB);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25)->demand, 7 * MB);
+	learned->largest.demand = 1;
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25)->demand, 1);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 24)->demand, 7 * MB);
 	d->sample.hour -= 2;
-	learned->demand = 1;
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 24), 7 * MB);
+	learned->largest.demand = 1;
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 24)->demand, 7 * MB);
 	d->sample.hour += 2;
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 7 * MB);
-	learned->demand = 1;
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25)->demand, 7 * MB);
+	learned->largest.demand = 1;
 	remember(d, d->sample.hour, 3 * MB, 1);
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 7 * MB);
-	learned->demand = 1;
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25)->demand, 7 * MB);
+	learned->largest.demand = 1;
 	remember(d, d->sample.hour, 3 * MB, 1);	/* known already */
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 1);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25)->demand, 1);
 	walsizer_forget(&d->state);
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 0);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25)->demand, 0);
 	d->sample.hour = 1;
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 0);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25)->demand, 0);
 	remember(d, 1, MB, 1);
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), MB);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25)->demand, MB);
 	walsizer_forget(&d->state);
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 25), 0);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 25)->demand, 0);
 }
 
 /* A peak measured with a longer timeout is too much for this one: it counts for a day. */
@@ -190,9 +190,9 @@ TEST(a_longer_timeout_is_forgotten_after_a_day)
 	d->state.last.settings = d->sample.settings;
 	remember(d, 500000, 9 * MB, 300001);
 	remember(d, 499000, 7 * MB, 300000);
-	assert_int_equal(walsizer_learned_demand(&d->state, 500025, 744), 9 * MB);
-	assert_int_equal(walsizer_learned_demand(&d->state, 500026, 744), 0);
-	assert_int_equal(walsizer_learned_demand(&d->state, 499744, 744), 7 * MB);
+	assert_int_equal(walsizer_largest_peak(&d->state, 500025, 744).demand, 9 * MB);
+	assert_int_equal(walsizer_largest_peak(&d->state, 500026, 744).demand, 0);
+	assert_int_equal(walsizer_largest_peak(&d->state, 499744, 744).demand, 7 * MB);
 }
 
 /* The cached figure follows the timeout. */
@@ -201,10 +201,10 @@ TEST(a_shorter_timeout_counts_at_once)
 	Driver	   *d = driver_begun();
 
 	remember(d, d->sample.hour - 30, 9 * MB, 300000);
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 168), 9 * MB);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 168)->demand, 9 * MB);
 	d->sample.settings.timeout_ms = 60 * SECOND;
 	driver_observe(d, SECOND, 0);
-	assert_int_equal(walsizer_learned_now(driver_seen(d), 168), 0);
+	assert_int_equal(walsizer_learned_now(driver_seen(d), 168)->demand, 0);
 }
 
 /* When the clock jumps, what was measured up to then moves with it. */

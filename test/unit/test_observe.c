@@ -159,7 +159,7 @@ TEST(a_start_forgets_what_was_pending)
 	assert_false(d->state.cycle.over);
 	assert_int_equal(d->state.wal_contents.at_redo.bytes, 88);
 	/* demand is remembered */
-	assert_int_equal(walsizer_learned_demand(&d->state, d->sample.hour, 1), 77 * MB);
+	assert_int_equal(walsizer_largest_peak(&d->state, d->sample.hour, 1).demand, 77 * MB);
 }
 
 static int64_t

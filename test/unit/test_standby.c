@@ -142,7 +142,7 @@ TEST(an_idle_primary_teaches_its_standby_nothing_new)
 	walsizer_remember_window(&d->state);
 	for (int64_t later = hour + 1; later <= d->sample.hour; later++)
 		assert_null(walsizer_peak_of(&d->state, later));
-	assert_in_range(walsizer_learned_demand(&d->state, d->sample.hour, 24),
+	assert_in_range(walsizer_largest_peak(&d->state, d->sample.hour, 24).demand,
 					1199 * MB, 1201 * MB);
 
 	walsizer_forget(&d->state);

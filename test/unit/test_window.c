@@ -355,7 +355,7 @@ TEST(a_standby_measures_the_primarys_position)
 	/* the position went back: what was measured before is remembered */
 	d->sample.write_lsn--;
 	assert_int_equal(window(d, SECOND, 0).demand, 0);
-	assert_int_equal(walsizer_learned_demand(&d->state, d->sample.hour, 1), 30 * MB);
+	assert_int_equal(walsizer_largest_peak(&d->state, d->sample.hour, 1).demand, 30 * MB);
 }
 
 /* Memory, and what would bring it back, are empty; whose value it is remains. */
@@ -383,7 +383,7 @@ TEST(forgetting_leaves_nothing_but_ownership)
 	assert_int_equal(d->state.pacing.changed_at, d->sample.now);
 	assert_int_equal(d->state.pacing.keep_until, 0);
 	assert_int_equal(d->state.owner.own_mb, 4000);
-	assert_int_equal(walsizer_learned_demand(&d->state, 1, 744), 0);
+	assert_int_equal(walsizer_largest_peak(&d->state, 1, 744).demand, 0);
 
 	/* and a new window begins */
 	window(d, SECOND, 0);
