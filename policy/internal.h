@@ -141,9 +141,10 @@ extern void walsizer_keep_full_interval(const WalsizerConfig *config, WalsizerSt
 extern int64_t walsizer_recovery_limit(const WalsizerConfig *config, const WalsizerState *state);
 
 /* policy/whatif.c */
+extern WalsizerLimit walsizer_forbidding(const WalsizerFigures *figures, int64_t mb);
 extern void walsizer_begin_curve(WalsizerState *state, const WalsizerSample *sample);
 extern void walsizer_observe_curve(WalsizerState *state, const WalsizerSample *sample,
-								   bool ended, WalsizerCause cause);
+								   WalsizerCause cause);
 
 /* policy/rules.c */
 extern int64_t walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,

@@ -58,16 +58,6 @@ walsizer_whole_segments(int64_t mb, const WalsizerSettings *settings)
 	return walsizer_max(mb - mb % segment_mb, 2 * segment_mb);
 }
 
-static void
-consider_limit(WalsizerFigures *figures, int64_t limit_mb, WalsizerLimit kind)
-{
-	if (limit_mb < figures->limit_mb)
-	{
-		figures->limit_mb = limit_mb;
-		figures->limit_kind = kind;
-	}
-}
-
 /*
  * Must the disk be read for this sample?  Yes if what is written until the
  * next one could be a noticeable part of the space last found free: our own
@@ -189,8 +179,7 @@ walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, i
 }
 
 /*
- * Fill the figures limit_mb, limit_kind, disk_limit_mb, step_limit_mb and
- * recovery_limit_mb, in whole segments.
+ * Fill the figures of limits, in whole segments but for walsizer.max itself.
  *
  * Disk: a part p of (free space + existing WAL that max_wal_size covers).  N
  * clusters that share a file system and all want more thus arrive at equal
@@ -202,22 +191,25 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 {
 	const WalsizerSettings *settings = &state->last.settings;
 
+	figures->limits_mb[WALSIZER_LIMIT_MAX] = config->max_mb;
 	figures->limit_mb = figures->step_limit_mb = WALSIZER_MOST_MB;
-	consider_limit(figures, config->max_mb, WALSIZER_LIMIT_MAX);
 	if (state->disk.known)
 	{
 		int64_t		room = state->disk.free + state->disk.wal;
 
-		figures->disk_limit_mb = walsizer_whole_segments(room / 100 * config->max_disk_percent / WALSIZER_MB,
-														 settings);
+		figures->limits_mb[WALSIZER_LIMIT_DISK] =
+			walsizer_whole_segments(room / 100 * config->max_disk_percent / WALSIZER_MB, settings);
 		figures->step_limit_mb = step_limit(config, state);
-		consider_limit(figures, figures->disk_limit_mb, WALSIZER_LIMIT_DISK);
 	}
 	if (config->max_recovery_ms > 0)
-	{
-		figures->recovery_limit_mb =
+		figures->limits_mb[WALSIZER_LIMIT_RECOVERY] =
 			walsizer_whole_segments(walsizer_recovery_limit(config, state), settings);
-		consider_limit(figures, figures->recovery_limit_mb, WALSIZER_LIMIT_RECOVERY);
+	for (int i = 0; i < WALSIZER_LIMITS; i++)
+	{
+		if (figures->limits_mb[i] == 0 || figures->limits_mb[i] >= figures->limit_mb)
+			continue;
+		figures->limit_mb = figures->limits_mb[i];
+		figures->limit_kind = (WalsizerLimit) i;
 	}
 	figures->limit_mb = walsizer_whole_segments(figures->limit_mb, settings);
 }
@@ -307,11 +299,6 @@ walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *stat
 	const WalsizerSettings *settings = &state->last.settings;
 	int64_t		below = walsizer_whole_segments((int64_t) (FOLLOW_BELOW * (double) figures->in_effect_mb),
 												settings);
-	const int64_t limits[WALSIZER_LIMITS] = {
-		[WALSIZER_LIMIT_MAX] = walsizer_whole_segments(config->max_mb, settings),
-		[WALSIZER_LIMIT_DISK] = figures->disk_limit_mb,
-		[WALSIZER_LIMIT_RECOVERY] = walsizer_min(figures->recovery_limit_mb, below),
-	};
 	int64_t		size = 0;
 
 	*kind = WALSIZER_UNLIMITED;
@@ -319,9 +306,11 @@ walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *stat
 		return 0;
 	for (int i = 0; i < WALSIZER_LIMITS; i++)
 	{
-		int64_t		allowed = walsizer_least_size(state, limits[i]);
+		int64_t		limit = i == WALSIZER_LIMIT_RECOVERY ?
+			walsizer_min(figures->limits_mb[i], below) : figures->limits_mb[i];
+		int64_t		allowed = walsizer_least_size(state, walsizer_whole_segments(limit, settings));
 
-		if (limits[i] == 0 || (size != 0 && allowed >= size) ||
+		if (limit == 0 || (size != 0 && allowed >= size) ||
 			!must_follow(config, state, figures, (WalsizerLimit) i, allowed))
 			continue;
 		size = allowed;

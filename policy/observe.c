@@ -207,6 +207,9 @@ redo_moved(const WalsizerState *state, const WalsizerSample *sample)
 static void
 observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 {
+	bool		moved = sample->redo_lsn != state->last.redo_lsn;
+	int64_t		forced_at = 0;
+	WalsizerCause cause = moved ? checkpoint_cause(state, sample, &forced_at) : WALSIZER_CAUSE_OTHER;
 	int64_t		timed = add_progress(&state->checkpoints.timed, state->last.timed,
 									 sample->timed, sample->counters_reset);
 
@@ -217,12 +220,9 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 		state->checkpoints.completed_at = sample->now;
 		state->checkpoints.failures = 0;
 	}
-	if (sample->redo_lsn != state->last.redo_lsn)
+	walsizer_observe_curve(state, sample, cause);
+	if (moved)
 	{
-		int64_t		forced_at;
-		WalsizerCause cause = checkpoint_cause(state, sample, &forced_at);
-
-		walsizer_observe_curve(state, sample, true, cause);
 		/* if one was running, and none has completed since, this is the same again */
 		if (state->last.checkpoint_running && sample->checkpoint_running &&
 			sample->completed_lsn == state->last.completed_lsn)
@@ -239,13 +239,9 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 			state->checkpoints.old.seen = sample->now;
 		walsizer_observe_wal_contents(state, sample, cause);
 	}
-	else
-	{
-		walsizer_observe_curve(state, sample, false, WALSIZER_CAUSE_OTHER);
-		if (timed > 0 && walsizer_distance(sample->redo_lsn, sample->write_lsn) <
-			WALSIZER_NOTHING_WRITTEN && timer_is_due(state, sample))
-			state->checkpoints.timer_start = sample->now;
-	}
+	else if (timed > 0 && timer_is_due(state, sample) &&
+			 walsizer_distance(sample->redo_lsn, sample->write_lsn) < WALSIZER_NOTHING_WRITTEN)
+		state->checkpoints.timer_start = sample->now;
 }
 
 /*

@@ -13,12 +13,11 @@
 
 #define MOST_KEEP	(INT64_C(12) * 3600 * 1000) /* ms */
 
-/* The value in effect (MB) is not ours. */
+/* The value in effect (MB) is not ours: it is the original one. */
 static void
-disown(WalsizerState *state, int64_t in_effect_mb)
+adopt(WalsizerState *state, int64_t in_effect_mb, bool by_alter_system)
 {
-	state->owner.original_mb = in_effect_mb;
-	state->owner.own_mb = 0;
+	state->owner = (WalsizerOwner) {in_effect_mb, by_alter_system, 0};
 	state->pacing.tried_mb = 0;
 	state->pacing.edit_tried_mb = 0;
 	state->boost.return_mb = 0;
@@ -31,14 +30,6 @@ leave_alone(WalsizerState *state)
 	state->pacing.leave_alone_until =
 		state->last.now + walsizer_patience(state->last.settings.timeout_ms);
 	state->pacing.changed_at = state->last.now;
-}
-
-/* Adopt the value in effect as the original one. */
-static void
-adopt(WalsizerState *state)
-{
-	disown(state, state->last.settings.max_wal_size_mb);
-	state->owner.original_by_alter_system = state->last.in_auto_conf;
 }
 
 /*
@@ -79,7 +70,7 @@ walsizer_took_effect(WalsizerState *state, int64_t now, int64_t in_effect_mb)
 void
 walsizer_original_is_back(WalsizerState *state, int64_t in_effect_mb)
 {
-	disown(state, in_effect_mb);
+	adopt(state, in_effect_mb, state->owner.original_by_alter_system);
 	leave_alone(state);
 }
 
@@ -110,19 +101,19 @@ walsizer_observe_owner(WalsizerState *state)
 			 note->original_mb == in_effect_mb)
 	{
 		/* a worker or a server ended before it knew that we restored the value */
-		adopt(state);
+		adopt(state, in_effect_mb, sample->in_auto_conf);
 		/* what the start of the server restored may be raised at once */
 		if (note->kind == WALSIZER_NOTE_RESTORED)
 			leave_alone(state);
 	}
 	else if (owner->original_mb == 0)
-		adopt(state);
+		adopt(state, in_effect_mb, sample->in_auto_conf);
 	else if (in_effect_mb == owner->original_mb && owner->own_mb == 0)
 		/* it may have moved from one file to another */
 		owner->original_by_alter_system = sample->in_auto_conf;
 	else
 	{
-		adopt(state);
+		adopt(state, in_effect_mb, sample->in_auto_conf);
 		leave_alone(state);
 		return true;
 	}

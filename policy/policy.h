@@ -262,11 +262,10 @@ typedef struct WalsizerFigures
 {
 	int64_t		in_effect_mb;
 	int64_t		wanted_mb;		/* what demand needs, with headroom */
+	int64_t		limits_mb[WALSIZER_LIMITS];	/* 0: none set, or not known */
 	int64_t		limit_mb;		/* the smallest limit */
 	WalsizerLimit limit_kind;	/* which one that is */
-	int64_t		disk_limit_mb;	/* 0: not known */
 	int64_t		step_limit_mb;	/* largest that one raise may reach now */
-	int64_t		recovery_limit_mb;	/* 0: none set */
 	int64_t		demand;			/* in the window */
 	int			padding_percent;	/* of the window's WAL, by switches of segments */
 	int64_t		learned;		/* largest remembered demand */
@@ -646,8 +645,6 @@ extern int64_t walsizer_recovery_time_now(const WalsizerConfig *config, const Wa
 extern WalsizerWhatIf walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
 									   const WalsizerSample *sample,
 									   const WalsizerFigures *figures, int64_t mb);
-extern WalsizerLimit walsizer_forbidding(const WalsizerFigures *figures,
-										 const WalsizerConfig *config, int64_t mb);
 extern int	walsizer_candidates(const WalsizerSettings *settings, int64_t wanted_mb, int64_t *sizes);
 extern WalsizerTimeoutAdvice walsizer_advise_timeout(const WalsizerConfig *config,
 													 const WalsizerState *state,

@@ -96,7 +96,7 @@ release(const WalsizerSituation *c)
 static const char *
 overcome_limit(const WalsizerSituation *c)
 {
-	switch (walsizer_forbidding(&c->decision->figures, c->config, needed(c)))
+	switch (walsizer_forbidding(&c->decision->figures, needed(c)))
 	{
 		case WALSIZER_LIMIT_DISK:
 			if (needed(c) > room(c))

@@ -37,12 +37,9 @@
 static int64_t
 spacing(int64_t mb, int64_t demand, const WalsizerSettings *settings)
 {
-	double		fills;
+	double		fills = (double) settings->timeout_ms *
+		((double) walsizer_trigger_point(mb, settings) / (double) walsizer_max(1, demand));
 
-	if (demand <= 0)
-		return settings->timeout_ms;
-	fills = (double) settings->timeout_ms *
-		((double) walsizer_trigger_point(mb, settings) / (double) demand);
 	return walsizer_min(walsizer_to_int64(fills), settings->timeout_ms);
 }
 
@@ -69,14 +66,13 @@ forced_share(const WalsizerState *state, int64_t hour, int64_t lookback, int64_t
 
 /* Which limit forbids this size (MB)?  Of several, the one that is hardest to move. */
 WalsizerLimit
-walsizer_forbidding(const WalsizerFigures *figures, const WalsizerConfig *config, int64_t mb)
+walsizer_forbidding(const WalsizerFigures *figures, int64_t mb)
 {
-	if (figures->disk_limit_mb > 0 && mb > figures->disk_limit_mb)
-		return WALSIZER_LIMIT_DISK;
-	if (figures->recovery_limit_mb > 0 && mb > figures->recovery_limit_mb)
-		return WALSIZER_LIMIT_RECOVERY;
-	if (mb > config->max_mb)
-		return WALSIZER_LIMIT_MAX;
+	static const WalsizerLimit hardest[] = {WALSIZER_LIMIT_DISK, WALSIZER_LIMIT_RECOVERY, WALSIZER_LIMIT_MAX};
+
+	for (int i = 0; i < WALSIZER_LIMITS - 1; i++)
+		if (figures->limits_mb[hardest[i]] > 0 && mb > figures->limits_mb[hardest[i]])
+			return hardest[i];
 	return WALSIZER_UNLIMITED;
 }
 
@@ -98,7 +94,7 @@ walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
 		.every_at_peak_ms = spacing(mb, walsizer_max(learned, figures->demand), settings),
 		.forced_fraction = forced_share(state, sample->hour, config->lookback_hours, mb, settings),
 		.recovery_ms = walsizer_recovery_time(config, state, sample, mb),
-		.limited_by = walsizer_forbidding(figures, config, mb),
+		.limited_by = walsizer_forbidding(figures, mb),
 	};
 }
 
@@ -202,19 +198,18 @@ keep_interval(WalsizerCurve *curve, const WalsizerWal *wal)
 }
 
 /*
- * Follow the counters.  "ended": the redo pointer has moved since the sample before,
- * with which the interval ends, because the first images after it are the most.  One
- * that lasted longer than the timeout had a pause in it.
+ * Follow the counters.  If the redo pointer has moved since the sample before, for this
+ * cause, the interval ends with that, because the first images after it are the most.
+ * One that lasted longer than the timeout had a pause in it.
  */
 void
-walsizer_observe_curve(WalsizerState *state, const WalsizerSample *sample, bool ended,
-					   WalsizerCause cause)
+walsizer_observe_curve(WalsizerState *state, const WalsizerSample *sample, WalsizerCause cause)
 {
 	WalsizerCurve *curve = &state->curve;
 	int64_t		timeout = sample->settings.timeout_ms;
 	int64_t		elapsed = sample->now - state->checkpoints.redo_moved;
 
-	if (ended)
+	if (sample->redo_lsn != state->last.redo_lsn)
 	{
 		if (cause == WALSIZER_CAUSE_TIMED && elapsed <= timeout + timeout / 10 + WALSIZER_TIMER_SLACK)
 			keep_interval(curve, &state->last.wal);
@@ -359,7 +354,7 @@ walsizer_advise_timeout(const WalsizerConfig *config, const WalsizerState *state
 	advice.needed_mb = walsizer_size_with_headroom(config, &sample->settings,
 												   walsizer_to_int64(demand * times * most));
 	advice.recovery_ms = walsizer_recovery_time(config, state, sample, advice.needed_mb);
-	advice.limited_by = walsizer_forbidding(figures, config, advice.needed_mb);
+	advice.limited_by = walsizer_forbidding(figures, advice.needed_mb);
 	return advice;
 }
 

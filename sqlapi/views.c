@@ -119,8 +119,8 @@ walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 				   interval_of(figures->until_forced_ms),
 				   interval_of(figures->until_timed_ms),
 				   size(figures->limit_mb),
-				   size(figures->disk_limit_mb),
-				   size(figures->recovery_limit_mb),
+				   size(figures->limits_mb[WALSIZER_LIMIT_DISK]),
+				   size(figures->limits_mb[WALSIZER_LIMIT_RECOVERY]),
 				   /* WAL exceeds max_wal_size while checkpoints are late */
 				   interval_of(Max(at_worst, now)),
 				   interval_of(now),

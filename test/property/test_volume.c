@@ -127,7 +127,7 @@ tick(World *w, Cluster *c)
 		if (verbose && w->scene->clusters == 1)
 			printf("   %6.1f s %s to %lld of %lld (disk %lld, step %lld)\n", w->now / 1000,
 				   walsizer_reason_text(d.reason), (long long) d.target_mb, (long long) d.wanted_mb,
-				   (long long) d.figures.disk_limit_mb, (long long) d.figures.step_limit_mb);
+				   (long long) d.figures.limits_mb[WALSIZER_LIMIT_DISK], (long long) d.figures.step_limit_mb);
 	}
 	c->next_tick += (double) w->config.sample_interval_ms;
 }

@@ -244,13 +244,13 @@ TEST(the_smallest_limit_counts_and_is_named)
 	figures = find_limit(d);
 	assert_int_equal(figures.limit_mb, 2000);
 	assert_int_equal(figures.limit_kind, WALSIZER_LIMIT_MAX);
-	assert_int_equal(figures.disk_limit_mb, 0);
-	assert_int_equal(figures.recovery_limit_mb, 0);
+	assert_int_equal(figures.limits_mb[WALSIZER_LIMIT_DISK], 0);
+	assert_int_equal(figures.limits_mb[WALSIZER_LIMIT_RECOVERY], 0);
 	assert_int_equal(figures.step_limit_mb, INT32_MAX);
 
 	d->state.disk = (WalsizerDisk) {.known = true, .free = 9000 * MB};
 	figures = find_limit(d);
-	assert_int_equal(figures.disk_limit_mb, 4496);
+	assert_int_equal(figures.limits_mb[WALSIZER_LIMIT_DISK], 4496);
 	assert_int_equal(figures.limit_mb, 2000);
 	assert_int_equal(figures.limit_kind, WALSIZER_LIMIT_MAX);
 
@@ -258,23 +258,23 @@ TEST(the_smallest_limit_counts_and_is_named)
 	d->config.max_mb = 2000;
 	d->state.disk = (WalsizerDisk) {.known = true, .free = 3000 * MB, .wal = 1000 * MB, .held = 500 * MB};
 	figures = find_limit(d);
-	assert_int_equal(figures.disk_limit_mb, 2000);
+	assert_int_equal(figures.limits_mb[WALSIZER_LIMIT_DISK], 2000);
 	assert_int_equal(figures.limit_kind, WALSIZER_LIMIT_MAX);
 	d->config.max_disk_percent = 49;
 	figures = find_limit(d);
 	assert_int_equal(figures.limit_mb, 1952);
-	assert_int_equal(figures.disk_limit_mb, 1952);
+	assert_int_equal(figures.limits_mb[WALSIZER_LIMIT_DISK], 1952);
 	assert_int_equal(figures.limit_kind, WALSIZER_LIMIT_DISK);
 
 	/* 20 s at 40MB/s, whole segments; no limit unless it is set */
 	d->config.replay_rate = 40.0 * MB;
 	d->config.max_recovery_ms = 20 * SECOND;
 	figures = find_limit(d);
-	assert_int_equal(figures.recovery_limit_mb, 800);
+	assert_int_equal(figures.limits_mb[WALSIZER_LIMIT_RECOVERY], 800);
 	assert_int_equal(figures.limit_mb, 800);
 	assert_int_equal(figures.limit_kind, WALSIZER_LIMIT_RECOVERY);
 	d->config.max_recovery_ms = 1;
-	assert_int_equal(find_limit(d).recovery_limit_mb, 32);
+	assert_int_equal(find_limit(d).limits_mb[WALSIZER_LIMIT_RECOVERY], 32);
 }
 
 /*
@@ -428,9 +428,8 @@ our_raise(WalsizerFigures *figures)
 
 	d->state.owner.original_mb = 1024;
 	d->state.owner.own_mb = 4000;
-	d->config.max_mb = 8000;
 	d->sample.disk_tried = d->sample.disk_read = true;
-	*figures = (WalsizerFigures) {.in_effect_mb = 4000};
+	*figures = (WalsizerFigures) {.in_effect_mb = 4000, .limits_mb[WALSIZER_LIMIT_MAX] = 8000};
 	return d;
 }
 
@@ -455,11 +454,11 @@ TEST(a_disk_limit_is_followed_by_a_fifth)
 
 	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
 	figures.used = 9000 * MB;
-	figures.disk_limit_mb = 3200;
+	figures.limits_mb[WALSIZER_LIMIT_DISK] = 3200;
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_DISK), 3200);
-	figures.disk_limit_mb = 3216;
+	figures.limits_mb[WALSIZER_LIMIT_DISK] = 3216;
 	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
-	figures.disk_limit_mb = 500;	/* not below the original value */
+	figures.limits_mb[WALSIZER_LIMIT_DISK] = 500;	/* not below the original value */
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_DISK), 1024);
 	d->sample.disk_read = false;
 	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
@@ -479,9 +478,9 @@ TEST(other_limits_are_followed_when_there_is_room)
 
 	d->config.replay_rate = MB; /* 4000 s */
 	d->config.max_recovery_ms = 3636363;
-	figures.recovery_limit_mb = 3600;	/* by a fifth at least */
+	figures.limits_mb[WALSIZER_LIMIT_RECOVERY] = 3600;	/* by a fifth at least */
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3200);
-	figures.recovery_limit_mb = 3184;
+	figures.limits_mb[WALSIZER_LIMIT_RECOVERY] = 3184;
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3184);
 	figures.used = walsizer_trigger_point(3184, &d->sample.settings) / 2;
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3184);
@@ -492,12 +491,12 @@ TEST(other_limits_are_followed_when_there_is_room)
 	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
 
 	d = our_raise(&figures);
-	d->config.max_mb = 3999;	/* whole segments */
+	figures.limits_mb[WALSIZER_LIMIT_MAX] = 3999;	/* whole segments */
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_MAX), 3984);
 	figures.used = walsizer_trigger_point(3984, &d->sample.settings) / 2 + 1;
 	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
 	figures.used = 0;
-	d->config.max_mb = 4000;
+	figures.limits_mb[WALSIZER_LIMIT_MAX] = 4000;
 	assert_int_equal(followed(d, &figures, WALSIZER_UNLIMITED), 0);
 }
 
@@ -507,25 +506,26 @@ TEST(each_limit_is_followed_for_itself)
 	WalsizerFigures figures;
 	Driver	   *d = our_raise(&figures);
 
-	figures.disk_limit_mb = 3216;	/* lower, but not by a fifth */
+	figures.limits_mb[WALSIZER_LIMIT_DISK] = 3216;	/* lower, but not by a fifth */
 	d->config.replay_rate = MB;
 	d->config.max_recovery_ms = 3640 * SECOND;
-	figures.recovery_limit_mb = 3616;
-	d->config.max_mb = 3904;
+	figures.limits_mb[WALSIZER_LIMIT_RECOVERY] = 3616;
+	figures.limits_mb[WALSIZER_LIMIT_MAX] = 3904;
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_MAX), 3904);
 	d->config.max_recovery_ms = 3408 * SECOND;
-	figures.recovery_limit_mb = 3408;
+	figures.limits_mb[WALSIZER_LIMIT_RECOVERY] = 3408;
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 3200);
-	figures.disk_limit_mb = 3184;
+	figures.limits_mb[WALSIZER_LIMIT_DISK] = 3184;
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_DISK), 3184);
-	figures.recovery_limit_mb = 2000;
+	figures.limits_mb[WALSIZER_LIMIT_RECOVERY] = 2000;
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_RECOVERY), 2000);
 	figures.used = 3000 * MB;	/* no room: but the disk cannot wait */
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_DISK), 3184);
 
 	/* of equal ones the first */
 	figures.used = 0;
-	figures.disk_limit_mb = figures.recovery_limit_mb = d->config.max_mb = 3200;
+	figures.limits_mb[WALSIZER_LIMIT_DISK] = figures.limits_mb[WALSIZER_LIMIT_RECOVERY] =
+		figures.limits_mb[WALSIZER_LIMIT_MAX] = 3200;
 	assert_int_equal(followed(d, &figures, WALSIZER_LIMIT_MAX), 3200);
 }
 

@@ -121,7 +121,7 @@ TEST(disk_space_binds)
 	/* in steps, the last of which is worth one */
 	assert_in_range(d->sample.settings.max_wal_size_mb, 2000 * 10 / 11, 2000);
 	assert_in_range(d->raises, 3, 6);
-	assert_int_equal(d->last.figures.disk_limit_mb, 2000);
+	assert_int_equal(d->last.figures.limits_mb[WALSIZER_LIMIT_DISK], 2000);
 	assert_int_equal(d->last.figures.limit_kind, WALSIZER_LIMIT_DISK);
 
 	/* filled by others: our raise goes, what was found stays */

@@ -228,7 +228,7 @@ TEST(the_limit_is_the_largest_size_within_the_time)
 
 		d->config.max_recovery_ms = seconds * SECOND;
 		driver_step(d, SECOND, 0);
-		limit = d->last.figures.recovery_limit_mb;
+		limit = d->last.figures.limits_mb[WALSIZER_LIMIT_RECOVERY];
 		assert_true(limit == 32 || time_of(d, limit) <= seconds * SECOND);
 		assert_true(time_of(d, limit + 16) > seconds * SECOND);
 	}

@@ -173,7 +173,7 @@ TEST(the_size_is_for_the_largest_demand)
 	assert_int_equal(advice.recovery_ms,
 					 walsizer_recovery_time(&d->config, &d->state, &d->sample, advice.needed_mb));
 	assert_int_equal(advice.limited_by, WALSIZER_UNLIMITED);
-	figures.disk_limit_mb = 100;
+	figures.limits_mb[WALSIZER_LIMIT_DISK] = 100;
 	advice = walsizer_advise_timeout(&d->config, &d->state, &d->sample, &figures, 900 * SECOND);
 	assert_int_equal(advice.limited_by, WALSIZER_LIMIT_DISK);
 }

@@ -216,7 +216,7 @@ judge(const Server *s)
 	*figures = (WalsizerFigures) {
 		.in_effect_mb = 1024, .wanted_mb = s->wanted < 0 ? 0 : or(s->wanted, 900),
 		.limit_mb = or(s->limit, 16384), .limit_kind = (WalsizerLimit) or((int) s->kind, WALSIZER_LIMIT_MAX),
-		.disk_limit_mb = s->disk, .recovery_limit_mb = s->recovery,
+		.limits_mb = {0, d->config.max_mb, s->disk, s->recovery},
 		.demand = or(s->demand, 400) * MB, .learned = s->learned * MB,
 		.forced_old_value = s->old_value, .checkpoints_fail = s->failing,
 		.padding_percent = s->padding, .inflated = s->inflated,

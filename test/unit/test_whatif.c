@@ -22,9 +22,10 @@ remembering(WalsizerFigures *figures)
 	remember(d, d->sample.hour - 7 * 24 - 2, 9000 * MB, 1);	/* too old */
 	d->config.replay_rate = 40.0 * MB;
 	*figures = (WalsizerFigures) {
-		.in_effect_mb = 1024, .demand = 600 * MB, .disk_limit_mb = 3000, .recovery_limit_mb = 2000,
+		.in_effect_mb = 1024, .demand = 600 * MB, .limits_mb = {
+			[WALSIZER_LIMIT_MAX] = 1500, [WALSIZER_LIMIT_DISK] = 3000, [WALSIZER_LIMIT_RECOVERY] = 2000,
+		},
 	};
-	d->config.max_mb = 1500;
 	return d;
 }
 
@@ -88,12 +89,12 @@ TEST(the_limit_that_forbids_a_size_is_named)
 	assert_int_equal(what_if(d, &figures, 2001).limited_by, WALSIZER_LIMIT_RECOVERY);
 	assert_int_equal(what_if(d, &figures, 3000).limited_by, WALSIZER_LIMIT_RECOVERY);
 	assert_int_equal(what_if(d, &figures, 3001).limited_by, WALSIZER_LIMIT_DISK);
-	figures.disk_limit_mb = figures.recovery_limit_mb = 0;	/* there are none */
+	figures.limits_mb[WALSIZER_LIMIT_DISK] = figures.limits_mb[WALSIZER_LIMIT_RECOVERY] = 0;	/* there are none */
 	assert_int_equal(what_if(d, &figures, 1500).limited_by, WALSIZER_UNLIMITED);
 	assert_int_equal(what_if(d, &figures, 3001).limited_by, WALSIZER_LIMIT_MAX);
-	figures.disk_limit_mb = figures.recovery_limit_mb = 1;
+	figures.limits_mb[WALSIZER_LIMIT_DISK] = figures.limits_mb[WALSIZER_LIMIT_RECOVERY] = 1;
 	assert_int_equal(what_if(d, &figures, 2).limited_by, WALSIZER_LIMIT_DISK);
-	figures.disk_limit_mb = 0;
+	figures.limits_mb[WALSIZER_LIMIT_DISK] = 0;
 	assert_int_equal(what_if(d, &figures, 2).limited_by, WALSIZER_LIMIT_RECOVERY);
 }
 
