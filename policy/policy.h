@@ -99,8 +99,7 @@ typedef enum WalsizerOutcome
 	WALSIZER_DRY_RUN,			/* walsizer.dry_run = on */
 	WALSIZER_FORBIDDEN,			/* not tried: walsizer may not write */
 	WALSIZER_OVERRIDDEN,		/* another source outranks our value */
-	WALSIZER_REFUSED,			/* written; the reload was refused or is
-								 * late */
+	WALSIZER_REFUSED,			/* written; the reload was refused or is late */
 	WALSIZER_FAILED,			/* writing failed, or the disk is not known */
 } WalsizerOutcome;
 
@@ -141,8 +140,7 @@ typedef enum WalsizerNoteKind
 	WALSIZER_NO_NOTE = 0,
 	WALSIZER_NOTE_WRITTEN,		/* our value replaced the original one */
 	WALSIZER_NOTE_RESTORED,		/* the original value is back */
-	WALSIZER_NOTE_NO_ROOM,		/* the same, at the start of a server whose
-								 * disk had no room for ours */
+	WALSIZER_NOTE_NO_ROOM,		/* the same, as the disk had no room for ours at a start */
 } WalsizerNoteKind;
 
 /*
@@ -221,14 +219,12 @@ typedef struct WalsizerSample
 	int64_t		now;
 	int64_t		hour;			/* system clock, hours since 1970 */
 	uint64_t	write_lsn;		/* WAL written (standby: replayed) */
-	int64_t		padding;		/* bytes of that since the sample before which
-								 * switches of segments left empty */
+	int64_t		padding;		/* of that since the sample before, by switches of segments */
 	uint64_t	redo_lsn;		/* of the last checkpoint that was started */
 	uint64_t	completed_lsn;	/* of the last checkpoint completed */
 	uint64_t	needed_lsn;		/* older WAL is held back by something else */
 	bool		checkpoint_running; /* redo_lsn and completed_lsn differ */
-	int64_t		checkpoint_age; /* since the checkpoint timer was set; -1: not
-								 * known */
+	int64_t		checkpoint_age; /* since the checkpoint timer was set; -1: not known */
 	int64_t		requested;		/* the server's counters */
 	int64_t		timed;
 	bool		counters_reset; /* since the sample before */
@@ -248,8 +244,7 @@ typedef struct WalsizerSample
 	int64_t		disk_wal;		/* bytes of pg_wal that max_wal_size covers */
 	int64_t		disk_held;		/* bytes of pg_wal held back (slots, ...) */
 	int64_t		disk_ahead;		/* bytes of disk_wal for WAL still to be written */
-	int64_t		disk_removable; /* bytes of pg_wal that a checkpoint that starts
-								 * now would remove or recycle */
+	int64_t		disk_removable; /* of pg_wal, that a checkpoint now would remove or recycle */
 	bool		disk_alone;		/* nothing else is on the file system */
 	uint64_t	primary_redo;	/* standby: of the last restartpoint */
 	int64_t		primary_time;	/* its time, s of the primary; 0: none */
@@ -446,8 +441,7 @@ typedef struct WalsizerDisk
 	int64_t		wal;			/* bytes of WAL that max_wal_size covers */
 	int64_t		held;			/* bytes of WAL held back */
 	bool		alone;
-	int64_t		others_rate;	/* by others, in bytes per second, between the
-								 * last two readings */
+	int64_t		others_rate;	/* by others, bytes per second, between the last two readings */
 	int64_t		looked_at;		/* when it was read */
 	uint64_t	looked_lsn;
 	int64_t		look_ms;		/* that took so long */
@@ -467,8 +461,7 @@ typedef struct WalsizerLastResort
 								 * soon for one that is requested */
 	int64_t		removable;		/* disk_removable of the last reading */
 	int64_t		kept;			/* WAL that a checkpoint would keep, if that is most; else 0 */
-	uint64_t	asked_lsn;		/* position of the last request, as long as it has not
-								 * helped; 0: none */
+	uint64_t	asked_lsn;		/* position of a request that has not helped yet; 0: none */
 	uint64_t	asked_completed;	/* completed_lsn then */
 	int64_t		asked_at;		/* the last request; 0: none */
 	int64_t		asked_removable;	/* removable then */
@@ -565,8 +558,7 @@ typedef struct WalsizerFinding
 	const char *code;			/* for monitoring, never changes */
 	const char *text;			/* what is true */
 	const char *remedy;			/* what helps */
-	int			notice;			/* its number among those worth a line in the log; 0:
-								 * it is not */
+	int			notice;			/* its number among those worth a line in the log; 0: none */
 } WalsizerFinding;
 
 #define WALSIZER_NOTICE_DISK_FULL	(9 + WALSIZER_LIMITS)
@@ -600,7 +592,6 @@ typedef struct WalsizerWhatIf
 /* What another checkpoint_timeout would mean. */
 typedef struct WalsizerTimeoutAdvice
 {
-	int64_t		timeout_ms;
 	const char *basis;			/* a constant text */
 	bool		known;			/* or the rest is 0 */
 	double		saved_least;	/* part of the WAL that would be saved; negative: more */

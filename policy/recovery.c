@@ -133,13 +133,11 @@ static double
 writing_time(const WalsizerRecovery *last, const WalsizerSample *sample, double bytes)
 {
 	double		pages = bytes / WALSIZER_PAGE;
-	double		each = ASSUMED_PAGE_MS;
+	double		most = (double) sample->buffers;
+	double		each = last->pages_written > 0 ?
+		(double) last->writing_ms / (double) last->pages_written : ASSUMED_PAGE_MS;
 
-	if (pages > (double) sample->buffers)
-		pages = (double) sample->buffers;
-	if (last->pages_written > 0)
-		each = (double) last->writing_ms / (double) last->pages_written;
-	return each * pages;
+	return each * (pages < most ? pages : most);
 }
 
 /*

@@ -58,8 +58,7 @@ forced_share(const WalsizerState *state, int64_t hour, int64_t lookback, int64_t
 		if (!walsizer_is_remembered(state, peak, hour, lookback))
 			continue;
 		hours++;
-		if (walsizer_size_for(peak->demand, settings) > mb)
-			forced++;
+		forced += walsizer_size_for(peak->demand, settings) > mb;
 	}
 	return hours > 0 ? (double) forced / hours : 0;
 }
@@ -305,20 +304,16 @@ walsizer_begin_curve(WalsizerState *state, const WalsizerSample *sample)
 {
 	WalsizerCurve *curve = &state->curve;
 	int64_t		before = state->last.settings.timeout_ms;
-	WalsizerSaid said = curve->said;
+	WalsizerSaid said = {0};
 
-	if (before != sample->settings.timeout_ms)
+	if (before == sample->settings.timeout_ms)
+		said = curve->said;
+	else if (obstacle(curve) == NULL)
 	{
-		said = (WalsizerSaid) {0};
-		if (obstacle(curve) == NULL)
-		{
-			double		times = (double) sample->settings.timeout_ms / (double) before;
+		double		times = (double) sample->settings.timeout_ms / (double) before;
 
-			said.before_ms = before;
-			said.least = 1 - part_written(curve, times, true);
-			said.most = 1 - part_written(curve, times, false);
-			said.record_bytes = curve->bytes / curve->records;
-		}
+		said = (WalsizerSaid) {before, 1 - part_written(curve, times, true),
+			1 - part_written(curve, times, false), curve->bytes / curve->records};
 	}
 	*curve = (WalsizerCurve) {.said = said};
 	begin_interval(curve, &sample->wal, false);
@@ -336,7 +331,7 @@ walsizer_advise_timeout(const WalsizerConfig *config, const WalsizerState *state
 	const WalsizerCurve *curve = &state->curve;
 	double		times = (double) timeout_ms / (double) sample->settings.timeout_ms;
 	double		demand = (double) walsizer_max(figures->demand, figures->learned);
-	WalsizerTimeoutAdvice advice = {.timeout_ms = timeout_ms, .basis = obstacle(curve)};
+	WalsizerTimeoutAdvice advice = {.basis = obstacle(curve)};
 	double		most;
 
 	if (sample->standby)
