@@ -46,17 +46,14 @@ int64_t
 walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *settings)
 {
 	int64_t		segment_mb = settings->segment_bytes / WALSIZER_MB;
-	int64_t		most = WALSIZER_MOST_MB / segment_mb;
-	int64_t		wal = walsizer_min(walsizer_max(wal_bytes, 0), WALSIZER_MOST_BYTES);
+	int64_t		wal = walsizer_clamp_bytes(wal_bytes);
 	int64_t		needed = (wal + settings->segment_bytes - 1) / settings->segment_bytes + 1;
-	int64_t		segments;
+	double		spread = 1.0 + settings->completion_target;
+	int64_t		segments = walsizer_max(2, (int64_t) ((double) needed * spread));
 
-	segments = (int64_t) ((double) needed * (1.0 + settings->completion_target));
-	segments = walsizer_max(2, segments);
 	if (walsizer_checkpoint_segments(segments * segment_mb, settings) < needed)
 		segments++;
-
-	return walsizer_min(segments, most) * segment_mb;
+	return walsizer_min(segments, WALSIZER_MOST_MB / segment_mb) * segment_mb;
 }
 
 /* The size (MB) for that much WAL with walsizer.headroom. */

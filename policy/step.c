@@ -36,14 +36,6 @@ cycle_ends(WalsizerState *state)
 	return true;
 }
 
-/* Did we follow a measured limit down more than once, and not long ago? */
-static bool
-limit_swings(const WalsizerState *state)
-{
-	return state->pacing.hold_ms > state->last.settings.timeout_ms &&
-		state->last.now - state->pacing.raise_not_before < MOST_HOLD;
-}
-
 /*
  * Raise to this size (MB), or as far as the limits allow.  A planned load gets
  * at once what they allow in the long run: the statement that it is for may
@@ -54,7 +46,11 @@ decide_raise(const WalsizerState *state, WalsizerDecision *decision,
 			 WalsizerReason reason, int64_t size)
 {
 	const WalsizerFigures *figures = &decision->figures;
+	const WalsizerPacing *pacing = &state->pacing;
 	int64_t		most = walsizer_min(size, figures->limit_mb);
+	/* a measured limit was followed down more than once, and not long ago */
+	bool		swings = pacing->hold_ms > state->last.settings.timeout_ms &&
+		state->last.now - pacing->raise_not_before < MOST_HOLD;
 
 	decision->wanted_mb = size;
 	decision->reason = reason;
@@ -65,9 +61,9 @@ decide_raise(const WalsizerState *state, WalsizerDecision *decision,
 		decision->limited = true;
 		return;
 	}
-	if (state->last.act_now || state->last.now >= state->pacing.raise_not_before)
+	if (state->last.act_now || state->last.now >= pacing->raise_not_before)
 		decision->target_mb = reason == WALSIZER_BECAUSE_BOOST ? most :
-			walsizer_step_size(state, figures, most, limit_swings(state));
+			walsizer_step_size(state, figures, most, swings);
 	if (decision->target_mb < most)
 		decision->limited_by = WALSIZER_LIMIT_DISK;
 	if (decision->target_mb > figures->in_effect_mb)
@@ -198,14 +194,6 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state, WalsizerDecision
 	wait_if_tried(state, decision);
 }
 
-/* An administrator's change is left alone for now, but not a planned load. */
-static bool
-must_leave_alone(const WalsizerState *state)
-{
-	return state->last.now < state->pacing.leave_alone_until &&
-		state->boost.size_mb <= state->last.settings.max_wal_size_mb && !walsizer_is_own_raise(state);
-}
-
 /*
  * Update the state with a sample.  Returns its figures, and the decision where
  * no rule is needed for it.
@@ -299,7 +287,8 @@ walsizer_step(const WalsizerConfig *config, WalsizerState *state,
 		return decision;
 	else if (!config->enable)
 		decision.reason = WALSIZER_BECAUSE_DISABLED;
-	else if (must_leave_alone(state))
+	else if (sample->now < state->pacing.leave_alone_until && !walsizer_is_own_raise(state) &&
+			 state->boost.size_mb <= sample->settings.max_wal_size_mb)
 		decision.reason = WALSIZER_BECAUSE_RECENTLY_CHANGED;
 	else
 	{
