@@ -12,11 +12,6 @@
 
 #include "policy/policy.h"
 
-/*
- * While a sample is observed, state->last is the one before.  For all that comes
- * after walsizer_observe(), it is this sample.
- */
-
 #define WALSIZER_PAGE			8192.0	/* bytes, of PostgreSQL as packaged */
 
 /* At most this long, because a timeout may be a day: walsizer_patience(). */
@@ -104,8 +99,8 @@ extern const WalsizerPeak *walsizer_learned_now(WalsizerState *state, int64_t lo
 
 /* policy/observe.c */
 extern bool walsizer_sample_valid(const WalsizerSample *sample);
-extern void walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
-							 WalsizerFigures *figures);
+extern void walsizer_observe(const WalsizerConfig *config, WalsizerState *state,
+							 const WalsizerSample *sample, WalsizerFigures *figures);
 extern void walsizer_observe_boost(WalsizerState *state);
 
 /* policy/owner.c */
@@ -135,9 +130,8 @@ extern void walsizer_request_rule(const WalsizerConfig *config, WalsizerState *s
 								  WalsizerDecision *decision);
 
 /* policy/recovery.c */
-extern void walsizer_observe_wal_contents(WalsizerState *state, const WalsizerSample *sample,
-										  WalsizerCause cause);
-extern void walsizer_keep_full_interval(const WalsizerConfig *config, WalsizerState *state);
+extern void walsizer_observe_wal_contents(const WalsizerConfig *config, WalsizerState *state,
+										  const WalsizerSample *sample, WalsizerCause cause);
 extern int64_t walsizer_recovery_limit(const WalsizerConfig *config, const WalsizerState *state);
 
 /* policy/whatif.c */

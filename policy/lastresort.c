@@ -60,9 +60,8 @@ observe_loss(WalsizerLastResort *resort, int64_t now, int64_t space, int64_t rat
 
 	resort->peak_rate = walsizer_max(walsizer_max(1, rate),
 									 walsizer_to_int64((double) resort->peak_rate * remains));
-	resort->loss = 0;
-	if (resort->space >= 0 && elapsed > 0)
-		resort->loss = walsizer_to_int64((double) (resort->space - space) * 1000.0 / (double) elapsed);
+	resort->loss = resort->space < 0 || elapsed <= 0 ? 0 :
+		walsizer_to_int64((double) (resort->space - space) * 1000.0 / (double) elapsed);
 	resort->space = space;
 	resort->space_at = now;
 	return walsizer_max(walsizer_max(1, rate), walsizer_min(before, resort->loss));

@@ -205,7 +205,7 @@ redo_moved(const WalsizerState *state, const WalsizerSample *sample)
  * the redo pointer, or the timer is not due.
  */
 static void
-observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
+observe_checkpoints(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *sample)
 {
 	bool		moved = sample->redo_lsn != state->last.redo_lsn;
 	int64_t		forced_at = 0;
@@ -237,7 +237,7 @@ observe_checkpoints(WalsizerState *state, const WalsizerSample *sample)
 
 		if (cause == WALSIZER_CAUSE_OLD_VALUE)
 			state->checkpoints.old.seen = sample->now;
-		walsizer_observe_wal_contents(state, sample, cause);
+		walsizer_observe_wal_contents(config, state, sample, cause);
 	}
 	else if (timed > 0 && timer_is_due(state, sample) &&
 			 walsizer_distance(sample->redo_lsn, sample->write_lsn) < WALSIZER_NOTHING_WRITTEN)
@@ -352,8 +352,8 @@ walsizer_sample_valid(const WalsizerSample *sample)
  * depend on walsizer's settings.
  */
 void
-walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
-				 WalsizerFigures *figures)
+walsizer_observe(const WalsizerConfig *config, WalsizerState *state,
+				 const WalsizerSample *sample, WalsizerFigures *figures)
 {
 	const WalsizerSettings *settings = &sample->settings;
 	int64_t		used;
@@ -366,7 +366,7 @@ walsizer_observe(WalsizerState *state, const WalsizerSample *sample,
 	{
 		observe_clock(state, sample);
 		observe_settings(state, sample);
-		observe_checkpoints(state, sample);
+		observe_checkpoints(config, state, sample);
 	}
 
 	if (sample->standby)

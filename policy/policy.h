@@ -387,7 +387,6 @@ typedef struct WalsizerCheckpoints
 typedef struct WalsizerWalContents
 {
 	WalsizerWal at_redo;		/* counted when the redo pointer moved */
-	WalsizerWal latest;			/* between the last two; 0: judged already */
 	WalsizerWal interval;		/* that stands for a full one; 0: not known */
 	WalsizerWal few_pages;		/* the last, if its WAL changed few pages; or 0 */
 	int64_t		bytes_before;	/* of WAL in the last */
@@ -502,7 +501,7 @@ typedef struct WalsizerPacing
 typedef struct WalsizerState
 {
 	bool		primed;			/* last is filled */
-	WalsizerSample last;
+	WalsizerSample last;		/* in walsizer_observe() the one before, then this one */
 	WalsizerOwner owner;
 	WalsizerBoost boost;
 	WalsizerLearned learned;

@@ -59,38 +59,6 @@ changes_few_pages(const WalsizerWal *interval, int64_t bytes_before)
 }
 
 /*
- * An interval between two checkpoints ends with this sample.  Keep what it
- * consists of, for walsizer_keep_full_interval(), if the server has counted most
- * of it: a statement is counted when it ends.  An interval that CHECKPOINT or a
- * backup cut short has more images than one that max_wal_size ends.
- */
-void
-walsizer_observe_wal_contents(WalsizerState *state, const WalsizerSample *sample,
-							  WalsizerCause cause)
-{
-	WalsizerWal interval = {
-		.bytes = sample->wal.bytes - state->wal_contents.at_redo.bytes,
-		.records = sample->wal.records - state->wal_contents.at_redo.records,
-		.images = sample->wal.images - state->wal_contents.at_redo.images,
-		.written = sample->wal.written - state->wal_contents.at_redo.written,
-	};
-	int64_t		bytes_before = state->wal_contents.bytes_before;
-
-	state->wal_contents.at_redo = sample->wal;
-	/* the checkpoint may have written some since it began */
-	state->wal_contents.at_redo.written = state->last.wal.written;
-	state->wal_contents.bytes_before = interval.bytes;
-	state->wal_contents.few_pages = (WalsizerWal) {0};
-	if (cause == WALSIZER_CAUSE_OTHER || interval.bytes < LEAST_BYTES ||
-		interval.bytes < walsizer_distance(state->last.redo_lsn, sample->redo_lsn) / 2 ||
-		interval.records <= 0 || interval.images < 0)
-		return;
-	state->wal_contents.latest = interval;
-	if (changes_few_pages(&interval, bytes_before))
-		state->wal_contents.few_pages = interval;
-}
-
-/*
  * Records in the first bytes of WAL after a checkpoint.  Where more is asked
  * than was seen, there are no images left, which is the slowest that it can be.
  * Images may be smaller than a page, so where there is little beside them the
@@ -169,26 +137,55 @@ recovery_time(const WalsizerConfig *config, const WalsizerSample *sample,
 }
 
 /*
- * Does the latest interval stand for a full one?  Yes, if it is at least half
- * of one.  A load that is too small to fill max_wal_size says nothing of one
- * that does: between the bursts of a load the limit would fall below what it
- * needs.  But if the little WAL that it writes already takes longer to recover
- * than is allowed, it counts.
+ * Does this interval stand for a full one?  Yes, if it is at least half of one.  A
+ * load that is too small to fill max_wal_size says nothing of one that does:
+ * between the bursts of a load the limit would fall below what it needs.  But if
+ * the little WAL that it writes already takes longer to recover than is allowed,
+ * it counts.
  */
-void
-walsizer_keep_full_interval(const WalsizerConfig *config, WalsizerState *state)
+static bool
+is_full(const WalsizerConfig *config, const WalsizerSample *sample, const WalsizerWal *interval)
 {
-	const WalsizerSample *sample = &state->last;
-	WalsizerWal *latest = &state->wal_contents.latest;
 	double		intervals = 1.0 + sample->settings.completion_target;
 	int64_t		full = walsizer_trigger_point(sample->settings.max_wal_size_mb, &sample->settings);
 
-	if (state->wal_contents.interval.bytes == 0 || latest->bytes >= full / 2 ||
+	return interval->bytes >= full / 2 ||
 		(config->max_recovery_ms > 0 &&
-		 recovery_time(config, sample, intervals * (double) latest->bytes,
-					   intervals * (double) latest->records) > config->max_recovery_ms))
-		state->wal_contents.interval = *latest;
-	*latest = (WalsizerWal) {0};
+		 recovery_time(config, sample, intervals * (double) interval->bytes,
+					   intervals * (double) interval->records) > config->max_recovery_ms);
+}
+
+/*
+ * An interval between two checkpoints ends with this sample.  Keep what it
+ * consists of, if it stands for a full one, and the server has counted most of
+ * it: a statement is counted when it ends.  An interval that CHECKPOINT or a
+ * backup cut short has more images than one that max_wal_size ends.
+ */
+void
+walsizer_observe_wal_contents(const WalsizerConfig *config, WalsizerState *state,
+							  const WalsizerSample *sample, WalsizerCause cause)
+{
+	WalsizerWal interval = {
+		.bytes = sample->wal.bytes - state->wal_contents.at_redo.bytes,
+		.records = sample->wal.records - state->wal_contents.at_redo.records,
+		.images = sample->wal.images - state->wal_contents.at_redo.images,
+		.written = sample->wal.written - state->wal_contents.at_redo.written,
+	};
+	int64_t		bytes_before = state->wal_contents.bytes_before;
+
+	state->wal_contents.at_redo = sample->wal;
+	/* the checkpoint may have written some since it began */
+	state->wal_contents.at_redo.written = state->last.wal.written;
+	state->wal_contents.bytes_before = interval.bytes;
+	state->wal_contents.few_pages = (WalsizerWal) {0};
+	if (cause == WALSIZER_CAUSE_OTHER || interval.bytes < LEAST_BYTES ||
+		interval.bytes < walsizer_distance(state->last.redo_lsn, sample->redo_lsn) / 2 ||
+		interval.records <= 0 || interval.images < 0)
+		return;
+	if (state->wal_contents.interval.bytes == 0 || is_full(config, sample, &interval))
+		state->wal_contents.interval = interval;
+	if (changes_few_pages(&interval, bytes_before))
+		state->wal_contents.few_pages = interval;
 }
 
 /*

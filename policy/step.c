@@ -56,11 +56,9 @@ decide_raise(const WalsizerState *state, WalsizerDecision *decision,
 	decision->reason = reason;
 	if (most < size)
 		decision->limited_by = figures->limit_kind;
-	if (!walsizer_worth_raising(figures, size))
-	{
-		decision->limited = true;
+	decision->limited = !walsizer_worth_raising(figures, size);
+	if (decision->limited)
 		return;
-	}
 	if (state->last.act_now || state->last.now >= pacing->raise_not_before)
 		decision->target_mb = reason == WALSIZER_BECAUSE_BOOST ? most :
 			walsizer_step_size(state, figures, most, swings);
@@ -206,7 +204,7 @@ take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample
 	bool		foreign;
 	bool		edited;
 
-	walsizer_observe(state, sample, &decision.figures);
+	walsizer_observe(config, state, sample, &decision.figures);
 	foreign = walsizer_observe_owner(state);
 	edited = walsizer_observe_edit(state);
 	walsizer_observe_boost(state);
@@ -254,7 +252,6 @@ fill_figures(const WalsizerConfig *config, WalsizerState *state, WalsizerFigures
 	figures->wanted_mb =
 		walsizer_size_with_headroom(config, &state->last.settings,
 									walsizer_max(figures->demand, figures->learned));
-	walsizer_keep_full_interval(config, state);
 	walsizer_find_limit(config, state, figures);
 }
 

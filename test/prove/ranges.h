@@ -111,7 +111,6 @@
 		RANGE((s)->primary.inflated_at, 0, INT64_MAX); \
 		RANGE((s)->primary.checkpoints, 0, 1000); \
 		WAL_RANGES(&(s)->wal_contents.at_redo, RANGE); \
-		WAL_RANGES(&(s)->wal_contents.latest, RANGE); \
 		WAL_RANGES(&(s)->wal_contents.interval, RANGE); \
 		WAL_RANGES(&(s)->wal_contents.few_pages, RANGE); \
 		RANGE((s)->wal_contents.at_redo.written, 0, INT64_MAX); \

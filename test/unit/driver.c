@@ -96,7 +96,7 @@ driver_observe(Driver *d, int64_t ms, int64_t bytes)
 
 	d->sample.now += ms;
 	d->sample.write_lsn += (uint64_t) bytes;
-	walsizer_observe(&d->state, &d->sample, &figures);
+	walsizer_observe(&d->config, &d->state, &d->sample, &figures);
 	d->sample.checkpoint_age = -1;
 	return figures;
 }

@@ -388,14 +388,14 @@ counts(WalsizerCause cause, int64_t bytes, int64_t distance, int64_t records, in
 	d->state.last.redo_lsn = d->sample.redo_lsn;
 	d->sample.redo_lsn += (uint64_t) distance;
 	d->sample.wal = (WalsizerWal) {1000 + bytes, 100 + records, 10 + images, 0, 0};
-	walsizer_observe_wal_contents(&d->state, &d->sample, cause);
+	walsizer_observe_wal_contents(&d->config, &d->state, &d->sample, cause);
 	assert_memory_equal(&d->state.wal_contents.at_redo, &d->sample.wal, sizeof(d->sample.wal));
-	kept = d->state.wal_contents.latest.bytes > 0;
+	kept = d->state.wal_contents.interval.bytes > 0;
 	if (kept)
 	{
-		assert_int_equal(d->state.wal_contents.latest.bytes, bytes);
-		assert_int_equal(d->state.wal_contents.latest.records, records);
-		assert_int_equal(d->state.wal_contents.latest.images, images);
+		assert_int_equal(d->state.wal_contents.interval.bytes, bytes);
+		assert_int_equal(d->state.wal_contents.interval.records, records);
+		assert_int_equal(d->state.wal_contents.interval.images, images);
 	}
 	return kept;
 }
@@ -434,7 +434,7 @@ changes_few(int64_t bytes, int64_t records, int64_t images, int64_t written)
 		d->sample.wal.bytes += bytes;
 		d->sample.wal.records += records;
 		d->sample.wal.images += images;
-		walsizer_observe_wal_contents(&d->state, &d->sample, WALSIZER_CAUSE_FORCED);
+		walsizer_observe_wal_contents(&d->config, &d->state, &d->sample, WALSIZER_CAUSE_FORCED);
 		/* the pages of the first one are not written yet */
 		assert_true(i > 0 || d->state.wal_contents.few_pages.bytes == 0);
 	}
@@ -479,7 +479,7 @@ TEST(what_a_checkpoint_writes_at_once_counts)
 		d->sample.wal.bytes += 530 * MB;
 		d->sample.wal.records += 5500000;
 		d->sample.wal.written += i == 2 ? 0 : 9000;
-		walsizer_observe_wal_contents(&d->state, &d->sample, WALSIZER_CAUSE_FORCED);
+		walsizer_observe_wal_contents(&d->config, &d->state, &d->sample, WALSIZER_CAUSE_FORCED);
 	}
 	assert_int_equal(d->state.wal_contents.few_pages.bytes, 0);
 }
@@ -495,18 +495,26 @@ TEST(padding_changes_no_pages)
 		d->sample.redo_lsn += 530 * MB;
 		d->sample.wal.bytes += 100 * MB;
 		d->sample.wal.records += 1000000;
-		walsizer_observe_wal_contents(&d->state, &d->sample, WALSIZER_CAUSE_FORCED);
+		walsizer_observe_wal_contents(&d->config, &d->state, &d->sample, WALSIZER_CAUSE_FORCED);
 	}
 	assert_int_equal(d->state.wal_contents.few_pages.bytes, 0);
+}
+
+/* An interval of this WAL ends. */
+static void
+end_interval(Driver *d, int64_t bytes, int64_t records)
+{
+	d->state.last = d->sample;
+	d->state.wal_contents.at_redo = (WalsizerWal) {0};
+	d->sample.wal = (WalsizerWal) {bytes, records, 0, 0, 0};
+	walsizer_observe_wal_contents(&d->config, &d->state, &d->sample, WALSIZER_CAUSE_FORCED);
 }
 
 static bool
 stands_for_a_full_one(Driver *d, int64_t bytes, int64_t records)
 {
 	d->state.wal_contents.interval = (WalsizerWal) {1, 1, 1, 0, 0};
-	d->state.wal_contents.latest = (WalsizerWal) {bytes, records, 0, 0, 0};
-	walsizer_keep_full_interval(&d->config, driver_seen(d));
-	assert_int_equal(d->state.wal_contents.latest.bytes, 0);
+	end_interval(d, bytes, records);
 	return d->state.wal_contents.interval.bytes == bytes;
 }
 
@@ -534,11 +542,11 @@ TEST(a_small_interval_says_nothing_of_a_full_one)
 
 	/* the first one does, whatever it is */
 	d = measured_server();
-	d->state.wal_contents.latest = (WalsizerWal) {MB, 1, 0, 0, 0};
-	walsizer_keep_full_interval(&d->config, driver_seen(d));
-	assert_int_equal(d->state.wal_contents.interval.bytes, MB);
-	walsizer_keep_full_interval(&d->config, driver_seen(d));
-	assert_int_equal(d->state.wal_contents.interval.bytes, MB);
+	d->state.wal_contents.interval.bytes = 0;
+	end_interval(d, 16 * MB, 1);
+	assert_int_equal(d->state.wal_contents.interval.bytes, 16 * MB);
+	end_interval(d, 17 * MB, 1);
+	assert_int_equal(d->state.wal_contents.interval.bytes, 16 * MB);
 }
 
 /*
@@ -573,9 +581,8 @@ TEST(small_loads_between_large_ones_change_nothing)
 	}
 	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_FORCED], 0);
 	assert_int_equal(d->raises + d->lowers, changes);
-	d->state.wal_contents.latest = (WalsizerWal) {600 * MB, 6 * 1000 * 1000, 0, 0, 0};
 	d->state.wal_contents.interval.bytes = 0;
-	walsizer_keep_full_interval(&d->config, driver_seen(d));
+	end_interval(d, 600 * MB, 6 * 1000 * 1000);
 	assert_true(time_of(d, d->sample.settings.max_wal_size_mb) > 60 * SECOND);
 }
 
