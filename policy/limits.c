@@ -296,9 +296,7 @@ int64_t
 walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *state,
 						 const WalsizerFigures *figures, WalsizerLimit *kind)
 {
-	const WalsizerSettings *settings = &state->last.settings;
-	int64_t		below = walsizer_whole_segments((int64_t) (FOLLOW_BELOW * (double) figures->in_effect_mb),
-												settings);
+	int64_t		below = (int64_t) (FOLLOW_BELOW * (double) figures->in_effect_mb);
 	int64_t		size = 0;
 
 	*kind = WALSIZER_UNLIMITED;
@@ -308,7 +306,8 @@ walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *stat
 	{
 		int64_t		limit = i == WALSIZER_LIMIT_RECOVERY ?
 			walsizer_min(figures->limits_mb[i], below) : figures->limits_mb[i];
-		int64_t		allowed = walsizer_least_size(state, walsizer_whole_segments(limit, settings));
+		int64_t		allowed =
+			walsizer_least_size(state, walsizer_whole_segments(limit, &state->last.settings));
 
 		if (limit == 0 || (size != 0 && allowed >= size) ||
 			!must_follow(config, state, figures, (WalsizerLimit) i, allowed))

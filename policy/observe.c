@@ -328,17 +328,23 @@ walsizer_observe_boost(WalsizerState *state)
 		boost->return_mb = 0;
 }
 
+static bool
+settings_valid(const WalsizerSettings *settings)
+{
+	int64_t		size = settings->segment_bytes;
+
+	return size >= WALSIZER_MB && size <= 1024 * WALSIZER_MB &&
+		(size & (size - 1)) == 0 &&
+		settings->max_wal_size_mb > 0 && settings->max_wal_size_mb <= WALSIZER_MOST_MB &&
+		settings->completion_target >= 0.0 && settings->completion_target <= 1.0 &&
+		settings->timeout_ms > 0 && settings->timeout_ms <= WALSIZER_MOST_MB * 1000;
+}
+
 /* Is every figure in the range that the arithmetic can handle? */
 bool
 walsizer_sample_valid(const WalsizerSample *sample)
 {
-	const WalsizerSettings *settings = &sample->settings;
-	int64_t		size = settings->segment_bytes;
-
-	return size >= WALSIZER_MB && size <= 1024 * WALSIZER_MB && (size & (size - 1)) == 0 &&
-		settings->max_wal_size_mb > 0 && settings->max_wal_size_mb <= WALSIZER_MOST_MB &&
-		settings->completion_target >= 0.0 && settings->completion_target <= 1.0 &&
-		settings->timeout_ms > 0 && settings->timeout_ms <= WALSIZER_MOST_MB * 1000 &&
+	return settings_valid(&sample->settings) &&
 		sample->now >= 0 && sample->now < MOST_COUNT &&
 		sample->hour >= 0 && sample->hour < MOST_COUNT &&
 		sample->requested >= 0 && sample->requested < MOST_COUNT &&

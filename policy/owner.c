@@ -140,8 +140,7 @@ walsizer_observe_edit(const WalsizerState *state)
 bool
 walsizer_is_own_raise(const WalsizerState *state)
 {
-	const WalsizerOwner *owner = &state->owner;
-	int64_t		in_effect_mb = state->last.settings.max_wal_size_mb;
+	int64_t		own_mb = state->owner.own_mb;
 
-	return in_effect_mb == owner->own_mb && in_effect_mb > owner->original_mb;
+	return own_mb == state->last.settings.max_wal_size_mb && own_mb > state->owner.original_mb;
 }

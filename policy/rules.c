@@ -125,8 +125,7 @@ walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
 					  const WalsizerFigures *figures, bool due)
 {
 	const WalsizerSettings *settings = &state->last.settings;
-	int64_t		demand = due ? walsizer_max(state->cycle.demand, state->primary.demand) :
-		state->primary.demand;
+	int64_t		demand = walsizer_max(state->primary.demand, due ? state->cycle.demand : 0);
 
 	if (walsizer_size_for(demand, settings) <= figures->in_effect_mb)
 		return 0;

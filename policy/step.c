@@ -221,8 +221,7 @@ take_in(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample
 	{
 		decision.action = WALSIZER_REVERT;
 		decision.reason = WALSIZER_BECAUSE_REVERT;
-		decision.target_mb = decision.wanted_mb = edited ?
-			sample->configured_mb : state->owner.original_mb;
+		decision.target_mb = decision.wanted_mb = edited ? sample->configured_mb : state->owner.original_mb;
 	}
 	else if (edited && !config->enable)
 		decision.reason = WALSIZER_BECAUSE_EDIT_HIDDEN;
@@ -249,9 +248,8 @@ fill_figures(const WalsizerConfig *config, WalsizerState *state, WalsizerFigures
 	figures->learned = largest->demand;
 	if (figures->learned > figures->demand)
 		figures->inflated = largest->inflated_at != 0;
-	figures->wanted_mb =
-		walsizer_size_with_headroom(config, &state->last.settings,
-									walsizer_max(figures->demand, figures->learned));
+	figures->wanted_mb = walsizer_size_with_headroom(config, &state->last.settings,
+													 walsizer_max(figures->demand, figures->learned));
 	walsizer_find_limit(config, state, figures);
 }
 

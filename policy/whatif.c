@@ -70,8 +70,10 @@ walsizer_forbidding(const WalsizerFigures *figures, int64_t mb)
 	static const WalsizerLimit hardest[] = {WALSIZER_LIMIT_DISK, WALSIZER_LIMIT_RECOVERY, WALSIZER_LIMIT_MAX};
 
 	for (int i = 0; i < WALSIZER_LIMITS - 1; i++)
+	{
 		if (figures->limits_mb[hardest[i]] > 0 && mb > figures->limits_mb[hardest[i]])
 			return hardest[i];
+	}
 	return WALSIZER_UNLIMITED;
 }
 
