@@ -12,9 +12,6 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
-#include "miscadmin.h"
-
 #include "server/server.h"
 
 WALSIZER_MODULE_MAGIC;

@@ -17,10 +17,7 @@
  */
 #include "postgres.h"
 
-#include "access/xlog.h"
-#include "miscadmin.h"
 #include "postmaster/bgwriter.h"
-#include "utils/timestamp.h"
 
 #include "server/server.h"
 

@@ -24,17 +24,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "common/string.h"
 #include "lib/stringinfo.h"
-#include "miscadmin.h"
 #include "postmaster/interrupt.h"
 #include "storage/fd.h"
-#include "storage/latch.h"
-#include "storage/lwlock.h"
-#include "utils/guc.h"
-#include "utils/timestamp.h"
 
 #include "server/server.h"
 

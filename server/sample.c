@@ -16,22 +16,17 @@
 #ifdef __linux__
 #include <sys/vfs.h>
 #endif
-#include <time.h>
 #include <unistd.h>
 
-#include "access/xlog.h"
 #include "access/xlog_internal.h"
 #include "access/xlogrecovery.h"
 #include "catalog/pg_control.h"
 #include "common/controldata_utils.h"
-#include "miscadmin.h"
-#include "pgstat.h"
 #include "postmaster/bgwriter.h"
 #include "replication/slot.h"
 #include "replication/walreceiver.h"
 #include "storage/fd.h"
 #include "storage/spin.h"
-#include "utils/timestamp.h"
 
 #include "server/server.h"
 

@@ -13,11 +13,12 @@
 #include <time.h>
 
 #include "access/xlog.h"
-#include "datatype/timestamp.h"
+#include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "storage/condition_variable.h"
-#include "storage/lwlock.h"
+#include "storage/latch.h"
 #include "storage/proc.h"
+#include "utils/timestamp.h"
 
 #include "policy/policy.h"
 #include "server/compat.h"

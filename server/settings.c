@@ -9,9 +9,6 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
-#include "utils/guc.h"
-
 #include "server/server.h"
 
 bool		walsizer_enable;

@@ -22,13 +22,9 @@
  */
 #include "postgres.h"
 
-#include "miscadmin.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "storage/lock.h"
-#include "storage/lwlock.h"
 #include "storage/shmem.h"
-#include "utils/timestamp.h"
 
 #include "server/server.h"
 

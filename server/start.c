@@ -32,9 +32,6 @@
 #include "access/xlog_internal.h"
 #include "access/xlogrecovery.h"
 #include "executor/instrument.h"
-#include "miscadmin.h"
-#include "utils/elog.h"
-#include "utils/guc.h"
 
 #include "server/server.h"
 

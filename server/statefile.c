@@ -19,12 +19,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "access/xlog.h"
-#include "miscadmin.h"
 #include "postmaster/interrupt.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
-#include "utils/timestamp.h"
 
 #include "server/server.h"
 

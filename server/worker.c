@@ -16,13 +16,9 @@
 #include <dlfcn.h>
 #include <signal.h>
 
-#include "miscadmin.h"
 #include "postmaster/interrupt.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
 
 #include "server/server.h"
 

@@ -9,9 +9,6 @@
  */
 #include "postgres.h"
 
-#include "access/xlog.h"
-#include "utils/guc.h"
-
 #include "server/server.h"
 #include "sqlapi/rows.h"
 
