@@ -67,13 +67,21 @@ read_positions(WalsizerSample *sample)
 	sample->checkpoint_running = completed != sample->redo_lsn;
 }
 
-static int
-open_segment(const char *name)
+/* Read the beginning of a page of this segment.  False if it cannot be read. */
+static bool
+read_page(const char *segment, int64 page, void *bytes, size_t size)
 {
 	char		path[MAXPGPATH];
+	bool		complete;
+	int			fd;
 
-	snprintf(path, sizeof(path), XLOGDIR "/%s", name);
-	return OpenTransientFile(path, O_RDONLY | PG_BINARY);
+	snprintf(path, sizeof(path), XLOGDIR "/%s", segment);
+	fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
+	if (fd < 0)
+		return false;
+	complete = pg_pread(fd, bytes, size, (off_t) page * XLOG_BLCKSZ) == (ssize_t) size;
+	CloseTransientFile(fd);
+	return complete;
 }
 
 /*
@@ -87,24 +95,18 @@ padding_in(XLogSegNo segno, int64 pages)
 	int64		written = 1;	/* the first page always has a header */
 	int64		end = pages;
 	char		name[MAXFNAMELEN];
-	int			fd;
 
 	XLogFileName(name, GetWALInsertionTimeLine(), segno, wal_segment_size);
-	fd = open_segment(name);
-	if (fd < 0)
-		return 0;
 	/* the last page first: it decides where there is no padding */
 	for (int64 page = pages - 1; written < end; page = (written + end) / 2)
 	{
 		uint16		magic;
 
-		if (pg_pread(fd, &magic, sizeof(magic), (off_t) page * XLOG_BLCKSZ) !=
-			(ssize_t) sizeof(magic) || magic != 0)
+		if (!read_page(name, page, &magic, sizeof(magic)) || magic != 0)
 			written = page + 1;
 		else
 			end = page;
 	}
-	CloseTransientFile(fd);
 	return Max(pages - written, 0) * XLOG_BLCKSZ;
 }
 
@@ -218,25 +220,14 @@ awaits_replay(const char *name, XLogSegNo segno)
 	XLogRecPtr	flushed = GetWalRcvFlushRecPtr(NULL, NULL);
 	XLogPageHeaderData header;
 	XLogRecPtr	start;
-	bool		awaits = true;
-	int			fd;
 
 	XLogSegNoOffsetToRecPtr(segno, 0, wal_segment_size, start);
 	if (!XLogRecPtrIsInvalid(flushed))
 		return start < flushed;
-	fd = open_segment(name);
-	if (fd < 0)
-		return true;
-	if (read(fd, &header, sizeof(header)) == (ssize_t) sizeof(header))
-		awaits = header.xlp_pageaddr == start;
-	CloseTransientFile(fd);
-	return awaits;
+	return !read_page(name, 0, &header, sizeof(header)) || header.xlp_pageaddr == start;
 }
 
-/*
- * The oldest position, up to this one, that a replication slot keeps; its name into
- * NAMEDATALEN bytes, unless NULL.  Takes a lock of the server.
- */
+/* The oldest position up to this one that a slot keeps; its name into NAMEDATALEN bytes, or NULL. */
 static XLogRecPtr
 read_slots(XLogRecPtr oldest, char *name)
 {
@@ -354,10 +345,7 @@ read_wal_files(WalsizerSample *sample)
 	return error == 0;
 }
 
-/*
- * Can others use this free space unseen?  The datasets of a ZFS pool do, and so
- * does what btrfs has compressed.
- */
+/* Can others use this space unseen?  Datasets of a ZFS pool do, and what btrfs has compressed. */
 static bool
 free_space_is_shared(void)
 {
