@@ -21,9 +21,7 @@ void		_PG_init(void);
 void
 _PG_init(void)
 {
-	if (!walsizer_define_settings())
-		return;
-	if (!process_shared_preload_libraries_in_progress)
+	if (!walsizer_define_settings() || !process_shared_preload_libraries_in_progress)
 		return;
 	walsizer_shmem_install_hooks();
 

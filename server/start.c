@@ -57,10 +57,7 @@ restore_in_memory(WalsizerNote *note)
 	SetConfigOption("walsizer.last_written", text, PGC_POSTMASTER, PGC_S_FILE);
 }
 
-/*
- * Log what was done, or, with walsizer turned off, would be.  obstacle: why the
- * file keeps our line, empty if it does not.
- */
+/* Log what was done, or would be if not turned off.  obstacle: why the file keeps our line, or empty. */
 static void
 log_restored(const WalsizerNote *note, const WalsizerSample *disk, const char *obstacle, bool done)
 {
@@ -176,10 +173,7 @@ publish(void)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/*
- * The worker starts.  Was a recovery measured that ended just now?  Complete
- * the measurement.  Takes the lock briefly.
- */
+/* The worker starts: was a recovery measured just before?  Complete it.  Takes the lock briefly. */
 bool
 walsizer_recovery_ended(void)
 {
@@ -192,12 +186,6 @@ walsizer_recovery_ended(void)
 	walsizer_shared->replayed_at = 0;
 	LWLockRelease(walsizer_shared->lock);
 	return true;
-}
-
-static bool
-begins(const char *text, const char *with)
-{
-	return strncmp(text, with, strlen(with)) == 0;
 }
 
 /*
@@ -216,14 +204,14 @@ see_message(ErrorData *message)
 
 	if (MyBackendType == B_STARTUP && !ArchiveRecoveryRequested && text != NULL)
 	{
-		if (begins(text, REPLAY_BEGINS))
+		if (strncmp(text, REPLAY_BEGINS, strlen(REPLAY_BEGINS)) == 0)
 		{
 			begin_lsn = GetXLogReplayRecPtr(NULL);
 			begin_ms = walsizer_monotonic_ms();
 			begin_usage = pgBufferUsage;
 			begin_read = bytes_read();
 		}
-		else if (begins(text, REPLAY_ENDS) && !XLogRecPtrIsInvalid(begin_lsn))
+		else if (strncmp(text, REPLAY_ENDS, strlen(REPLAY_ENDS)) == 0 && !XLogRecPtrIsInvalid(begin_lsn))
 			publish();
 	}
 	if (prev_emit_log_hook)
