@@ -59,10 +59,7 @@ walsizer_fetch_counters(WalsizerSample *sample)
 #endif
 }
 
-/*
- * Pages of relations that any process has written.  17 left the backends' writes to
- * pg_stat_io, where 18 counts bytes.
- */
+/* Pages of relations that any process has written.  17: from pg_stat_io; 18: in bytes. */
 static inline int64
 walsizer_fetch_written(void)
 {
@@ -176,11 +173,6 @@ walsizer_init_lock(LWLock *lock)
 #if PG_VERSION_NUM >= 190000
 #define CHECKPOINT_IMMEDIATE	CHECKPOINT_FAST
 #endif
-
-/* What waits: the worker, idle or for a reload, or a session for its answer. */
-#define WALSIZER_WAIT_MAIN		"WalsizerMain"
-#define WALSIZER_WAIT_RELOAD	"WalsizerReload"
-#define WALSIZER_WAIT_ANSWER	"WalsizerAnswer"
 
 /* 17: wait events of extensions have names.  The server knows which it had. */
 static inline uint32

@@ -75,10 +75,7 @@ check_note(WalsizerAutoConf *conf)
 		memset(&conf->note, 0, sizeof(conf->note));
 }
 
-/*
- * What postgresql.auto.conf said when this process last read its
- * configuration, as far as it is in effect.  Reads no file.
- */
+/* What postgresql.auto.conf says, as far as this process has it in effect.  Reads no file. */
 WalsizerAutoConf
 walsizer_auto_conf_in_effect(void)
 {
@@ -119,10 +116,9 @@ walsizer_reload_may_come(void)
 }
 
 /*
- * Read max_wal_size and its note from a configuration file and those it
- * includes.  Returns false if the file cannot be parsed, or does not exist, as
- * postgresql.auto.conf need not.  *items, if not NULL, receives all settings, in the
- * current memory context.
+ * Read max_wal_size and its note from a configuration file and those it includes.  False if
+ * it cannot be parsed; postgresql.auto.conf need not exist.  *items, if not NULL, receives
+ * all settings, in the current memory context.
  */
 static bool
 read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
@@ -259,10 +255,7 @@ walsizer_obstacle(void)
 	return walsizer_result(WALSIZER_NO_OUTCOME, "");
 }
 
-/*
- * May the worker write?  A file that cannot be parsed is no obstacle here: writing it
- * fails.
- */
+/* May the worker write?  A file that cannot be parsed is no obstacle: writing it fails. */
 bool
 walsizer_may_write(void)
 {
@@ -273,9 +266,8 @@ walsizer_may_write(void)
 }
 
 /*
- * Has a reload yet to bring this note of the file into effect?  Not if there is
- * none, nor if it kept its line when the start of the server restored the original
- * value.
+ * Has a reload yet to bring this note of the file into effect?  Not if there is none, nor
+ * if it kept its line when the start of the server restored the original value.
  */
 static bool
 is_waiting(const WalsizerNote *note)
@@ -298,9 +290,8 @@ walsizer_note_waiting(void)
 }
 
 /*
- * A value may contain a newline if the file was edited by hand.  It is written
- * as an escape, because the server cannot read a quoted value with a newline,
- * and would not start again.
+ * A newline, from an edit by hand, is written as an escape: the server cannot read a quoted
+ * value with one, and would not start again.
  */
 static void
 append_line(StringInfo text, const char *name, const char *value)
@@ -355,7 +346,7 @@ lock_file(void)
 		if (walsizer_monotonic_ms() >= deadline)
 			return false;
 		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH, LOCK_NAP_MS,
-						 walsizer_wait_event(WALSIZER_WAIT_RELOAD));
+						 walsizer_wait_event("WalsizerReload"));
 		walsizer_check_for_interrupts();
 	}
 	return true;

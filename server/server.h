@@ -50,9 +50,20 @@ walsizer_result(WalsizerOutcome outcome, const char *message)
 	return result;
 }
 
+/* A sentence about a verdict with its numbers, palloc'd. */
+static inline char *
+walsizer_sentence(const WalsizerVerdict *verdict, const char *sentence)
+{
+	char	   *text = palloc(WALSIZER_SENTENCE_SIZE);
+
+	walsizer_verdict_text(verdict, sentence, text);
+	return text;
+}
+
 /* What SQL functions can ask of the worker. */
 typedef enum WalsizerAsk
 {
+	WALSIZER_ASK_NOTHING = 0,
 	WALSIZER_ASK_ADJUST,
 	WALSIZER_ASK_REVERT,
 	WALSIZER_ASK_BOOST,

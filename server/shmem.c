@@ -123,10 +123,7 @@ walsizer_add_event(const WalsizerEvent *event)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/*
- * Fill in forced_after of the events that are one timeout old, except where the
- * original value came back.  Takes the lock.
- */
+/* Fill in forced_after of events one timeout old, unless the original value came back.  Takes the lock. */
 void
 walsizer_follow_events(const WalsizerSample *sample)
 {
@@ -171,10 +168,7 @@ detach(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 	ConditionVariableBroadcast(&walsizer_shared->answered);
 }
 
-/*
- * Make this process the worker, until it ends.  False if another one runs.  Takes
- * the lock briefly.
- */
+/* Make this process the worker, until it ends.  False if another one runs.  Takes the lock briefly. */
 bool
 walsizer_attach_worker(void)
 {
@@ -218,10 +212,7 @@ walsizer_give_answer(const WalsizerAnswer *answer)
 	ConditionVariableBroadcast(&walsizer_shared->answered);
 }
 
-/*
- * Put a request.  False if the worker still carries out one that its session has
- * left; an error if there is no worker.
- */
+/* Put a request.  False if the worker still carries out one that its session has left. */
 static bool
 put_request(WalsizerAsk what, int64 boost_mb, TimestampTz boost_until)
 {
@@ -271,10 +262,7 @@ is_answered(WalsizerAnswer *answer)
 	return state == WALSIZER_SLOT_ANSWERED;
 }
 
-/*
- * The session ends, or has an error (code 0), before it has seen the answer.
- * If the worker has begun, the error says so.
- */
+/* The session ends, or fails (code 0), before the answer.  The error says if the worker has begun. */
 static void
 take_back(int code, Datum arg pg_attribute_unused())
 {
@@ -304,7 +292,7 @@ sleep_until(int64 deadline)
 						ANSWER_WAIT_MS / 1000),
 				 errhint("See the server log, and whether sampled_at in the view walsizer_stats still advances.")));
 	(void) ConditionVariableTimedSleep(&walsizer_shared->answered, (long) left,
-									   walsizer_wait_event(WALSIZER_WAIT_ANSWER));
+									   walsizer_wait_event("WalsizerAnswer"));
 }
 
 /*

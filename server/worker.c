@@ -113,7 +113,7 @@ walsizer_start_worker(void)
 					 errmsg("the walsizer worker has not started"),
 					 errhint("See the server log for the reason.")));
 		(void) ConditionVariableTimedSleep(&walsizer_shared->answered, START_NAP_MS,
-										   walsizer_wait_event(WALSIZER_WAIT_ANSWER));
+										   walsizer_wait_event("WalsizerAnswer"));
 	}
 	ConditionVariableCancelSleep();
 	return true;
@@ -130,33 +130,26 @@ end_in_other_copy(void)
 	proc_exit(0);
 }
 
-/*
- * Wait until the server tells this process to reread its configuration, at most
- * so long (ms).  Returns false if it does not.
- */
+/* Wait until the server tells this process to reread its configuration, at most so long (ms). */
 static bool
 await_reload(int64 wait)
 {
 	int64		deadline = walsizer_monotonic_ms() + wait;
-	int64		left = wait;
+	int64		left;
 
-	while (!ConfigReloadPending && left > 0)
+	while (!ConfigReloadPending && (left = deadline - walsizer_monotonic_ms()) > 0)
 	{
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) left, walsizer_wait_event(WALSIZER_WAIT_RELOAD));
+						 (long) left, walsizer_wait_event("WalsizerReload"));
 		ResetLatch(MyLatch);
 		walsizer_check_for_interrupts();
-		left = deadline - walsizer_monotonic_ms();
 	}
 	/* the latch may also have been set for something else */
 	SetLatch(MyLatch);
 	return ConfigReloadPending;
 }
 
-/*
- * Make the server reread its configuration, and wait until this process has
- * done so.  Returns false if that takes longer than RELOAD_WAIT_MS.
- */
+/* Make the server reread its configuration, and this process.  False after RELOAD_WAIT_MS. */
 bool
 walsizer_reload(void)
 {
@@ -208,10 +201,7 @@ boost_is_over(int64 now)
 	return now >= end;
 }
 
-/*
- * Decide, and publish sample and decision.  Reads the disk without a lock.  The
- * caller fills in what comes of it.
- */
+/* Decide, and publish that.  Reads the disk without a lock.  The caller fills in what comes of it. */
 static WalsizerEvent
 decide_and_publish(WalsizerSample *sample)
 {
@@ -245,14 +235,13 @@ decide_and_publish(WalsizerSample *sample)
 }
 
 /*
- * Observe, decide and carry out, for a request or NULL; *event tells the result.
+ * Observe, decide and carry out, for a request or none; *event tells the result.
  * False if an administrator's change had to be handled first: then a planned load
  * needs another pass.
  */
 static bool
-run_pass(const WalsizerRequest *request, WalsizerEvent *event)
+run_pass(WalsizerAsk asked, WalsizerEvent *event)
 {
-	bool		boost_asked = request != NULL && request->what == WALSIZER_ASK_BOOST;
 	int64		edit_before = walsizer_shared->state.pacing.edit_tried_mb;
 	int64		old_mb = walsizer_shared->state.owner.own_mb != 0 ?
 		walsizer_shared->state.owner.own_mb : walsizer_shared->state.owner.original_mb;
@@ -263,15 +252,15 @@ run_pass(const WalsizerRequest *request, WalsizerEvent *event)
 
 	walsizer_take_sample(&sample, !sampled);
 	sampled = true;
-	sample.act_now = boost_asked || (request != NULL && request->what == WALSIZER_ASK_ADJUST);
-	sample.revert = request != NULL && request->what == WALSIZER_ASK_REVERT;
+	sample.act_now = asked == WALSIZER_ASK_BOOST || asked == WALSIZER_ASK_ADJUST;
+	sample.revert = asked == WALSIZER_ASK_REVERT;
 	if (boost_is_over(sample.now))
 		end_boost();
 	sample.boost_mb = walsizer_shared->boost_mb;
 	*event = decide_and_publish(&sample);
 
 	/* else a start after a crash would take the size for the value before it */
-	if (boost_asked)
+	if (asked == WALSIZER_ASK_BOOST)
 		walsizer_state_save();
 
 	walsizer_follow_events(&sample);
@@ -284,11 +273,9 @@ run_pass(const WalsizerRequest *request, WalsizerEvent *event)
 	edited = decision->reason == WALSIZER_BECAUSE_EDITED;
 	superseded = decision->action == WALSIZER_EXTERNAL || edited;
 
-	/*
-	 * An administrator's change ends a planned load, but only once, however
-	 * often we try to make way for it.
-	 */
-	if (superseded && !boost_asked && !(edited && sample.configured_mb == edit_before))
+	/* an administrator's change ends a planned load, but once, however often we try to make way for it */
+	if (superseded && asked != WALSIZER_ASK_BOOST &&
+		!(edited && sample.configured_mb == edit_before))
 		end_boost();
 	walsizer_record_change(event, old_mb);
 	if (decision->action != WALSIZER_NONE && decision->action != WALSIZER_EXTERNAL)
@@ -316,17 +303,13 @@ handle_interrupts(void)
 	}
 }
 
-/*
- * Serve the request of a session.  False if there is none.  While walsizer.enable
- * is off no load can be planned.
- */
+/* Serve the request of a session.  False if there is none. */
 static bool
 serve_request(void)
 {
 	const WalsizerRequest *request = walsizer_take_request();
 	WalsizerAnswer answer;
 	bool		boost;
-	bool		refused;
 
 	if (request == NULL)
 		return false;
@@ -344,7 +327,7 @@ serve_request(void)
 		proc_exit(0);
 	}
 	boost = request->what == WALSIZER_ASK_BOOST;
-	refused = boost && request->boost_mb > 0 && !walsizer_enable;
+	answer.refused = boost && request->boost_mb > 0 && !walsizer_enable;
 	if (request->what == WALSIZER_ASK_FORGET)
 	{
 		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
@@ -353,11 +336,10 @@ serve_request(void)
 		LWLockRelease(walsizer_shared->lock);
 		walsizer_state_save();
 	}
-	if (boost && !refused)
+	if (boost && !answer.refused)
 		set_boost(request->boost_mb, request->boost_until);
-	if (!run_pass(request, &answer.event) && boost)
-		(void) run_pass(request, &answer.event);
-	answer.refused = refused;
+	if (!run_pass(request->what, &answer.event) && boost)
+		(void) run_pass(request->what, &answer.event);
 	answer.acts = walsizer_enable && !walsizer_dry_run;
 	walsizer_give_answer(&answer);
 	return true;
@@ -381,7 +363,7 @@ do_what_is_due(void)
 	{
 		if (!tick)
 			return;
-		(void) run_pass(NULL, &event);
+		(void) run_pass(WALSIZER_ASK_NOTHING, &event);
 	}
 
 	/*
@@ -454,7 +436,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 
 		left = next_tick - walsizer_monotonic_ms();
 		(void) WaitLatch(MyLatch, WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) Max(left, 1), walsizer_wait_event(WALSIZER_WAIT_MAIN));
+						 (long) Max(left, 1), walsizer_wait_event("WalsizerMain"));
 		ResetLatch(MyLatch);
 	}
 }
