@@ -23,11 +23,7 @@
 
 #define NOTICE_AGAIN_MS		(3600 * 1000)	/* without what was logged */
 
-/*
- * Write this note with its line, and bring it into effect for the whole server.
- * Waits up to 10 seconds for the reload, with interrupts.  Raises no error for
- * failures.
- */
+/* Write this note with its line, and reload.  Waits up to 10 seconds, with interrupts. */
 static WalsizerResult
 apply(const WalsizerNote *note)
 {
@@ -76,23 +72,19 @@ figures_text(const WalsizerEvent *event)
 {
 	const WalsizerFigures *figures = &event->decision.figures;
 	const WalsizerLastResort *resort = &walsizer_shared->state.last_resort;
+	long long	demand_mb = figures->demand / WALSIZER_MB;
+	long long	used_mb = figures->used / WALSIZER_MB;
+	long long	trigger_mb = figures->trigger_point / WALSIZER_MB;
+	double		rate_mb = (double) figures->rate / WALSIZER_MB;
 
 	if (resort->fills)
 		return psprintf("Room for %lld MB of new WAL, which lasts %lld s. WAL now: %.1f MB/s; since the last checkpoint: %lld MB of the %lld MB that force one.",
 						(long long) (resort->room / WALSIZER_MB),
-						(long long) (resort->until_full_ms / 1000),
-						(double) figures->rate / WALSIZER_MB,
-						(long long) (figures->used / WALSIZER_MB),
-						(long long) (figures->trigger_point / WALSIZER_MB));
+						(long long) (resort->until_full_ms / 1000), rate_mb, used_mb, trigger_mb);
 	if (event->standby)
-		return psprintf("WAL that the primary writes between two checkpoints: %lld MB.",
-						(long long) (figures->demand / WALSIZER_MB));
+		return psprintf("WAL that the primary writes between two checkpoints: %lld MB.", demand_mb);
 	return psprintf("WAL written within \"checkpoint_timeout\": %lld MB, now %.1f MB/s; since the last checkpoint: %lld MB of the %lld MB that force one. Forced checkpoints in that time: %lld; the next timed one is due in %lld s.",
-					(long long) (figures->demand / WALSIZER_MB),
-					(double) figures->rate / WALSIZER_MB,
-					(long long) (figures->used / WALSIZER_MB),
-					(long long) (figures->trigger_point / WALSIZER_MB),
-					(long long) figures->forced,
+					demand_mb, rate_mb, used_mb, trigger_mb, (long long) figures->forced,
 					(long long) (figures->until_timed_ms / 1000));
 }
 
@@ -195,21 +187,14 @@ record_attempt(const WalsizerEvent *event, bool asked)
 	record(&recorded);
 }
 
-/*
- * Record a checkpoint that was requested: of a series, the first one.  Takes the lock
- * briefly and writes the state file.  The log has its line from the verdict.
- */
-static void
-record_request(const WalsizerEvent *event)
+/* Is this, at this time (ms), the first of a series?  *last_at: the one before; 0: none. */
+static bool
+begins_series(int64 *last_at, int64 now)
 {
-	static int64 before = 0;
+	bool		begins = *last_at == 0 || now - *last_at > NOTICE_AGAIN_MS;
 
-	if (before == 0 || event->made_at - before > NOTICE_AGAIN_MS)
-	{
-		walsizer_add_event(event);
-		(void) walsizer_state_save();
-	}
-	before = event->made_at;
+	*last_at = now;
+	return begins;
 }
 
 /* The value (MB) is in effect: it counts, and is shown, from now on, not from the next sample. */
@@ -243,6 +228,7 @@ publish(const WalsizerEvent *event, WalsizerNoteKind kind, int64 mb)
 void
 walsizer_act(WalsizerEvent *event, bool asked)
 {
+	static int64 requested_at = 0;
 	WalsizerDecision *decision = &event->decision;
 	WalsizerResult *result = &event->result;
 	WalsizerNote note = note_for(decision);
@@ -252,7 +238,12 @@ walsizer_act(WalsizerEvent *event, bool asked)
 		/* as CHECKPOINT does; a standby may have nothing to do */
 		RequestCheckpoint(CHECKPOINT_IMMEDIATE | (event->standby ? 0 : CHECKPOINT_FORCE));
 		result->outcome = WALSIZER_APPLIED;
-		record_request(event);
+		/* the log has its line from the verdict */
+		if (begins_series(&requested_at, event->made_at))
+		{
+			walsizer_add_event(event);
+			(void) walsizer_state_save();
+		}
 		return;
 	}
 	if (note.kind == WALSIZER_NO_NOTE)
@@ -366,6 +357,8 @@ walsizer_verdict(const WalsizerShared *shared, const WalsizerResult *trouble)
 {
 	static char holder[NAMEDATALEN];
 	const WalsizerState *state = &shared->state;
+	bool		kept_most = state->last_resort.kept > state->disk.held;
+	int64		held = Max(state->last_resort.kept, state->disk.held);
 	WalsizerConfig config = walsizer_config(shared);
 	WalsizerSituation situation = {
 		.config = &config,
@@ -382,12 +375,9 @@ walsizer_verdict(const WalsizerShared *shared, const WalsizerResult *trouble)
 		.holder = holder,
 	};
 
-	if (state->last_resort.kept > state->disk.held)
-		situation.held_by = walsizer_holder(&shared->sample, shared->sample.write_lsn,
-											state->last_resort.kept, holder);
-	else if (state->disk.held > 0)
-		situation.held_by = walsizer_holder(&shared->sample, shared->sample.needed_lsn,
-											state->disk.held, holder);
+	if (held > 0)
+		situation.held_by = walsizer_holder(&shared->sample, kept_most ? shared->sample.write_lsn :
+											shared->sample.needed_lsn, held, holder);
 	return walsizer_judge(&situation);
 }
 
@@ -412,12 +402,11 @@ walsizer_report_verdict(const WalsizerEvent *event)
 {
 	static bool begun = false;
 	static bool standby = false;
-	static int64 noticed_at[WALSIZER_NOTICES];	/* the last time; 0: never */
+	static int64 noticed_at[WALSIZER_NOTICES];
 	const WalsizerFigures *figures = &event->decision.figures;
 	WalsizerResult trouble = begun ? walsizer_shared->trouble :
 		walsizer_trouble_now(walsizer_shared);
 	WalsizerVerdict verdict = walsizer_verdict(walsizer_shared, &trouble);
-	int64	   *before = &noticed_at[verdict.found.notice];
 
 	if (!begun)
 		ereport(LOG,
@@ -427,18 +416,9 @@ walsizer_report_verdict(const WalsizerEvent *event)
 	if (standby != event->standby)
 		memset(noticed_at, 0, sizeof(noticed_at));
 	standby = event->standby;
-	if (verdict.found.notice != 0 &&
-		(*before == 0 || event->made_at - *before > NOTICE_AGAIN_MS))
-	{
-		char		finding[WALSIZER_SENTENCE_SIZE];
-		char		remedy[WALSIZER_SENTENCE_SIZE];
-
-		walsizer_verdict_text(&verdict, verdict.found.text, finding);
-		walsizer_verdict_text(&verdict, verdict.found.remedy, remedy);
+	if (verdict.found.notice != 0 && begins_series(&noticed_at[verdict.found.notice], event->made_at))
 		ereport(LOG,
-				(errmsg_internal("%s", finding),
+				(errmsg_internal("%s", walsizer_sentence(&verdict, verdict.found.text)),
 				 errdetail_internal("%s", figures_text(event)),
-				 errhint("%s", remedy)));
-	}
-	*before = event->made_at;
+				 errhint("%s", walsizer_sentence(&verdict, verdict.found.remedy))));
 }

@@ -184,10 +184,7 @@ read_state_file(ssize_t *length)
 	return text;
 }
 
-/*
- * Move an unusable file out of the way, for an administrator to look at, but
- * not over an earlier one.
- */
+/* Move an unusable file out of the way, for an administrator to look at, but not over an earlier one. */
 static void
 set_aside(const char *reason, int line)
 {

@@ -9,17 +9,11 @@
  */
 #include "postgres.h"
 
-#include "server/server.h"
 #include "sqlapi/rows.h"
 
-PG_FUNCTION_INFO_V1(walsizer_adjust_1_0);
-PG_FUNCTION_INFO_V1(walsizer_revert_1_0);
 PG_FUNCTION_INFO_V1(walsizer_boost_1_0);
-PG_FUNCTION_INFO_V1(walsizer_boost_end_1_0);
 PG_FUNCTION_INFO_V1(walsizer_forget_1_0);
 PG_FUNCTION_INFO_V1(walsizer_reset_stats_1_0);
-PG_FUNCTION_INFO_V1(walsizer_start_1_0);
-PG_FUNCTION_INFO_V1(walsizer_stop_1_0);
 
 /*
  * What there is to say about an answer, NULL if nothing.  Whether walsizer raises
@@ -49,10 +43,7 @@ message_of(WalsizerAsk what, const WalsizerAnswer *answer, WalsizerLimit limit)
 	return NULL;
 }
 
-/*
- * Ask the worker for something and return what came of it as a row.  The size
- * (MB, 0 ends it) and its end count for a planned load.
- */
+/* Ask the worker, and return a row of what came of it.  A planned load has a size (MB) and an end. */
 static Datum
 ask_worker(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, TimestampTz boost_until)
 {
@@ -81,34 +72,23 @@ ask_worker(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, TimestampT
 				   text_of(message_of(what, &answer, limit)));
 }
 
-Datum
-walsizer_adjust_1_0(PG_FUNCTION_ARGS)
-{
-	return ask_worker(fcinfo, WALSIZER_ASK_ADJUST, 0, 0);
-}
+/* A function without arguments that asks for this. */
+#define ASKING_FUNCTION(name, what) \
+	PG_FUNCTION_INFO_V1(name); \
+	Datum \
+	name(PG_FUNCTION_ARGS) \
+	{ \
+		return ask_worker(fcinfo, what, 0, 0); \
+	}
 
-Datum
-walsizer_revert_1_0(PG_FUNCTION_ARGS)
-{
-	return ask_worker(fcinfo, WALSIZER_ASK_REVERT, 0, 0);
-}
+ASKING_FUNCTION(walsizer_adjust_1_0, WALSIZER_ASK_ADJUST)
+ASKING_FUNCTION(walsizer_revert_1_0, WALSIZER_ASK_REVERT)
+ASKING_FUNCTION(walsizer_boost_end_1_0, WALSIZER_ASK_BOOST)
+ASKING_FUNCTION(walsizer_start_1_0,
+				walsizer_start_worker() ? WALSIZER_ASK_START : WALSIZER_ASK_LOOK)
+ASKING_FUNCTION(walsizer_stop_1_0, WALSIZER_ASK_STOP)
 
-Datum
-walsizer_start_1_0(PG_FUNCTION_ARGS)
-{
-	return ask_worker(fcinfo, walsizer_start_worker() ? WALSIZER_ASK_START : WALSIZER_ASK_LOOK, 0, 0);
-}
-
-Datum
-walsizer_stop_1_0(PG_FUNCTION_ARGS)
-{
-	return ask_worker(fcinfo, WALSIZER_ASK_STOP, 0, 0);
-}
-
-/*
- * A planned load: at least this size (text, like '8GB') is in effect for this
- * long.  A new call replaces the one before.
- */
+/* At least this size (text, like '8GB') for this long.  A new call replaces the one before. */
 Datum
 walsizer_boost_1_0(PG_FUNCTION_ARGS)
 {
@@ -145,22 +125,13 @@ walsizer_boost_1_0(PG_FUNCTION_ARGS)
 }
 
 Datum
-walsizer_boost_end_1_0(PG_FUNCTION_ARGS)
-{
-	return ask_worker(fcinfo, WALSIZER_ASK_BOOST, 0, 0);
-}
-
-Datum
 walsizer_forget_1_0(PG_FUNCTION_ARGS)
 {
 	(void) walsizer_ask(WALSIZER_ASK_FORGET, 0, 0);
 	PG_RETURN_VOID();
 }
 
-/*
- * Let the counters of checkpoints begin anew.  The policy's totals stay, so the
- * worker is not needed.
- */
+/* Let the counters of checkpoints begin anew.  The policy's totals stay, so no worker is needed. */
 Datum
 walsizer_reset_stats_1_0(PG_FUNCTION_ARGS)
 {

@@ -14,12 +14,11 @@
 #include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
 #include "utils/tuplestore.h"
 
-#include "policy/policy.h"
+#include "server/server.h"
 
-#define MOST_COLUMNS		32
+#define MOST_COLUMNS		32		/* more do not compile */
 
 /* The next functions make a column. */
 static inline NullableDatum
@@ -77,10 +76,7 @@ interval_of(int64 ms)
 	return column(IntervalPGetDatum(interval), ms < 0);
 }
 
-/*
- * Return the one row of a function, or add a row to its set.  Any number of columns
- * beyond MOST_COLUMNS is an error when this is compiled.
- */
+/* Return the one row of a function, or add a row to its set. */
 static inline Datum
 put_row(FunctionCallInfo fcinfo, const NullableDatum *columns, size_t number_of_columns)
 {

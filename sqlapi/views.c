@@ -13,7 +13,6 @@
 
 #include <math.h>
 
-#include "server/server.h"
 #include "sqlapi/rows.h"
 
 PG_FUNCTION_INFO_V1(walsizer_get_status_1_0);
@@ -62,13 +61,10 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 	bool		sampled = shared->sampled_at != 0;
 	WalsizerResult trouble = walsizer_trouble_now(shared);
 	WalsizerVerdict verdict = walsizer_verdict(shared, &trouble);
-	char		finding[WALSIZER_SENTENCE_SIZE];
-	char		remedy[WALSIZER_SENTENCE_SIZE];
 
-	walsizer_verdict_text(&verdict, verdict.found.text, finding);
-	walsizer_verdict_text(&verdict, verdict.found.remedy, remedy);
 	return PUT_ROW(text_of(verdict.state),
-				   text_of(psprintf("%s. %s", finding, remedy)),
+				   text_of(psprintf("%s. %s", walsizer_sentence(&verdict, verdict.found.text),
+									walsizer_sentence(&verdict, verdict.found.remedy))),
 				   size(decision->figures.in_effect_mb),
 				   size(decision->figures.wanted_mb),
 				   text_of(walsizer_limit_name(verdict.limited_by)),
@@ -180,10 +176,7 @@ walsizer_get_history_1_0(PG_FUNCTION_ARGS)
 	return (Datum) 0;
 }
 
-/*
- * The hourly peaks that count, oldest first.  Hours to come are among them where
- * the clock was set back (see walsizer_is_remembered()).
- */
+/* The hourly peaks that count, oldest first; also hours to come, if the clock was set back. */
 Datum
 walsizer_get_demand_1_0(PG_FUNCTION_ARGS)
 {
@@ -255,12 +248,7 @@ walsizer_get_instructions_1_0(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	for (const WalsizerInstruction *way = walsizer_instructions; way->place != NULL; way++)
-	{
-		char		text[WALSIZER_SENTENCE_SIZE];
-
-		walsizer_verdict_text(&verdict, way->text, text);
-		PUT_ROW(text_of(way->place), text_of(text));
-	}
+		PUT_ROW(text_of(way->place), text_of(walsizer_sentence(&verdict, way->text)));
 	return (Datum) 0;
 }
 
