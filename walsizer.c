@@ -21,13 +21,11 @@ void		_PG_init(void);
 void
 _PG_init(void)
 {
-	if (!walsizer_define_settings() || !process_shared_preload_libraries_in_progress)
+	/* the servers that pg_upgrade starts have no load to size for */
+	if (!walsizer_define_settings() || !process_shared_preload_libraries_in_progress ||
+		IsBinaryUpgrade)
 		return;
 	walsizer_shmem_install_hooks();
-
-	/* The servers that pg_upgrade starts have no load to size for. */
-	if (IsBinaryUpgrade)
-		return;
 	walsizer_recovery_install_hook();
 	walsizer_register_worker(NULL);
 }

@@ -6,10 +6,8 @@
  *
  * Only a reload shows whether a value in postgresql.auto.conf takes effect: an
  * error anywhere in the configuration refuses the whole reload, and a value on
- * the command line overrides every file.  Only the worker runs this, so it
- * reads shared memory without the lock; but sessions, too, ask for the verdict.
- *
- * Each change is logged; a trouble is logged once, even if it is met again.
+ * the command line overrides every file.  Each change is logged; a trouble is
+ * logged once, even if it is met again.  Sessions, too, ask for the verdict.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -88,45 +86,34 @@ figures_text(const WalsizerEvent *event)
 					(long long) (figures->until_timed_ms / 1000));
 }
 
-static int
-detail_of(const WalsizerEvent *event)
-{
-	if (event->result.outcome == WALSIZER_NO_OUTCOME)
-		return errdetail("walsizer takes this as the original value, and leaves it alone for one \"checkpoint_timeout\", but for five minutes at most.");
-	return errdetail("Reason: %s. %s", walsizer_reason_text(event->decision.reason),
-					 figures_text(event));
-}
-
-/* What was done, or could not be.  An administrator may set the value in effect. */
-static int
-message_of(const WalsizerEvent *event)
+/* Log what was done, or could not be.  An administrator may set the value in effect. */
+static void
+log_event(const WalsizerEvent *event)
 {
 	WalsizerOutcome outcome = event->result.outcome;
 	long long	from = event->old_mb;
 	long long	to = event->decision.target_mb;
 
-	if (outcome == WALSIZER_DRY_RUN)
-		return errmsg("walsizer would change \"max_wal_size\" from %lld MB to %lld MB", from, to);
-	if (outcome > WALSIZER_APPLIED)
-		return errmsg("walsizer could not change \"max_wal_size\" from %lld MB to %lld MB: %s",
-					  from, to, event->result.message);
-	if (event->decision.action == WALSIZER_EXTERNAL && from == to)
-		return errmsg("an administrator took over \"max_wal_size\" of %lld MB", to);
-	if (outcome == WALSIZER_APPLIED)
-		return errmsg("walsizer changed \"max_wal_size\" from %lld MB to %lld MB", from, to);
-	return errmsg("an administrator changed \"max_wal_size\" from %lld MB to %lld MB", from, to);
-}
-
-static int
-hint_of(const WalsizerEvent *event)
-{
-	if (event->result.outcome == WALSIZER_DRY_RUN)
-		return errhint("Turn off \"walsizer.dry_run\" to have walsizer change it.");
-	if (event->result.outcome <= WALSIZER_APPLIED)
-		return 0;
-	if (event->decision.reason == WALSIZER_BECAUSE_REVERT)
-		return errhint("If the cause does not pass by itself, remove it, and call walsizer_revert() again unless the original value has come back.");
-	return errhint("If the cause does not pass by itself, remove it. walsizer tries again once per \"checkpoint_timeout\", but at least every five minutes, and does not repeat this message.");
+	ereport(LOG,
+			(outcome == WALSIZER_DRY_RUN ?
+			 errmsg("walsizer would change \"max_wal_size\" from %lld MB to %lld MB", from, to) :
+			 outcome > WALSIZER_APPLIED ?
+			 errmsg("walsizer could not change \"max_wal_size\" from %lld MB to %lld MB: %s",
+					from, to, event->result.message) :
+			 event->decision.action == WALSIZER_EXTERNAL && from == to ?
+			 errmsg("an administrator took over \"max_wal_size\" of %lld MB", to) :
+			 outcome == WALSIZER_APPLIED ?
+			 errmsg("walsizer changed \"max_wal_size\" from %lld MB to %lld MB", from, to) :
+			 errmsg("an administrator changed \"max_wal_size\" from %lld MB to %lld MB", from, to),
+			 outcome == WALSIZER_NO_OUTCOME ?
+			 errdetail("walsizer takes this as the original value, and leaves it alone for one \"checkpoint_timeout\", but for five minutes at most.") :
+			 errdetail("Reason: %s. %s", walsizer_reason_text(event->decision.reason), figures_text(event)),
+			 outcome == WALSIZER_DRY_RUN ?
+			 errhint("Turn off \"walsizer.dry_run\" to have walsizer change it.") :
+			 outcome <= WALSIZER_APPLIED ? 0 :
+			 event->decision.reason == WALSIZER_BECAUSE_REVERT ?
+			 errhint("If the cause does not pass by itself, remove it, and call walsizer_revert() again unless the original value has come back.") :
+			 errhint("If the cause does not pass by itself, remove it. walsizer tries again once per \"checkpoint_timeout\", but at least every five minutes, and does not repeat this message.")));
 }
 
 /* Add to the history, on disk, too, and to the log. */
@@ -144,7 +131,7 @@ record(const WalsizerEvent *event)
 		walsizer_shared->taken_back = back ? walsizer_shared->taken_back + 1 : 0;
 	walsizer_add_event(event);
 	walsizer_state_save();
-	ereport(LOG, (message_of(event), detail_of(event), hint_of(event)));
+	log_event(event);
 }
 
 /* Publish this as the present trouble. */
@@ -158,11 +145,9 @@ set_trouble(const WalsizerResult *trouble)
 }
 
 /*
- * Record and log an attempt to change the value, if it is news.  An
- * attempt that fails is repeated every timeout, but is news only if it fails in
- * another way than the last one, or if it was asked for; a dry run, if its size
- * differs by more than a quarter.  Takes the lock briefly and writes the state
- * file.
+ * Record and log an attempt to change the value, if it is news: one that fails, and is
+ * repeated every timeout, if it fails in another way than the last one, or if it was
+ * asked for; a dry run, if its size differs by more than a quarter.
  */
 static void
 record_attempt(const WalsizerEvent *event, bool asked)
@@ -215,15 +200,13 @@ publish(const WalsizerEvent *event, WalsizerNoteKind kind, int64 mb)
 }
 
 /*
- * Carry out the decision of an event to raise, to lower, to restore the original
- * value or to request a checkpoint, without waiting for that, and record it with
- * the result: no outcome if there is nothing to restore.
- * A dry run only says what it would do, except for a revert on request.  Waits
- * up to 10 seconds for the reload; takes the lock briefly.
+ * Carry out the decision of an event, without waiting for a checkpoint, and record it with
+ * the result: no outcome if there is nothing to restore.  A dry run only says what it would
+ * do, except for a revert on request.  Waits up to 10 seconds for the reload; takes the lock.
  *
- * The note is on disk together with the value, so the state file can wait until
- * the value is in effect.  A raise needs room that was seen: without it,
- * walsizer.max_disk_percent would limit nothing.
+ * The note is on disk together with the value, so the state file can wait until the value is
+ * in effect.  A raise needs room that was seen: without it, walsizer.max_disk_percent would
+ * limit nothing.
  */
 void
 walsizer_act(WalsizerEvent *event, bool asked)
@@ -266,20 +249,18 @@ walsizer_act(WalsizerEvent *event, bool asked)
 }
 
 /*
- * Is what made the last attempt fail over?  An obstacle may be gone; files may
- * be fixed and reloaded; and a failed or forbidden change does not matter when
- * there is nothing to do; a forbidden raise, only if no remembered demand needs
- * it either.
+ * Is what made the last attempt fail over?  An obstacle may be gone; files may be fixed and
+ * reloaded; a failed or forbidden change does not matter when there is nothing to do; a
+ * forbidden raise, only if no remembered demand needs it either.
  */
 static bool
 trouble_is_over(const WalsizerDecision *decision)
 {
 	const WalsizerFigures *figures = &decision->figures;
-	const WalsizerState *state = &walsizer_shared->state;
+	const WalsizerPacing *pacing = &walsizer_shared->state.pacing;
 	/* as the last attempt did: until there is room for it, the size seems sufficient */
-	bool		will_lower = state->pacing.tried_mb != 0 &&
-		state->pacing.tried_mb < figures->in_effect_mb &&
-		(state->pacing.lower_due || state->boost.return_mb != 0 ||
+	bool		will_lower = pacing->tried_mb != 0 && pacing->tried_mb < figures->in_effect_mb &&
+		(pacing->lower_due || walsizer_shared->state.boost.return_mb != 0 ||
 		 figures->limit_mb < figures->in_effect_mb);
 	bool		nothing_to_do = decision->action == WALSIZER_EXTERNAL ||
 		decision->reason == WALSIZER_BECAUSE_DISABLED ||
@@ -324,11 +305,10 @@ complete_late(WalsizerEvent *event)
 }
 
 /*
- * Record a change that no attempt of this pass made: an administrator's; or ours,
- * with a later reload or a restart, because the reload was refused or the worker
- * ended before it; or what the start of the server restored.  "pass" is the event of
- * the pass, old_mb was in effect before.  Clear the trouble if it is over.  Locks as
- * above.
+ * Record a change that no attempt of this pass made: an administrator's; or ours, with a
+ * later reload or a restart, because the reload was refused or the worker ended before it; or
+ * what the start of the server restored.  "pass" is the event of the pass, old_mb was in
+ * effect before.  Clear the trouble if it is over.  Takes the lock.
  */
 void
 walsizer_record_change(const WalsizerEvent *pass, int64 old_mb)
@@ -348,9 +328,8 @@ walsizer_record_change(const WalsizerEvent *pass, int64 old_mb)
 }
 
 /*
- * Judge this copy of shared memory, or, in the worker, shared memory itself, with
- * the trouble that an attempt has met, or would meet now.  The texts are valid
- * until the next call.  Takes locks of the server.
+ * Judge this copy of shared memory, or, in the worker, shared memory itself.  trouble: what an
+ * attempt has met, or would.  Its texts are valid until the next call.  Takes locks of the server.
  */
 WalsizerVerdict
 walsizer_verdict(const WalsizerShared *shared, const WalsizerResult *trouble)
@@ -385,12 +364,8 @@ walsizer_verdict(const WalsizerShared *shared, const WalsizerResult *trouble)
 WalsizerResult
 walsizer_trouble_now(const WalsizerShared *shared)
 {
-	const WalsizerResult *trouble = &shared->trouble;
-
-	if (trouble->outcome == WALSIZER_NO_OUTCOME && shared->worker_pid != 0 &&
-		walsizer_enable && !walsizer_dry_run)
-		return walsizer_obstacle();
-	return *trouble;
+	return shared->trouble.outcome == WALSIZER_NO_OUTCOME && shared->worker_pid != 0 &&
+		walsizer_enable && !walsizer_dry_run ? walsizer_obstacle() : shared->trouble;
 }
 
 /*

@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * server/compat.h
- *	  Differences between PostgreSQL 15 and 19.  No other file tests the
- *	  version.
+ *	  Differences between PostgreSQL 15 and 19.  No other file tests the version.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -39,9 +38,8 @@
 #endif
 
 /*
- * Add the checkpointer's counters to a sample; returns the time of their last
- * reset.  17 renamed them and separated restartpoints; before, the background
- * writer had that time.
+ * Add the checkpointer's counters to a sample; returns when they were reset.  17 renamed
+ * them and separated restartpoints; before, the background writer had that time.
  */
 static inline TimestampTz
 walsizer_fetch_counters(WalsizerSample *sample)
@@ -143,14 +141,10 @@ walsizer_call_init(void *memory, void *init)
 static inline void *
 walsizer_named_memory(const char *name, size_t size, void (*init) (void *memory))
 {
-#if PG_VERSION_NUM >= 170000
-	bool		found;
-
 #if PG_VERSION_NUM >= 190000
-	return GetNamedDSMSegment(name, size, walsizer_call_init, &found, &init);
-#else
-	return GetNamedDSMSegment(name, size, init, &found);
-#endif
+	return GetNamedDSMSegment(name, size, walsizer_call_init, &(bool) {false}, &init);
+#elif PG_VERSION_NUM >= 170000
+	return GetNamedDSMSegment(name, size, init, &(bool) {false});
 #else
 	(void) name, (void) size, (void) init;
 	return NULL;
@@ -172,6 +166,11 @@ walsizer_init_lock(LWLock *lock)
 /* 19 renamed the flag of a checkpoint that is not paced. */
 #if PG_VERSION_NUM >= 190000
 #define CHECKPOINT_IMMEDIATE	CHECKPOINT_FAST
+#endif
+
+/* 19 has a name of its own for the handler that ignores a signal. */
+#ifndef PG_SIG_IGN
+#define PG_SIG_IGN				SIG_IGN
 #endif
 
 /* 17: wait events of extensions have names.  The server knows which it had. */

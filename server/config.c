@@ -1,8 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * server/config.c
- *	  The only reader of configuration files, and writer of
- *	  postgresql.auto.conf.
+ *	  The only reader of configuration files, and writer of postgresql.auto.conf.
  *
  * What we do to the line of max_wal_size is written together with a note behind
  * it, which says what we wrote and what it replaced, or what we restored.  ALTER
@@ -92,9 +91,9 @@ walsizer_auto_conf_in_effect(void)
 }
 
 /*
- * Was a configuration file written since this process last read them?  Then a
- * reload may be under way.  True only once for each time of writing: it may not
- * be reloaded at all, or lie in the future.  Included files are not looked at.
+ * Was a configuration file written since this process last read them?  Then a reload may be
+ * under way.  True only once for each time of writing: it may not be reloaded at all, or lie
+ * in the future.  Included files are not looked at.
  */
 bool
 walsizer_reload_may_come(void)
@@ -150,11 +149,10 @@ read_file(const char *file, WalsizerAutoConf *conf, ConfigVariable **items)
 }
 
 /*
- * The value (MB) that takes effect if postgresql.auto.conf sets none; 0 if that
- * is not known, or if the server would not start with it (ReadControlFile in
- * xlog.c).  Then our line must stay, or the original value take its place.  The
- * worker reads it at its start and after each reload: a value of ours would keep
- * an administrator's edit from taking effect.
+ * The value (MB) that takes effect if postgresql.auto.conf sets none; 0 if that is not known,
+ * or if the server would not start with it (ReadControlFile in xlog.c): then our line must
+ * stay, or the original value take its place.  The worker reads it after each reload, too: a
+ * value of ours would keep an administrator's edit from taking effect.
  */
 int64
 walsizer_configured_mb(void)
@@ -181,9 +179,9 @@ walsizer_reread_configuration(void)
 }
 
 /*
- * The note for restoring the original value instead of ours (MB): the
- * administrator's line, if ours replaced one, else what the other files set.  If
- * the server would not start with that (0 MB), a line that hides it.
+ * The note for restoring the original value instead of ours (MB): the administrator's line,
+ * if ours replaced one, else what the other files set, or if the server would not start with
+ * that (0 MB), a line that hides it.
  */
 WalsizerNote
 walsizer_restoring(const WalsizerNote *ours, int64 configured_mb, WalsizerNoteKind kind)
@@ -387,11 +385,10 @@ write_note(const WalsizerNote *note)
 }
 
 /*
- * Write a note and the line of max_wal_size that it is about to
- * postgresql.auto.conf in one durable step; no note: remove it, leave the line.
- * Returns "applied"; "forbidden" or "overridden" if something prevents a change,
- * such as an administrator's that awaits a reload there, which is left as it is;
- * or "failed".
+ * Write a note and the line of max_wal_size that it is about to postgresql.auto.conf in one
+ * durable step; no note: remove it, leave the line.  Returns "applied"; "forbidden" or
+ * "overridden" if something prevents a change, such as an administrator's that awaits a
+ * reload there, which is left as it is; or "failed".
  *
  * Holds AutoFileLock, except in the postmaster, where no other process runs yet.
  */
@@ -410,9 +407,8 @@ walsizer_write_note(const WalsizerNote *note)
 }
 
 /*
- * Does the note of the last reload no longer tell anything?  The original value
- * has come back, or an administrator has reset ours.  The latter is left alone
- * unless walsizer may act.
+ * Does the note of the last reload no longer tell anything?  The original value has come back,
+ * or an administrator has reset ours.  The latter is left alone unless walsizer may act.
  */
 bool
 walsizer_note_is_left(void)
@@ -425,12 +421,12 @@ walsizer_note_is_left(void)
 }
 
 /*
- * Remove it from the file.  The line stays as it is, so there is nothing to
- * reload.  False if it must be tried again.  Locks and waits as above.
+ * Remove it from the file.  The line stays as it is, so there is nothing to reload.  False if
+ * it must be tried again.  Locks and waits as above.
  *
- * Not in the step that restored the original value, but later, and when the state
- * file knows: only the note tells a worker that replaces this one whose doing it
- * was, until the postmaster has read the file.
+ * Not in the step that restored the original value, but later, and when the state file knows:
+ * only the note tells a worker that replaces this one whose doing it was, until the
+ * postmaster has read the file.
  */
 bool
 walsizer_drop_note(void)

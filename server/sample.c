@@ -16,11 +16,9 @@
 #ifdef __linux__
 #include <sys/vfs.h>
 #endif
-#include <unistd.h>
 
 #include "access/xlog_internal.h"
 #include "access/xlogrecovery.h"
-#include "catalog/pg_control.h"
 #include "common/controldata_utils.h"
 #include "postmaster/bgwriter.h"
 #include "replication/slot.h"
@@ -111,10 +109,9 @@ padding_in(XLogSegNo segno, int64 pages)
 }
 
 /*
- * Padding that was written since the sample before, in the segments that were filled
- * since then and in the one that is being written: the zeros of a switch are
- * written in several pieces.  Each segment costs a file: if more than MOST_FILLED
- * were filled, as by a heavy load, nothing is counted.
+ * Padding that was written since the sample before, in the segments that were filled since
+ * then and in the one that is being written: the zeros of a switch are written in several
+ * pieces.  Each segment costs a file: if more than MOST_FILLED were filled, nothing is counted.
  */
 static int64
 read_padding(const WalsizerSample *sample)
@@ -147,10 +144,9 @@ read_padding(const WalsizerSample *sample)
 }
 
 /*
- * How far the primary has written, by its last message; 0: not known.  The WAL
- * receiver's shared memory outlives a connection, and may be hours old in the
- * next one: until its first message, a receiver has the time of its start both as
- * time of sending and of receipt (WalReceiverMain).
+ * How far the primary has written, by its last message; 0: not known.  The WAL receiver's
+ * shared memory outlives a connection: until the first message of the next one, the time of
+ * its start is both that of sending and that of receipt (WalReceiverMain).
  */
 static XLogRecPtr
 primary_position(void)
@@ -168,10 +164,9 @@ primary_position(void)
  * The last checkpoint that was completed, from the control file; the lock keeps the
  * checkpointer from writing it meanwhile.
  *
- * At first, it tells how long ago, by the system clock, the server's checkpoint timer
- * was set: when that checkpoint started; before its first, a checkpointer counts
- * from its start, the server's (CheckpointerMain).  On a standby, it is the primary's
- * that the last restartpoint used.
+ * At first, it tells how long ago, by the system clock, the server's checkpoint timer was set:
+ * when that checkpoint started; before its first, a checkpointer counts from the server's
+ * start (CheckpointerMain).  On a standby, it is the primary's of the last restartpoint.
  */
 static void
 read_checkpoint(WalsizerSample *sample, bool first)
@@ -206,13 +201,12 @@ read_checkpoint(WalsizerSample *sample, bool first)
 }
 
 /*
- * Standby: does this segment, beyond the replay position, wait for replay?  It
- * does up to the position that the WAL receiver has flushed.  That is not
- * known before the server first asks for streaming, after it has replayed all
- * WAL in pg_wal: with recovery_min_apply_delay that may be hours after its
- * start, and with an archive alone never.  Until then the segment itself tells: the
- * first page of a recycled one still has the address of the WAL it contained
- * before.  If it cannot be read the answer is yes: then too little is taken for ours.
+ * Standby: does this segment, beyond the replay position, wait for replay?  It does up to the
+ * position that the WAL receiver has flushed.  That is not known before the server first asks
+ * for streaming, after it has replayed all WAL in pg_wal: with recovery_min_apply_delay that
+ * may be hours after its start, and with an archive alone never.  Until then the first page
+ * tells: a recycled one still has the address of the WAL it contained before.  If it cannot be
+ * read the answer is yes: then too little is taken for ours.
  */
 static bool
 awaits_replay(const char *name, XLogSegNo segno)
@@ -260,10 +254,10 @@ position_before(XLogRecPtr position, int mb)
 }
 
 /*
- * The first segment that a checkpoint that starts now would keep, for recovery,
- * slots, wal_keep_size or the archiver (KeepLogSeg in xlog.c).  A standby removes
- * no more than its last checkpoint record allows, which is not known.  At the start
- * of the server there are no positions, and no slots and statistics to read.
+ * The first segment that a checkpoint that starts now would keep, for recovery, slots,
+ * wal_keep_size or the archiver (KeepLogSeg in xlog.c).  A standby removes no more than its
+ * last checkpoint record allows, which is not known.  At the start of the server there are no
+ * positions, and no slots and statistics to read.
  */
 static XLogSegNo
 read_first_kept(const WalsizerSample *sample)
@@ -295,12 +289,10 @@ read_first_kept(const WalsizerSample *sample)
 }
 
 /*
- * Fill in disk_wal, what max_wal_size covers: the segments that recovery needs,
- * recycled ones and those being created; disk_ahead, those of them for WAL still
- * to be written; disk_held, older ones, held back by slots, wal_keep_size or a
- * failing archiver, which no max_wal_size includes; and disk_removable.  What a
- * standby has received and not replayed is in none.  False, with errno, if the
- * directory cannot be read to its end.
+ * Fill in disk_wal, what max_wal_size covers: the segments that recovery needs, recycled ones
+ * and those being created; disk_ahead, those of them for WAL still to be written; disk_held,
+ * older ones, which no max_wal_size includes; and disk_removable.  What a standby has received
+ * and not replayed is in none.  False, with errno, if the directory cannot be read to its end.
  */
 static bool
 read_wal_files(WalsizerSample *sample)
@@ -360,10 +352,9 @@ free_space_is_shared(void)
 }
 
 /*
- * Add the figures of the file system that really holds pg_wal (statvfs() follows
- * symbolic links), in bytes; disk_read tells if it could be read.  An error is
- * logged, once until it can be read again: that is tried every few seconds.  May
- * hang for as long as the file system does: call it without a lock.
+ * Add the figures of the file system that really holds pg_wal (statvfs() follows symbolic
+ * links), in bytes; disk_read tells if it could be read.  An error is logged, once until it can
+ * be read again.  May hang for as long as the file system does: call it without a lock.
  */
 void
 walsizer_take_disk(WalsizerSample *sample)
@@ -374,8 +365,7 @@ walsizer_take_disk(WalsizerSample *sample)
 
 	/* in this order, so that what a checkpoint removes meanwhile counts as neither */
 	sample->disk_tried = true;
-	sample->disk_read = statvfs(XLOGDIR, &volume) == 0 &&
-		read_wal_files(sample);
+	sample->disk_read = statvfs(XLOGDIR, &volume) == 0 && read_wal_files(sample);
 	sample->look_ms = walsizer_monotonic_ms() - began;
 	if (!sample->disk_read && !failing)
 		ereport(LOG,
@@ -415,10 +405,10 @@ walsizer_holder(const WalsizerSample *sample, XLogRecPtr before, int64 held, cha
 }
 
 /*
- * Observe the server.  "first": the first sample of this process.  Takes
- * spinlocks of the server, and ControlFileLock, for which it may wait while
- * the checkpointer syncs the control file.  Raises an error if it cannot read
- * that file, at first and on a standby after each restartpoint.
+ * Observe the server.  "first": the first sample of this process.  Takes spinlocks of the
+ * server, and ControlFileLock, for which it may wait while the checkpointer syncs the control
+ * file.  Raises an error if it cannot read that file, at first and on a standby after each
+ * restartpoint.
  */
 void
 walsizer_take_sample(WalsizerSample *sample, bool first)

@@ -111,11 +111,10 @@ typedef struct WalsizerAutoConf
 #define WALSIZER_BOOST_MOST_DAYS	31	/* longest planned load */
 
 /*
- * Shared memory.  "lock" protects all of it except "answered" and what only the worker
- * uses, and is never held over I/O.  Only the worker writes, so it reads without the lock;
- * but sessions write the request and what walsizer_reset_stats() sets, and the
- * startup process writes recoveries before there is a worker.  Others copy out
- * under the shared lock.
+ * Shared memory.  "lock" protects all of it except "answered" and what only the worker uses,
+ * and is never held over I/O.  Only the worker writes, so it reads without the lock; but
+ * sessions write the request and what walsizer_reset_stats() sets, and the startup process
+ * writes recoveries before there is a worker.  Others copy out under the shared lock.
  */
 typedef struct WalsizerShared
 {
@@ -141,8 +140,7 @@ typedef struct WalsizerShared
 
 	/* the last crash recoveries, newest first */
 	WalsizerRecovery recoveries[WALSIZER_RECOVERIES];
-	int64		replayed_at;	/* ms of the monotonic clock, at this start; 0:
-								 * nothing was measured */
+	int64		replayed_at;	/* ms of the monotonic clock; 0: not measured at this start */
 
 	/* the last attempt that did not succeed; no outcome: none */
 	WalsizerResult trouble;

@@ -29,8 +29,6 @@ static int	replay_rate;		/* MB per second */
 
 /* Default, least and most of a field of WalsizerConfig, or of "field / 1000" for another unit. */
 #define LIMITS(field) \
-	walsizer_default.field, walsizer_least.field, walsizer_most.field
-#define SIZE(field) \
 	walsizer_default.field, walsizer_least.field, Min(walsizer_most.field, MAX_KILOBYTES)
 
 #define BOOL_SETTING(name, variable, boot_value, what, when) \
@@ -61,10 +59,10 @@ walsizer_define_settings(void)
 	BOOL_SETTING("predict", &predict, walsizer_default.predict,
 				 "Raises max_wal_size before the first checkpoint is forced.",
 				 "Turn it off to have walsizer raise only after checkpoints were forced.");
-	NUMBER_SETTING(Int, "max", &max_mb, GUC_UNIT_MB, SIZE(max_mb),
+	NUMBER_SETTING(Int, "max", &max_mb, GUC_UNIT_MB, LIMITS(max_mb),
 				   "Sets the largest value that walsizer gives to max_wal_size.",
 				   "Choose it by the disk space and the recovery time that you can afford. It takes precedence over walsizer.min.");
-	NUMBER_SETTING(Int, "min", &min_mb, GUC_UNIT_MB, SIZE(min_mb),
+	NUMBER_SETTING(Int, "min", &min_mb, GUC_UNIT_MB, LIMITS(min_mb),
 				   "Sets the smallest value to which walsizer lowers max_wal_size.",
 				   "Set it if you know a load that comes less often than walsizer.lookback. walsizer never sets less than the original value.");
 	NUMBER_SETTING(Int, "threshold", &threshold, 0, LIMITS(threshold),
@@ -105,9 +103,8 @@ walsizer_define_settings(void)
 }
 
 /*
- * The settings in the policy's units, and the last recoveries.  The caller
- * passes a copy of shared memory, or is the worker, which alone changes
- * recoveries while it runs.
+ * The settings in the policy's units, and the last recoveries.  The caller passes a copy of
+ * shared memory, or is the worker, which alone changes recoveries while it runs.
  */
 WalsizerConfig
 walsizer_config(const WalsizerShared *shared)

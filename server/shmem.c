@@ -10,11 +10,10 @@
  *
  * Requests have one slot.  A session may use it while it holds a lock of the lock
  * manager, for which the others queue: so they are served in the order of asking,
- * can be cancelled, obey lock_timeout, and are seen in pg_locks.  The session puts
- * its request into the slot, wakes the worker and sleeps until the answer is there.
- * If it stops waiting, it takes back the request, unless the worker has begun:
- * then the worker completes it, and the slot is free after that.  Requests to a
- * worker that has ended are not carried out.
+ * can be cancelled, obey lock_timeout, and are seen in pg_locks.  A session that
+ * stops waiting takes back its request, unless the worker has begun: then the
+ * worker completes it, and the slot is free after that.  Requests to a worker that
+ * has ended are not carried out.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -143,10 +142,7 @@ walsizer_follow_events(const WalsizerSample *sample)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/*
- * The worker ends; after an error it may still hold locks, ours among them.  When
- * it is seen to have ended, another one can start.
- */
+/* The worker ends, maybe with locks, ours among them.  When that is seen, another one can start. */
 static void
 detach(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 {
@@ -184,10 +180,7 @@ walsizer_attach_worker(void)
 	return true;
 }
 
-/*
- * For the worker: take the request that was put for it, or NULL.  It must be
- * answered with walsizer_give_answer().  Both take the lock briefly.
- */
+/* Take the request that was put, or NULL; walsizer_give_answer() must follow.  Both take the lock. */
 const WalsizerRequest *
 walsizer_take_request(void)
 {
@@ -296,10 +289,9 @@ sleep_until(int64 deadline)
 }
 
 /*
- * Ask the worker, and wait for its answer, at most 30 seconds, in which others
- * that asked before are served, too.  boost_mb and boost_until are for a planned
- * load.  Raises an error if there is no shared memory, if there is no worker, or
- * if no answer comes in time.
+ * Ask the worker, and wait for its answer, at most 30 seconds, in which others that asked
+ * before are served, too.  boost_mb and boost_until are for a planned load.  Raises an error if
+ * there is no shared memory, no worker, or no answer in time.
  */
 WalsizerAnswer
 walsizer_ask(WalsizerAsk what, int64 boost_mb, TimestampTz boost_until)

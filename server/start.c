@@ -14,12 +14,11 @@
  * if the note says that the one in effect is ours and there is no room for it.
  * The note says that, too, and the first worker records it.
  *
- * A larger max_wal_size means more WAL to replay after a crash.  How long that
- * takes depends on machine and load.  The startup process measures it, as it
- * logs the beginning and the end of its replay.  That needs no worker, and
- * covers the crash of a single process.  A server that does not log at level
- * LOG is not measured.  What follows is the checkpoint at the end of recovery;
- * when that is complete, the postmaster starts the worker.
+ * How long the WAL of a larger max_wal_size takes to replay after a crash depends
+ * on machine and load.  The startup process measures it, as it logs the beginning
+ * and the end of its replay: with no worker, and for the crash of a single process,
+ * too, but not if the server does not log at level LOG.  When the checkpoint at the
+ * end of recovery is complete, the postmaster starts the worker.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -35,16 +34,10 @@
 
 #include "server/server.h"
 
-/*
- * Percentage of the space for WAL that our value may claim, or more if
- * walsizer.max_disk_percent is larger.  WAL may exceed max_wal_size.
- */
-#define MOST_PERCENT		90
+/* Percentage of the space for WAL that our value may claim, or walsizer.max_disk_percent if larger. */
+#define MOST_PERCENT		90		/* WAL may exceed max_wal_size */
 
-/*
- * Put the value and the note into effect in this process alone, from which all
- * others inherit them, until a reload: the file keeps our line.
- */
+/* Put value and note into effect here, from where all processes inherit them, until a reload. */
 static void
 restore_in_memory(WalsizerNote *note)
 {
@@ -84,10 +77,8 @@ log_restored(const WalsizerNote *note, const WalsizerSample *disk, const char *o
 }
 
 /*
- * Restore the original value if there is no room for ours.  A value in
- * postgresql.conf that ours hides counts as the original one.
- *
- * Called when there is shared memory: the postmaster has its settings, and no
+ * Restore the original value, or one in postgresql.conf that ours hides, if there is no room
+ * for ours.  Called when there is shared memory: the postmaster has its settings, and no
  * processes, at its start and again after a crash of one.
  */
 void
@@ -99,9 +90,7 @@ walsizer_check_at_start(void)
 	WalsizerResult result = {0};
 	WalsizerNote note = walsizer_auto_conf_in_effect().note;
 
-	/* the servers that pg_upgrade starts have no load to size for */
-	if (!IsPostmasterEnvironment || IsUnderPostmaster || IsBinaryUpgrade ||
-		note.kind != WALSIZER_NOTE_WRITTEN)
+	if (!IsPostmasterEnvironment || IsUnderPostmaster || note.kind != WALSIZER_NOTE_WRITTEN)
 		return;
 	note = walsizer_restoring(&note, walsizer_configured_mb(), WALSIZER_NOTE_NO_ROOM);
 	if (note.original_mb >= note.written_mb)
@@ -189,13 +178,12 @@ walsizer_recovery_ended(void)
 }
 
 /*
- * emit_log_hook, for each message to the log in any process, also in critical
- * sections.  Allocates nothing and raises no error.  Only the two messages, as
- * they are before translation, lead to a lock, and neither is logged in a
- * critical section.
+ * emit_log_hook, for each message to the log in any process, also in critical sections.
+ * Allocates nothing and raises no error.  Only the two messages, as they are before
+ * translation, lead to a lock, and neither is logged in a critical section.
  *
- * A standby, or a backup being restored, replays at the pace of its source of
- * WAL, which says nothing about a crash.
+ * A standby, or a backup being restored, replays at the pace of its source of WAL, which says
+ * nothing about a crash.
  */
 static void
 see_message(ErrorData *message)

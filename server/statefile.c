@@ -4,10 +4,9 @@
  *	  The file in which walsizer's memory outlives the server.
  *
  * Written after each change and crash recovery, for a planned load and
- * walsizer_forget(), each hour and at the end.  Unlike statistics it is kept
- * while the server runs: it must survive a crash.  Trouble with it is logged and
- * costs memory at worst, never the worker.  What is allocated here is freed at the end
- * of a pass.
+ * walsizer_forget(), each hour and at the end: it must survive a crash.  Trouble
+ * with it is logged and costs memory at worst, never the worker.  What is allocated
+ * here is freed at the end of a pass.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -116,24 +115,21 @@ walsizer_replace_file(const char *file, const char *text, size_t length)
 }
 
 /*
- * Write the state file, unless the one that is there was not read yet.  Logs a
- * failure, once until it works again; the next write tries anew.  False if it was
- * not written.  Takes the lock briefly.
+ * Write the state file, unless the one that is there was not read yet.  Logs a failure, once
+ * until it works again.  False if it was not written.  Takes the lock briefly.
  */
 bool
 walsizer_state_save(void)
 {
 	static bool failing = false;
-	WalsizerMemory *memory;
 	char	   *text;
 	size_t		length;
 	char	   *trouble = NULL;
 
 	if (!walsizer_shared->loaded)
 		return false;
-	memory = copy_memory();
 	text = palloc(STATE_FILE_MOST);
-	length = walsizer_memory_format(memory, text, STATE_FILE_MOST);
+	length = walsizer_memory_format(copy_memory(), text, STATE_FILE_MOST);
 
 	/* the text always fits; if not, the file that is there must stay */
 	Assert(length > 0);
@@ -147,9 +143,8 @@ walsizer_state_save(void)
 }
 
 /*
- * CHECK_FOR_INTERRUPTS() for the worker.  If it was told to end, it does so,
- * and saves the last minutes first.  Status 1, because maybe only this process
- * is to end.
+ * CHECK_FOR_INTERRUPTS() for the worker.  If it was told to end, it saves the last minutes
+ * first.  Status 1, because maybe only this process is to end.
  */
 void
 walsizer_check_for_interrupts(void)
@@ -163,25 +158,19 @@ walsizer_check_for_interrupts(void)
 	CHECK_FOR_INTERRUPTS();
 }
 
-/*
- * The beginning of the file, as far as a valid one can reach and one byte more,
- * palloc'd.  *length is -1, with errno, if it cannot be read.
- */
-static char *
-read_state_file(ssize_t *length)
+/* Read this many bytes of the file, if it has them.  -1, with errno, if it cannot be read. */
+static ssize_t
+read_state_file(char *text, size_t most)
 {
 	int			fd = OpenTransientFile(STATE_FILE, O_RDONLY | O_NONBLOCK | PG_BINARY);
-	char	   *text = palloc(STATE_FILE_MOST + 1);
-	int			error;
+	ssize_t		length = fd < 0 ? -1 : read(fd, text, most);
+	int			error = errno;
 
-	*length = fd < 0 ? -1 : read(fd, text, STATE_FILE_MOST + 1);
-	error = errno;
-	if (*length < 0 && error == EISDIR)
-		*length = 0;			/* no file at all is damage, too */
 	if (fd >= 0)
 		CloseTransientFile(fd);
 	errno = error;
-	return text;
+	/* what is no file at all is damage, too */
+	return length < 0 && error == EISDIR ? 0 : length;
 }
 
 /* Move an unusable file out of the way, for an administrator to look at, but not over an earlier one. */
@@ -203,9 +192,9 @@ set_aside(const char *reason, int line)
 }
 
 /*
- * Read the state file into shared memory, unless that was done.  If it cannot be
- * used, walsizer starts with an empty memory.  If it cannot be read for now, that
- * is logged once, and the next call tries again.  Takes the lock briefly.
+ * Read the state file into shared memory, unless that was done.  If it cannot be used, walsizer
+ * starts with an empty memory.  If it cannot be read for now, that is logged once, and the next
+ * call tries again.  Takes the lock briefly.
  */
 void
 walsizer_state_load(void)
@@ -220,7 +209,9 @@ walsizer_state_load(void)
 		return;
 
 	unlink(STATE_FILE ".tmp");
-	text = read_state_file(&length);
+	/* one byte more than a valid one can have */
+	text = palloc(STATE_FILE_MOST + 1);
+	length = read_state_file(text, STATE_FILE_MOST + 1);
 	if (length < 0 && errno != ENOENT)
 	{
 		ereport(failing ? DEBUG1 : LOG,

@@ -116,10 +116,7 @@ next_line(Text *text)
 	return true;
 }
 
-/*
- * Split the line into its kind, keys and values.  False if it has another form:
- * before the first release there were values without keys.
- */
+/* Split the line into its kind, keys and values.  False if it has another form, as before 1.0. */
 static bool
 split_line(Text *text)
 {
@@ -198,7 +195,7 @@ name_of(Names names, int code, char *name, size_t size)
 static int
 code(Text *text, const char *key, Names names, int value)
 {
-	const char *wanted = text->writing ? NULL : value_of(text, key);
+	const char *wanted = value_of(text, key);	/* NULL while writing */
 	char		name[WALSIZER_MESSAGE_SIZE];
 
 	name_of(names, value, name, sizeof(name));
@@ -214,7 +211,7 @@ static void
 message(Text *text, char *value)
 {
 	size_t		begin = text->length;
-	const char *read = text->writing ? NULL : value_of(text, "message");
+	const char *read = value_of(text, "message");
 
 	if (text->writing)
 		append(text, " message %s", value);
@@ -312,8 +309,7 @@ read_line(Text *text, WalsizerMemory *memory)
 	if (strcmp(kind, "state") == 0)
 	{
 		state_line(text, memory);
-		if (history->length > 0) /* their numbers were compared with it */
-			return false;
+		text->failed |= history->length > 0;	/* their numbers were compared with it */
 	}
 	else if (strcmp(kind, "recovery") == 0)
 	{
@@ -335,9 +331,8 @@ read_line(Text *text, WalsizerMemory *memory)
 		if (history->length >= WALSIZER_HISTORY_SLOTS)
 			return false;
 		event_line(text, event);
-		if (event->number > history->last_number ||
-			(history->length++ > 0 && event->number <= event[-1].number))
-			return false;
+		text->failed |= event->number > history->last_number ||
+			(history->length++ > 0 && event->number <= event[-1].number);
 	}
 	return !text->failed;
 }

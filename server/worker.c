@@ -37,18 +37,14 @@ static int64 next_removal;		/* of a note that is left over */
 
 static bool sampled = false;	/* by this process */
 
-/*
- * Has this copy of the library registered the worker?  Static, because another
- * copy may see the global variables of this one.
- */
+/* Has this copy of the library registered the worker?  Static: another copy may see our globals. */
 static bool registered = false;
 
 /*
- * The library that the worker loads.  If one was preloaded, the worker has to run
- * in that copy, which alone has settings and shared memory.  The server does not
- * load a path again that it has loaded: so the path of this copy finds it,
- * wherever "walsizer" leads by then, and even if a package upgrade has
- * replaced or removed the file.
+ * The library that the worker loads.  If one was preloaded, the worker has to run in that copy,
+ * which alone has settings and shared memory.  The server does not load a path again that it has
+ * loaded: so the path of this copy finds it, wherever "walsizer" leads by then, and even if a
+ * package upgrade has replaced or removed the file.
  */
 static void
 set_library_name(char *name, size_t size)
@@ -84,9 +80,9 @@ walsizer_register_worker(BackgroundWorkerHandle **handle)
 }
 
 /*
- * For a session: start the worker, unless it runs, and wait until it does.  False
- * if it did.  Raises an error if there is no shared memory or no room for it, or
- * if it has not started within 30 seconds.  One that finds another ends by itself.
+ * For a session: start the worker, unless it runs, and wait until it does.  False if it did.
+ * Raises an error if there is no shared memory or no room for it, or if it has not started
+ * within 30 seconds.  One that finds another ends by itself.
  */
 bool
 walsizer_start_worker(void)
@@ -117,17 +113,6 @@ walsizer_start_worker(void)
 	}
 	ConditionVariableCancelSleep();
 	return true;
-}
-
-/* In another copy of the library.  Status 0: a restart would load it again. */
-static void
-end_in_other_copy(void)
-{
-	ereport(LOG,
-			(errmsg("the walsizer worker ends, because it has loaded another library than the server has preloaded"),
-			 errdetail("The worker looked for its library as \"%s\".", MyBgworkerEntry->bgw_library_name),
-			 errhint("Set \"shared_preload_libraries\" to a name that is found through \"dynamic_library_path\", or to a shorter path, and restart the server.")));
-	proc_exit(0);
 }
 
 /* Wait until the server tells this process to reread its configuration, at most so long (ms). */
@@ -235,9 +220,8 @@ decide_and_publish(WalsizerSample *sample)
 }
 
 /*
- * Observe, decide and carry out, for a request or none; *event tells the result.
- * False if an administrator's change had to be handled first: then a planned load
- * needs another pass.
+ * Observe, decide and carry out, for a request or none; *event tells the result.  False if an
+ * administrator's change had to be handled first: then a planned load needs another pass.
  */
 static bool
 run_pass(WalsizerAsk asked, WalsizerEvent *event)
@@ -381,12 +365,6 @@ do_what_is_due(void)
 	}
 }
 
-/* There is no statement to cancel. */
-static void
-ignore_cancel(SIGNAL_ARGS)
-{
-}
-
 /* Entry point of the background worker. */
 void
 walsizer_main(Datum main_arg pg_attribute_unused())
@@ -396,13 +374,19 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 
 	/* that copy has the settings, and has registered us if it has shared memory already */
 	if (walsizer_last_written == NULL || (walsizer_shared != NULL && !registered))
-		end_in_other_copy();
+	{
+		ereport(LOG,
+				(errmsg("the walsizer worker ends, because it has loaded another library than the server has preloaded"),
+				 errdetail("The worker looked for its library as \"%s\".", MyBgworkerEntry->bgw_library_name),
+				 errhint("Set \"shared_preload_libraries\" to a name that is found through \"dynamic_library_path\", or to a shorter path, and restart the server.")));
+		proc_exit(0);			/* a restart would load it again */
+	}
 	walsizer_attach_shared();
 
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	/* not die(), with which any message would end the process without saving */
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-	pqsignal(SIGINT, ignore_cancel);
+	pqsignal(SIGINT, PG_SIG_IGN);	/* there is no statement to cancel */
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	/* a process that is never in a transaction would see its first snapshot forever */

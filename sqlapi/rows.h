@@ -41,9 +41,8 @@ size(int64 mb)
 }
 
 /*
- * Text; NULL or empty is none.  The worker has no database and so no encoding: a
- * message that it kept, and that is not valid in this one's, is shown without
- * its letters beyond ASCII.
+ * Text; NULL or empty is none.  The worker has no database and so no encoding: of a message
+ * that is not valid in this one's, letters beyond ASCII are not shown.
  */
 static inline NullableDatum
 text_of(const char *text)

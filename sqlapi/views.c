@@ -23,12 +23,6 @@ PG_FUNCTION_INFO_V1(walsizer_get_advice_1_0);
 PG_FUNCTION_INFO_V1(walsizer_get_instructions_1_0);
 PG_FUNCTION_INFO_V1(walsizer_get_timeout_advice_1_0);
 
-static NullableDatum
-fraction(double value)
-{
-	return column(Float8GetDatum(value), false);
-}
-
 /* A part of the WAL, to a thousandth: it is no more exact than that. */
 static NullableDatum
 part(double value, bool known)
@@ -92,9 +86,9 @@ walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 	const WalsizerSample *sample = &shared->sample;
 	WalsizerConfig config = walsizer_config(shared);
 	int64		in_effect_mb = sample->settings.max_wal_size_mb;
+	int64	   *checkpoints = shared->state.checkpoints.total;
 	int64		at_worst;
 	int64		now;
-	int64		since_reset[WALSIZER_CAUSES];
 
 	if (shared->sampled_at == 0)
 		PG_RETURN_NULL();
@@ -102,8 +96,7 @@ walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 	at_worst = walsizer_recovery_time(&config, &shared->state, sample, in_effect_mb);
 	now = walsizer_recovery_time_now(&config, &shared->state, sample);
 	for (int cause = 0; cause < WALSIZER_CAUSES; cause++)
-		since_reset[cause] = shared->state.checkpoints.total[cause] -
-			shared->checkpoints_at_reset[cause];
+		checkpoints[cause] -= shared->checkpoints_at_reset[cause];
 	return PUT_ROW(time_of(shared->sampled_at),
 				   number(figures->demand),
 				   number(Max(figures->demand,
@@ -125,11 +118,11 @@ walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 						   config.recoveries[0].replay_ms > 0 ? "measured" : "assumed"),
 				   column(Int64GetDatum(shared->state.disk.held), !shared->state.disk.known),
 				   column(Int32GetDatum(figures->padding_percent), false),
-				   number(since_reset[WALSIZER_CAUSE_FORCED]),
-				   number(since_reset[WALSIZER_CAUSE_OLD_VALUE]),
-				   number(since_reset[WALSIZER_CAUSE_TIMED]),
-				   number(since_reset[WALSIZER_CAUSE_OTHER]),
-				   number(since_reset[WALSIZER_CAUSE_DISK_FULL]),
+				   number(checkpoints[WALSIZER_CAUSE_FORCED]),
+				   number(checkpoints[WALSIZER_CAUSE_OLD_VALUE]),
+				   number(checkpoints[WALSIZER_CAUSE_TIMED]),
+				   number(checkpoints[WALSIZER_CAUSE_OTHER]),
+				   number(checkpoints[WALSIZER_CAUSE_DISK_FULL]),
 				   number(sample->requested),
 				   number(sample->timed),
 				   time_of(shared->stats_reset));
@@ -169,7 +162,7 @@ walsizer_get_history_1_0(PG_FUNCTION_ARGS)
 				number(decision->figures.requested),
 				number(decision->figures.timed),
 				interval_of(event->settings.timeout_ms),
-				fraction(event->settings.completion_target),
+				column(Float8GetDatum(event->settings.completion_target), false),
 				text_of(event->standby ? "standby" : "primary"),
 				column(Int64GetDatum(event->forced_after), event->forced_after < 0));
 	}
@@ -233,7 +226,7 @@ walsizer_get_advice_1_0(PG_FUNCTION_ARGS)
 				number(what.trigger_point),
 				interval_of(what.every_now_ms),
 				interval_of(what.every_at_peak_ms),
-				fraction(what.forced_fraction),
+				column(Float8GetDatum(what.forced_fraction), false),
 				interval_of(what.recovery_ms),
 				text_of(walsizer_limit_name(what.limited_by)));
 	}
