@@ -219,13 +219,10 @@ includes_files(void)
 	if (file == NULL)
 		return false;
 	initStringInfo(&line);
+	/* no setting's name begins like this */
 	while (!found && pg_get_line_buf(file, &line))
-	{
-		const char *word = line.data + strspn(line.data, " \t\r\f\v");
-
-		/* no setting's name begins like this */
-		found = pg_strncasecmp(word, "include", strlen("include")) == 0;
-	}
+		found = pg_strncasecmp(line.data + strspn(line.data, " \t\r\f\v"),
+							   "include", strlen("include")) == 0;
 	FreeFile(file);
 	return found;
 }

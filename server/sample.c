@@ -414,8 +414,8 @@ void
 walsizer_take_sample(WalsizerSample *sample, bool first)
 {
 	static TimestampTz last_reset = 0;
+	WalsizerAutoConf conf = walsizer_auto_conf_in_effect();
 	TimestampTz reset;
-	WalsizerAutoConf conf;
 
 	memset(sample, 0, sizeof(*sample));
 	sample->now = walsizer_monotonic_ms();
@@ -433,7 +433,6 @@ walsizer_take_sample(WalsizerSample *sample, bool first)
 	last_reset = reset;
 	sample->wal = walsizer_fetch_wal();
 	sample->buffers = NBuffers;
-	conf = walsizer_auto_conf_in_effect();
 	sample->in_auto_conf = conf.size_mb != WALSIZER_NO_LINE;
 	sample->note = conf.note;
 	sample->configured_mb = walsizer_shared->configured_mb;

@@ -200,8 +200,6 @@ void
 walsizer_state_load(void)
 {
 	static bool failing = false;
-	WalsizerMemory *memory;
-	WalsizerMemoryError error = {1, "it belongs to another database system"};
 	ssize_t		length;
 	char	   *text;
 
@@ -220,11 +218,16 @@ walsizer_state_load(void)
 		failing = true;
 		return;
 	}
-	memory = palloc(sizeof(WalsizerMemory));
-	if (length >= 0 && walsizer_memory_parse(text, (size_t) length, memory, &error) &&
-		memory->system_identifier == GetSystemIdentifier())
-		put_memory(memory);
-	else if (length >= 0)
-		set_aside(error.what, error.line);
+	if (length >= 0)
+	{
+		WalsizerMemory *memory = palloc(sizeof(WalsizerMemory));
+		int			line = 1;
+		const char *damage = walsizer_memory_parse(text, (size_t) length, memory, &line);
+
+		if (damage == NULL && memory->system_identifier == GetSystemIdentifier())
+			put_memory(memory);
+		else
+			set_aside(damage != NULL ? damage : "it belongs to another database system", line);
+	}
 	walsizer_shared->loaded = true;
 }

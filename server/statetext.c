@@ -338,12 +338,11 @@ read_line(Text *text, WalsizerMemory *memory)
 }
 
 /*
- * Read the text of a state file into *memory.  Returns false, with line and
- * reason in *error, if it is damaged; *memory must not be used then.
+ * Read the text of a state file into *memory.  Returns NULL, or how it is damaged, with the
+ * line (from 1) in *line; *memory must not be used then.
  */
-bool
-walsizer_memory_parse(const char *from, size_t length, WalsizerMemory *memory,
-					  WalsizerMemoryError *error)
+const char *
+walsizer_memory_parse(const char *from, size_t length, WalsizerMemory *memory, int *line)
 {
 	Text		text = {.from = from,.end = from + length};
 	const char *what = NULL;
@@ -364,15 +363,14 @@ walsizer_memory_parse(const char *from, size_t length, WalsizerMemory *memory,
 		{
 			snprintf(last, sizeof(last), "end %d %" PRIx64, text.lines - 1, checksum(from, so_far));
 			if (strcmp(text.line, last) == 0 && text.from == text.end)
-				return true;
+				return NULL;
 			what = "wrong number of lines or checksum";
 		}
 		else if (!read_line(&text, memory))
 			what = "not a valid line";
 	}
-	error->line = text.lines;
-	error->what = what;
-	return false;
+	*line = text.lines;
+	return what;
 }
 
 /*

@@ -68,15 +68,8 @@ typedef struct WalsizerMemory
 	WalsizerHistory history;
 } WalsizerMemory;
 
-/* Why a file was not read. */
-typedef struct WalsizerMemoryError
-{
-	int			line;			/* counts from 1 */
-	const char *what;			/* static */
-} WalsizerMemoryError;
-
-extern bool walsizer_memory_parse(const char *from, size_t length, WalsizerMemory *memory,
-								  WalsizerMemoryError *error);
+extern const char *walsizer_memory_parse(const char *from, size_t length, WalsizerMemory *memory,
+										 int *line);
 extern size_t walsizer_memory_format(WalsizerMemory *memory, char *to, size_t size);
 
 #define WALSIZER_NOTE_SIZE			112	/* with terminating zero */

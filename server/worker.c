@@ -257,7 +257,7 @@ run_pass(WalsizerAsk asked, WalsizerEvent *event)
 	edited = decision->reason == WALSIZER_BECAUSE_EDITED;
 	superseded = decision->action == WALSIZER_EXTERNAL || edited;
 
-	/* an administrator's change ends a planned load, but once, however often we try to make way for it */
+	/* an administrator's change ends a planned load, but once, however often we make way for it */
 	if (superseded && asked != WALSIZER_ASK_BOOST &&
 		!(edited && sample.configured_mb == edit_before))
 		end_boost();
@@ -351,9 +351,8 @@ do_what_is_due(void)
 	}
 
 	/*
-	 * Count from the last deadline, not from the end of the work, so that ticks do
-	 * not drift; skip missed ones.  An idle server is sampled as often as any: a
-	 * burst is over in seconds.
+	 * Count from the last deadline, so that ticks do not drift; skip missed ones.  An
+	 * idle server is sampled as often as any: a burst is over in seconds.
 	 */
 	if (tick)
 		next_tick += walsizer_interval *

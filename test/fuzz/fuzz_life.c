@@ -117,12 +117,12 @@ static void
 load(Life *life)
 {
 	static WalsizerMemory memory;
-	WalsizerMemoryError error;
+	int			line;
 
 	memset(&life->state, 0, sizeof(life->state));
 	if (length == 0)
 		return;
-	CHECK(walsizer_memory_parse(text, length, &memory, &error));
+	CHECK(walsizer_memory_parse(text, length, &memory, &line) == NULL);
 	life->state = memory.state;
 }
 

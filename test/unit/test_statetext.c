@@ -38,7 +38,15 @@
 
 static char text[TEXT_SIZE + 64];
 static WalsizerMemory memory;
-static WalsizerMemoryError error;
+static const char *damage;
+static int	line_read;
+
+static bool
+parses(const char *from, size_t length)
+{
+	damage = walsizer_memory_parse(from, length, &memory, &line_read);
+	return damage == NULL;
+}
 
 /* Reads these lines as a whole file; exactly as long as it is, so that reading on is seen. */
 static bool
@@ -52,7 +60,7 @@ reads(const char *lines)
 	length = add_end(text, length);
 	exact = malloc(length);
 	memcpy(exact, text, length);
-	good = walsizer_memory_parse(exact, length, &memory, &error);
+	good = parses(exact, length);
 	free(exact);
 	return good;
 }
@@ -61,8 +69,8 @@ static void
 refused(const char *lines, int line, const char *what)
 {
 	assert_false(reads(lines));
-	assert_int_equal(error.line, line);
-	assert_string_equal(error.what, what);
+	assert_int_equal(line_read, line);
+	assert_string_equal(damage, what);
 }
 
 /* The memory that the text above is about; slots 0, 1 and 743 of the peaks. */
@@ -255,7 +263,7 @@ TEST(codes_are_kept_by_name)
 	before = memory;
 	length = walsizer_memory_format(&memory, text, TEXT_SIZE);
 	assert_null(strstr(text, "unknown"));
-	assert_true(walsizer_memory_parse(text, length, &memory, &error));
+	assert_true(parses(text, length));
 	assert_memory_equal(&memory, &before, sizeof(before));
 }
 
@@ -355,32 +363,32 @@ TEST(a_file_without_its_end_is_refused)
 	strcpy(text, HEADING STATE PEAKS);
 	length = strlen(text);
 	text[length] = '\n';		/* an empty line is a line */
-	assert_false(walsizer_memory_parse(text, length + 1, &memory, &error));
-	assert_string_equal(error.what, "not a valid line");
+	assert_false(parses(text, length + 1));
+	assert_string_equal(damage, "not a valid line");
 	whole = add_end(text, length);
 	for (size_t cut = 0; cut < whole; cut++)
-		assert_false(walsizer_memory_parse(text, cut, &memory, &error));
-	assert_int_equal(error.line, 5);
-	assert_string_equal(error.what, "cut short");
-	assert_true(walsizer_memory_parse(text, whole, &memory, &error));
+		assert_false(parses(text, cut));
+	assert_int_equal(line_read, 5);
+	assert_string_equal(damage, "cut short");
+	assert_true(parses(text, whole));
 
 	/* any bit that flipped, and one line more or less */
 	for (size_t i = 0; i < whole; i++)
 		for (int bit = 0; bit < 8; bit++)
 		{
 			text[i] ^= (char) (1 << bit);
-			assert_false(walsizer_memory_parse(text, whole, &memory, &error));
+			assert_false(parses(text, whole));
 			text[i] ^= (char) (1 << bit);
 		}
 	text[whole] = '\n';
-	assert_false(walsizer_memory_parse(text, whole + 1, &memory, &error));
-	assert_int_equal(error.line, 6);
-	assert_string_equal(error.what, wrong);
+	assert_false(parses(text, whole + 1));
+	assert_int_equal(line_read, 6);
+	assert_string_equal(damage, wrong);
 	text[length + 4] = '4';		/* lines, not 5 */
-	assert_false(walsizer_memory_parse(text, whole, &memory, &error));
+	assert_false(parses(text, whole));
 	text[length + 4] = '6';
-	assert_false(walsizer_memory_parse(text, whole, &memory, &error));
-	assert_string_equal(error.what, wrong);
+	assert_false(parses(text, whole));
+	assert_string_equal(damage, wrong);
 }
 
 /* A line has at most 1023 characters, and no zero byte. */
@@ -404,8 +412,8 @@ TEST(a_line_has_a_longest_length)
 	length = strlen(text);
 	text[length - 2] = '\0';
 	length = add_end(text, length);
-	assert_false(walsizer_memory_parse(text, length, &memory, &error));
-	assert_string_equal(error.what, "cut short");
+	assert_false(parses(text, length));
+	assert_string_equal(damage, "cut short");
 }
 
 /* As many as are kept, and in their order. */
@@ -472,7 +480,7 @@ TEST(the_largest_memory_fits)
 	}
 	length = walsizer_memory_format(&memory, text, TEXT_SIZE);
 	assert_true(length > 0);
-	assert_true(walsizer_memory_parse(text, length, &memory, &error));
+	assert_true(parses(text, length));
 	assert_int_equal(memory.history.length, WALSIZER_HISTORY_SLOTS);
 }
 
