@@ -44,7 +44,7 @@ static const struct
 };
 
 const char *
-walsizer_action_name(WalsizerAction action)
+walsizer_action_name(int action)
 {
 	static const char *const names[] = {"none", "raise", "lower", "external", "revert", "checkpoint"};
 
@@ -52,20 +52,20 @@ walsizer_action_name(WalsizerAction action)
 }
 
 const char *
-walsizer_reason_code(WalsizerReason reason)
+walsizer_reason_code(int reason)
 {
 	return (size_t) reason < NUMBER_OF(reasons) ? reasons[reason].code : "unknown";
 }
 
 const char *
-walsizer_reason_text(WalsizerReason reason)
+walsizer_reason_text(int reason)
 {
 	return (size_t) reason < NUMBER_OF(reasons) ? reasons[reason].text : "unknown";
 }
 
 /* Empty if there is no limit. */
 const char *
-walsizer_limit_name(WalsizerLimit limit)
+walsizer_limit_name(int limit)
 {
 	static const char *const names[] = {"", "max", "disk", "recovery"};
 
@@ -73,7 +73,7 @@ walsizer_limit_name(WalsizerLimit limit)
 }
 
 const char *
-walsizer_outcome_name(WalsizerOutcome outcome)
+walsizer_outcome_name(int outcome)
 {
 	static const char *const names[] = {
 		"none", "applied", "dry run", "forbidden", "overridden", "refused", "failed"

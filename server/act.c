@@ -328,8 +328,9 @@ walsizer_record_change(const WalsizerEvent *pass, int64 old_mb)
 }
 
 /*
- * Judge this copy of shared memory, or, in the worker, shared memory itself.  trouble: what an
- * attempt has met, or would.  Its texts are valid until the next call.  Takes locks of the server.
+ * Judge this copy of shared memory, or, in the worker, shared memory itself, with the
+ * trouble that an attempt has met, or would.  The texts are valid until the next call.
+ * Takes locks of the server.
  */
 WalsizerVerdict
 walsizer_verdict(const WalsizerShared *shared, const WalsizerResult *trouble)

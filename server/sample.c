@@ -221,7 +221,7 @@ awaits_replay(const char *name, XLogSegNo segno)
 	return !read_page(name, 0, &header, sizeof(header)) || header.xlp_pageaddr == start;
 }
 
-/* The oldest position up to this one that a slot keeps; its name into NAMEDATALEN bytes, or NULL. */
+/* The oldest position up to this one that a slot keeps, and its name, unless that is NULL. */
 static XLogRecPtr
 read_slots(XLogRecPtr oldest, char *name)
 {

@@ -122,7 +122,7 @@ walsizer_add_event(const WalsizerEvent *event)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/* Fill in forced_after of events one timeout old, unless the original value came back.  Takes the lock. */
+/* Fill in forced_after of the events that are one timeout old.  Takes the lock. */
 void
 walsizer_follow_events(const WalsizerSample *sample)
 {
@@ -164,7 +164,7 @@ detach(int code pg_attribute_unused(), Datum arg pg_attribute_unused())
 	ConditionVariableBroadcast(&walsizer_shared->answered);
 }
 
-/* Make this process the worker, until it ends.  False if another one runs.  Takes the lock briefly. */
+/* Make this process the worker.  False if another one runs.  Takes the lock briefly. */
 bool
 walsizer_attach_worker(void)
 {
@@ -180,7 +180,7 @@ walsizer_attach_worker(void)
 	return true;
 }
 
-/* Take the request that was put, or NULL; walsizer_give_answer() must follow.  Both take the lock. */
+/* Take the request, or NULL; walsizer_give_answer() must follow.  Both take the lock. */
 const WalsizerRequest *
 walsizer_take_request(void)
 {
@@ -255,7 +255,7 @@ is_answered(WalsizerAnswer *answer)
 	return state == WALSIZER_SLOT_ANSWERED;
 }
 
-/* The session ends, or fails (code 0), before the answer.  The error says if the worker has begun. */
+/* The session ends, or fails (code 0), before the answer, and says if the worker has begun. */
 static void
 take_back(int code, Datum arg pg_attribute_unused())
 {

@@ -34,7 +34,7 @@
 
 #include "server/server.h"
 
-/* Percentage of the space for WAL that our value may claim, or walsizer.max_disk_percent if larger. */
+/* Percentage of the room for WAL that our value may claim, if max_disk_percent is less. */
 #define MOST_PERCENT		90		/* WAL may exceed max_wal_size */
 
 /* Put value and note into effect here, from where all processes inherit them, until a reload. */
@@ -50,7 +50,7 @@ restore_in_memory(WalsizerNote *note)
 	SetConfigOption("walsizer.last_written", text, PGC_POSTMASTER, PGC_S_FILE);
 }
 
-/* Log what was done, or would be if not turned off.  obstacle: why the file keeps our line, or empty. */
+/* Log what was done, or would be.  obstacle: why the file keeps our line, or empty. */
 static void
 log_restored(const WalsizerNote *note, const WalsizerSample *disk, const char *obstacle, bool done)
 {
@@ -162,7 +162,7 @@ publish(void)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/* The worker starts: was a recovery measured just before?  Complete it.  Takes the lock briefly. */
+/* The worker starts: complete the measurement of a recovery.  False if there is none. */
 bool
 walsizer_recovery_ended(void)
 {

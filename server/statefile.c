@@ -173,7 +173,7 @@ read_state_file(char *text, size_t most)
 	return length < 0 && error == EISDIR ? 0 : length;
 }
 
-/* Move an unusable file out of the way, for an administrator to look at, but not over an earlier one. */
+/* Keep an unusable file for an administrator to look at, but not over an earlier one. */
 static void
 set_aside(const char *reason, int line)
 {

@@ -34,14 +34,6 @@
 #define TIME			WALSIZER_LEAST_TIME, WALSIZER_MOST_TIME
 #define MOST_MS			(INT64_C(1) << 40)	/* longer than any time measured */
 
-typedef enum Names
-{
-	ACTIONS,
-	REASONS,
-	LIMITS,
-	OUTCOMES,
-} Names;
-
 /* The text that is written or read, and the line under way. */
 typedef struct Text
 {
@@ -177,32 +169,30 @@ flag(Text *text, const char *key, bool *value)
 	*value = as_number == 1;
 }
 
+/* A function of policy/names.c */
+typedef const char *(*NameOf) (int code);
+
 /* The name of a code, with '_' for a blank, or "none". */
 static void
-name_of(Names names, int code, char *name, size_t size)
+write_name(NameOf name_of, int code, char *name, size_t size)
 {
-	const char *plain = names == ACTIONS ? walsizer_action_name((WalsizerAction) code) :
-		names == REASONS ? walsizer_reason_code((WalsizerReason) code) :
-		names == LIMITS ? walsizer_limit_name((WalsizerLimit) code) :
-		walsizer_outcome_name((WalsizerOutcome) code);
-
-	snprintf(name, size, "%s", plain[0] != '\0' ? plain : "none");
+	snprintf(name, size, "%s", name_of(code)[0] != '\0' ? name_of(code) : "none");
 	while ((name = strchr(name, ' ')) != NULL)
 		*name = '_';
 }
 
 /* A code by its name.  One that is not known gets the first that has none. */
 static int
-code(Text *text, const char *key, Names names, int value)
+code(Text *text, const char *key, NameOf name_of, int value)
 {
 	const char *wanted = value_of(text, key);	/* NULL while writing */
 	char		name[WALSIZER_MESSAGE_SIZE];
 
-	name_of(names, value, name, sizeof(name));
+	write_name(name_of, value, name, sizeof(name));
 	if (text->writing)
 		append(text, " %s %s", key, name);
 	while (wanted != NULL && strcmp(name, wanted) != 0 && strcmp(name, "unknown") != 0)
-		name_of(names, ++value, name, sizeof(name));
+		write_name(name_of, ++value, name, sizeof(name));
 	return value;
 }
 
@@ -277,10 +267,14 @@ event_line(Text *text, WalsizerEvent *event)
 	begin_line(text, "event");
 	number(text, "number", &event->number, 1, WALSIZER_MOST_BYTES);
 	number(text, "at", &event->at, TIME);
-	decision->action = (WalsizerAction) code(text, "action", ACTIONS, decision->action);
-	decision->reason = (WalsizerReason) code(text, "reason", REASONS, decision->reason);
-	decision->limited_by = (WalsizerLimit) code(text, "limited_by", LIMITS, decision->limited_by);
-	event->result.outcome = (WalsizerOutcome) code(text, "outcome", OUTCOMES, event->result.outcome);
+	decision->action = (WalsizerAction)
+		code(text, "action", walsizer_action_name, decision->action);
+	decision->reason = (WalsizerReason)
+		code(text, "reason", walsizer_reason_code, decision->reason);
+	decision->limited_by = (WalsizerLimit)
+		code(text, "limited_by", walsizer_limit_name, decision->limited_by);
+	event->result.outcome = (WalsizerOutcome)
+		code(text, "outcome", walsizer_outcome_name, event->result.outcome);
 	number(text, "old_mb", &event->old_mb, MB);
 	number(text, "wanted_mb", &decision->wanted_mb, MB);
 	number(text, "new_mb", &decision->target_mb, MB);

@@ -37,7 +37,7 @@ static int64 next_removal;		/* of a note that is left over */
 
 static bool sampled = false;	/* by this process */
 
-/* Has this copy of the library registered the worker?  Static: another copy may see our globals. */
+/* Has this copy of the library registered the worker?  Another copy may see our globals. */
 static bool registered = false;
 
 /*
@@ -186,7 +186,7 @@ boost_is_over(int64 now)
 	return now >= end;
 }
 
-/* Decide, and publish that.  Reads the disk without a lock.  The caller fills in what comes of it. */
+/* Decide, and publish it.  Reads the disk without a lock.  The caller adds the result. */
 static WalsizerEvent
 decide_and_publish(WalsizerSample *sample)
 {

@@ -43,7 +43,7 @@ message_of(WalsizerAsk what, const WalsizerAnswer *answer, WalsizerLimit limit)
 	return NULL;
 }
 
-/* Ask the worker, and return a row of what came of it.  A planned load has a size (MB) and an end. */
+/* Ask the worker, and return a row of the result.  A planned load has a size and an end. */
 static Datum
 ask_worker(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, TimestampTz boost_until)
 {

@@ -209,9 +209,9 @@ eva_names(void)
 	int			value;
 
 	ANY_WITHIN(value, INT32_MIN, INT32_MAX);
-	walsizer_action_name((WalsizerAction) value);
-	walsizer_reason_code((WalsizerReason) value);
-	walsizer_reason_text((WalsizerReason) value);
-	walsizer_limit_name((WalsizerLimit) value);
-	walsizer_outcome_name((WalsizerOutcome) value);
+	walsizer_action_name(value);
+	walsizer_reason_code(value);
+	walsizer_reason_text(value);
+	walsizer_limit_name(value);
+	walsizer_outcome_name(value);
 }
