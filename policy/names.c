@@ -14,7 +14,7 @@
 /* An unknown value has a name as well: nothing here may fail. */
 #define NUMBER_OF(names) (sizeof(names) / sizeof((names)[0]))
 #define NAME_OF(names, value) \
-	((size_t) (value) < NUMBER_OF(names) ? (names)[value] : "unknown")
+	((value) < NUMBER_OF(names) ? (names)[value] : "unknown")
 
 /* A short code, which never changes, and a sentence. */
 static const struct
@@ -44,7 +44,7 @@ static const struct
 };
 
 const char *
-walsizer_action_name(int action)
+walsizer_action_name(unsigned int action)
 {
 	static const char *const names[] = {"none", "raise", "lower", "external", "revert", "checkpoint"};
 
@@ -52,20 +52,20 @@ walsizer_action_name(int action)
 }
 
 const char *
-walsizer_reason_code(int reason)
+walsizer_reason_code(unsigned int reason)
 {
-	return (size_t) reason < NUMBER_OF(reasons) ? reasons[reason].code : "unknown";
+	return reason < NUMBER_OF(reasons) ? reasons[reason].code : "unknown";
 }
 
 const char *
-walsizer_reason_text(int reason)
+walsizer_reason_text(unsigned int reason)
 {
-	return (size_t) reason < NUMBER_OF(reasons) ? reasons[reason].text : "unknown";
+	return reason < NUMBER_OF(reasons) ? reasons[reason].text : "unknown";
 }
 
 /* Empty if there is no limit. */
 const char *
-walsizer_limit_name(int limit)
+walsizer_limit_name(unsigned int limit)
 {
 	static const char *const names[] = {"", "max", "disk", "recovery"};
 
@@ -73,7 +73,7 @@ walsizer_limit_name(int limit)
 }
 
 const char *
-walsizer_outcome_name(int outcome)
+walsizer_outcome_name(unsigned int outcome)
 {
 	static const char *const names[] = {
 		"none", "applied", "dry run", "forbidden", "overridden", "refused", "failed"

@@ -654,11 +654,11 @@ extern void walsizer_took_effect(WalsizerState *state, int64_t now, int64_t in_e
 extern void walsizer_original_is_back(WalsizerState *state, int64_t in_effect_mb);
 
 /* policy/names.c */
-extern const char *walsizer_action_name(int action);
-extern const char *walsizer_reason_code(int reason);
-extern const char *walsizer_reason_text(int reason);
-extern const char *walsizer_limit_name(int limit);
-extern const char *walsizer_outcome_name(int outcome);
+extern const char *walsizer_action_name(unsigned int action);
+extern const char *walsizer_reason_code(unsigned int reason);
+extern const char *walsizer_reason_text(unsigned int reason);
+extern const char *walsizer_limit_name(unsigned int limit);
+extern const char *walsizer_outcome_name(unsigned int outcome);
 
 typedef struct WalsizerInstruction
 {

@@ -170,11 +170,11 @@ flag(Text *text, const char *key, bool *value)
 }
 
 /* A function of policy/names.c */
-typedef const char *(*NameOf) (int code);
+typedef const char *(*NameOf) (unsigned int code);
 
 /* The name of a code, with '_' for a blank, or "none". */
 static void
-write_name(NameOf name_of, int code, char *name, size_t size)
+write_name(NameOf name_of, unsigned int code, char *name, size_t size)
 {
 	snprintf(name, size, "%s", name_of(code)[0] != '\0' ? name_of(code) : "none");
 	while ((name = strchr(name, ' ')) != NULL)
@@ -182,8 +182,8 @@ write_name(NameOf name_of, int code, char *name, size_t size)
 }
 
 /* A code by its name.  One that is not known gets the first that has none. */
-static int
-code(Text *text, const char *key, NameOf name_of, int value)
+static unsigned int
+code(Text *text, const char *key, NameOf name_of, unsigned int value)
 {
 	const char *wanted = value_of(text, key);	/* NULL while writing */
 	char		name[WALSIZER_MESSAGE_SIZE];

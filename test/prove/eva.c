@@ -206,9 +206,9 @@ eva_verdict(void)
 void
 eva_names(void)
 {
-	int			value;
+	unsigned int value;
 
-	ANY_WITHIN(value, INT32_MIN, INT32_MAX);
+	ANY_WITHIN(value, 0, UINT32_MAX);
 	walsizer_action_name(value);
 	walsizer_reason_code(value);
 	walsizer_reason_text(value);
