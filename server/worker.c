@@ -364,6 +364,12 @@ do_what_is_due(void)
 	}
 }
 
+/* There is no statement to cancel. */
+static void
+ignore_cancel(SIGNAL_ARGS)
+{
+}
+
 /* Entry point of the background worker. */
 void
 walsizer_main(Datum main_arg pg_attribute_unused())
@@ -385,7 +391,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	/* not die(), with which any message would end the process without saving */
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
-	pqsignal(SIGINT, PG_SIG_IGN);	/* there is no statement to cancel */
+	pqsignal(SIGINT, ignore_cancel);
 	BackgroundWorkerUnblockSignals();
 	BackgroundWorkerInitializeConnection(NULL, NULL, 0);
 	/* a process that is never in a transaction would see its first snapshot forever */
