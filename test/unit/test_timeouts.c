@@ -310,6 +310,11 @@ TEST(the_size_of_images_must_be_known)
 	load.pages = 10.000001e12;
 	d = running(&load, 300, 3);
 	cannot_tell(d, "cannot tell: the size of images is not known");
+	/* nor does one image more in three thousand */
+	load.pages = 150.03e12;
+	d = running(&load, 300, 3);
+	cannot_tell(d, "cannot tell: the size of images is not known");
+	load.pages = 10.000001e12;
 	load.counted = true;
 	d = running(&load, 300, 3);
 	is_near(advise(d, 900).saved_least, 0, 0.01);
