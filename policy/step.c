@@ -19,7 +19,7 @@
 
 #define SAFETY_RETRY		10000	/* ms between two attempts */
 
-/* Raises are held back at most so long; a limit that falls later than this falls anew. */
+/* The longest wait with raises.  A limit that falls later than this falls anew. */
 #define MOST_HOLD			(INT64_C(12) * 3600 * 1000) /* ms */
 
 /* Has a timeout passed since the last cycle?  Late samples shift nothing. */

@@ -168,11 +168,6 @@ walsizer_init_lock(LWLock *lock)
 #define CHECKPOINT_IMMEDIATE	CHECKPOINT_FAST
 #endif
 
-/* 19 has a name of its own for the handler that ignores a signal. */
-#ifndef PG_SIG_IGN
-#define PG_SIG_IGN				SIG_IGN
-#endif
-
 /* 17: wait events of extensions have names.  The server knows which it had. */
 static inline uint32
 walsizer_wait_event(const char *name)

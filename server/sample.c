@@ -65,21 +65,13 @@ read_positions(WalsizerSample *sample)
 	sample->checkpoint_running = completed != sample->redo_lsn;
 }
 
-/* Read the beginning of a page of this segment.  False if it cannot be read. */
-static bool
-read_page(const char *segment, int64 page, void *bytes, size_t size)
+static int
+open_segment(const char *name)
 {
 	char		path[MAXPGPATH];
-	bool		complete;
-	int			fd;
 
-	snprintf(path, sizeof(path), XLOGDIR "/%s", segment);
-	fd = OpenTransientFile(path, O_RDONLY | PG_BINARY);
-	if (fd < 0)
-		return false;
-	complete = pg_pread(fd, bytes, size, (off_t) page * XLOG_BLCKSZ) == (ssize_t) size;
-	CloseTransientFile(fd);
-	return complete;
+	snprintf(path, sizeof(path), XLOGDIR "/%s", name);
+	return OpenTransientFile(path, O_RDONLY | PG_BINARY);
 }
 
 /*
@@ -93,18 +85,24 @@ padding_in(XLogSegNo segno, int64 pages)
 	int64		written = 1;	/* the first page always has a header */
 	int64		end = pages;
 	char		name[MAXFNAMELEN];
+	int			fd;
 
 	XLogFileName(name, GetWALInsertionTimeLine(), segno, wal_segment_size);
+	fd = open_segment(name);
+	if (fd < 0)
+		return 0;
 	/* the last page first: it decides where there is no padding */
 	for (int64 page = pages - 1; written < end; page = (written + end) / 2)
 	{
 		uint16		magic;
 
-		if (!read_page(name, page, &magic, sizeof(magic)) || magic != 0)
+		if (pg_pread(fd, &magic, sizeof(magic), (off_t) page * XLOG_BLCKSZ) !=
+			(ssize_t) sizeof(magic) || magic != 0)
 			written = page + 1;
 		else
 			end = page;
 	}
+	CloseTransientFile(fd);
 	return Max(pages - written, 0) * XLOG_BLCKSZ;
 }
 
@@ -214,11 +212,19 @@ awaits_replay(const char *name, XLogSegNo segno)
 	XLogRecPtr	flushed = GetWalRcvFlushRecPtr(NULL, NULL);
 	XLogPageHeaderData header;
 	XLogRecPtr	start;
+	bool		awaits;
+	int			fd;
 
 	XLogSegNoOffsetToRecPtr(segno, 0, wal_segment_size, start);
 	if (!XLogRecPtrIsInvalid(flushed))
 		return start < flushed;
-	return !read_page(name, 0, &header, sizeof(header)) || header.xlp_pageaddr == start;
+	fd = open_segment(name);
+	if (fd < 0)
+		return true;
+	awaits = read(fd, &header, sizeof(header)) != (ssize_t) sizeof(header) ||
+		header.xlp_pageaddr == start;
+	CloseTransientFile(fd);
+	return awaits;
 }
 
 /* The oldest position up to this one that a slot keeps, and its name, unless that is NULL. */

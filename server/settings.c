@@ -27,7 +27,7 @@ static int	lookback;			/* minutes */
 static int	max_recovery_time;	/* s */
 static int	replay_rate;		/* MB per second */
 
-/* Default, least and most of a field of WalsizerConfig, or of "field / 1000" for another unit. */
+/* A field's default, least and most, as a GUC can hold it; "field / 1000" for another unit. */
 #define LIMITS(field) \
 	walsizer_default.field, walsizer_least.field, Min(walsizer_most.field, MAX_KILOBYTES)
 

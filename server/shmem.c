@@ -122,7 +122,7 @@ walsizer_add_event(const WalsizerEvent *event)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/* Fill in forced_after of the events that are one timeout old.  Takes the lock. */
+/* Fill in forced_after of each event whose timeout has passed.  Takes the lock. */
 void
 walsizer_follow_events(const WalsizerSample *sample)
 {

@@ -115,7 +115,7 @@ walsizer_start_worker(void)
 	return true;
 }
 
-/* Wait until the server tells this process to reread its configuration, at most so long (ms). */
+/* Wait (ms) until the server tells this process to reread its configuration. */
 static bool
 await_reload(int64 wait)
 {

@@ -18,7 +18,7 @@
 #define IMAGE_BYTES		6000	/* assumed for one, as in walsizer_related_settings */
 #define MINUTES			"%Y-%m-%d %H:%M"	/* of times */
 
-/* Print a paragraph, wrapped at spaces.  Its further lines are indented by so many columns. */
+/* Print a paragraph, wrapped at spaces.  indent: columns before its further lines. */
 static void __attribute__((format(printf, 2, 3)))
 say(int indent, const char *format, ...)
 {
