@@ -115,7 +115,8 @@ def at_limit(bench, server, load, cached, allowed):
             "SELECT max_wal_size / 1048576, recovery_limit / 1048576, "
             "extract(epoch FROM recovery_time_now) FROM walsizer_status, walsizer_stats")[0])
         found.update(size=size, estimate=now)
-        return NEAR * limit <= size <= limit / NEAR and unsaved(server) > FULL * size
+        # more than the size allows: a checkpoint of a larger one is not complete yet
+        return NEAR * limit <= size <= limit / NEAR and FULL * size < unsaved(server) < size / FULL
 
     load_until(server, load, full)
     return {"allowed": allowed, **found, **crash(bench, server, cached)}
