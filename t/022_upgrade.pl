@@ -36,7 +36,8 @@ foreach my $file (sort keys %version_in)
 	like($meta->{version}, qr/^\Q$version\E(?:\.\d+)?$/, "$file has the version of META.json");
 }
 is(!!($meta->{release_status} eq 'stable'), !!(slurp_file("$top/$_->[0]") !~ $_->[1]), "$_->[0] agrees on whether it is released")
-  foreach ['CHANGELOG.md', qr/\(unreleased\)/], ['debian/changelog', qr/\A.* UNRELEASED;/], ['README.md', qr/is not released/], ['SECURITY.md', qr/no release yet/];
+  foreach ['CHANGELOG.md', qr/\(unreleased\)/], ['debian/changelog', qr/\A.* UNRELEASED;/],
+  ['README.md', qr/is not released/], ['SECURITY.md', qr/no release yet/];
 
 # What PGXN requires.
 ok($meta->{$_}, "META.json has $_") foreach qw(name version abstract maintainer license provides meta-spec);
