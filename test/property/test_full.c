@@ -165,10 +165,9 @@ begin(World *w, SimRandom *random, bool steady)
 	int64_t		segment_mb = INT64_C(1) << (2 * (sim_random(random) % 4));
 	double		volume_mb = fmax(exp(sim_uniform(random, log(300), log(20000))), 24 * (double) segment_mb);
 	double		most = exp(sim_uniform(random, log(1), log(fmin(300, volume_mb / 30))));
-	WalsizerSettings settings = {
-		segment_mb * WALSIZER_MB, (int64_t) (volume_mb * exp(sim_uniform(random, log(0.2), log(8)))),
-		0.9, timeouts[sim_random(random) % 3] * 1000,
-	};
+	double		size_mb = volume_mb * exp(sim_uniform(random, log(0.2), log(8)));
+	int64_t		timeout = timeouts[sim_random(random) % 3];
+	WalsizerSettings settings = {segment_mb * WALSIZER_MB, (int64_t) size_mb, 0.9, timeout * 1000};
 	double		at = 0;
 
 	memset(w, 0, sizeof(*w));

@@ -95,8 +95,12 @@ make_plan(Plan *plan, SimRandom *r, double days)
 	if (sim_chance(r, 0.4))			/* every week */
 		plan->jobs[1] = a_job(r, 7 * DAY, 20 * MINUTE, 6 * HOUR, plan->base * sim_any(r, 5, 100));
 	if (sim_chance(r, 0.3))			/* every hour or so */
-		plan->jobs[2] = a_job(r, sim_any(r, 30 * MINUTE, 4 * HOUR), MINUTE, 15 * MINUTE,
-							  plan->base * sim_any(r, 2, 20));
+	{
+		double		rate = plan->base * sim_any(r, 2, 20);
+		double		every = sim_any(r, 30 * MINUTE, 4 * HOUR);
+
+		plan->jobs[2] = a_job(r, every, MINUTE, 15 * MINUTE, rate);
+	}
 	if (sim_chance(r, 0.3))			/* once: a migration, a restore */
 		plan->jobs[3] = a_job(r, 60 * DAY, 10 * MINUTE, 4 * HOUR, sim_any(r, 3, 60) * SIM_MB);
 	plan->jobs[3].first = sim_uniform(r, 0, days * DAY);

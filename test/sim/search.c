@@ -81,6 +81,12 @@ add_event(Trial *t, double first, double every, SimMark mark, double value)
 	};
 }
 
+/*
+ * Random numbers are drawn in statements of their own, here and below: compilers differ
+ * in the order in which they evaluate arguments, and a seed is to be the same load
+ * everywhere.
+ */
+
 /* The WAL per touch with which all jobs together cause no more images than that. */
 static double
 least_touch(const Trial *t)
@@ -103,34 +109,49 @@ add_jobs(Trial *t)
 	bool		quiet = false;
 	double		every;
 	double		first;
+	double		lasts;
+	double		rate;
 
 	add_job(t, 0, 0, duration, 0, false);
 	for (int i = 0; i < 2; i++)
 		if (sim_chance(r, 0.4))	/* bursts */
 		{
 			every = sim_any(r, 30 * SECOND, 3 * HOUR);
-			add_job(t, sim_uniform(r, 0, every), every, every * sim_uniform(r, 0.02, 0.6),
-					sim_any(r, 0.5, 25), false);
+			rate = sim_any(r, 0.5, 25);
+			lasts = every * sim_uniform(r, 0.02, 0.6);
+			first = sim_uniform(r, 0, every);
+			add_job(t, first, every, lasts, rate, false);
 		}
 	if (sim_chance(r, 0.25))	/* ramps */
 	{
 		every = sim_any(r, 10 * MINUTE, duration);
-		add_job(t, 0, every, every, sim_any(r, 1, 20), true);
+		rate = sim_any(r, 1, 20);
+		add_job(t, 0, every, every, rate, true);
 	}
 	if (sim_chance(r, 0.4))		/* nightly */
-		add_job(t, sim_uniform(r, 0, DAY / 2), DAY, sim_any(r, MINUTE, 3 * HOUR),
-				sim_any(r, 2, 25), false);
+	{
+		rate = sim_any(r, 2, 25);
+		lasts = sim_any(r, MINUTE, 3 * HOUR);
+		first = sim_uniform(r, 0, DAY / 2);
+		add_job(t, first, DAY, lasts, rate, false);
+	}
 	for (int i = 0; i < 2; i++)
 		if (sim_chance(r, 0.3))	/* once */
-			add_job(t, sim_uniform(r, 0, duration), 0, sim_any(r, 5 * SECOND, HOUR),
-					sim_any(r, 2, 40), false);
+		{
+			rate = sim_any(r, 2, 40);
+			lasts = sim_any(r, 5 * SECOND, HOUR);
+			first = sim_uniform(r, 0, duration);
+			add_job(t, first, 0, lasts, rate, false);
+		}
 	if (sim_chance(r, 0.2))		/* nearly too much is known, then comes more */
 	{
-		first = sim_any(r, 3 * SECOND, MINUTE);
-		add_job(t, 3 * timeout - first, 0, first,
-				sim_uniform(r, 0.7, 1) * trigger / SIM_MB / (first / SECOND), false);
-		add_job(t, sim_uniform(r, 4 * timeout, duration), 0, sim_any(r, 0.3, 1) * timeout,
-				sim_any(r, 5, 40), false);
+		lasts = sim_any(r, 3 * SECOND, MINUTE);
+		rate = sim_uniform(r, 0.7, 1) * trigger / SIM_MB / (lasts / SECOND);
+		add_job(t, 3 * timeout - lasts, 0, lasts, rate, false);
+		rate = sim_any(r, 5, 40);
+		lasts = sim_any(r, 0.3, 1) * timeout;
+		first = sim_uniform(r, 4 * timeout, duration);
+		add_job(t, first, 0, lasts, rate, false);
 		quiet = true;
 	}
 	t->jobs[0].rate = sim_any(r, 0.001, quiet ? 0.1 : 8);
@@ -148,17 +169,20 @@ add_commands(Trial *t)
 	SimRandom  *r = &t->r;
 	double		first = sim_uniform(r, 0, HOUR);
 	double		every;
+	double		lasts;
 
 	if (sim_chance(r, 0.2))		/* statements that keep their value */
 	{
 		every = sim_any(r, 10 * MINUTE, 6 * HOUR);
-		add_event(t, first + every * sim_uniform(r, 0.1, 0.9), every, SIM_END, 0);
+		lasts = every * sim_uniform(r, 0.1, 0.9);
+		add_event(t, first + lasts, every, SIM_END, 0);
 		add_event(t, first, every, SIM_BEGIN, 0);
 	}
 	if (sim_chance(r, 0.25))	/* base backups */
 	{
 		every = sim_any(r, 20 * MINUTE, DAY / 2);
-		add_event(t, first + sim_any(r, 2 * SECOND, 15 * MINUTE), every, SIM_SWITCH, 0);
+		lasts = sim_any(r, 2 * SECOND, 15 * MINUTE);
+		add_event(t, first + lasts, every, SIM_SWITCH, 0);
 		add_event(t, first, every, SIM_BACKUP, 0);
 	}
 	if (sim_chance(r, 0.25))
@@ -186,8 +210,12 @@ choose_settings(Trial *t)
 	config->sample_interval_ms = (int64_t) sim_any(r, 500, 20000);
 	config->max_mb = (int64_t) sim_any(r, 512, 262144);
 	if (sim_chance(r, 0.15))
-		add_event(t, sim_uniform(r, 0, t->load.duration), 0, SIM_SLOW,
-				  sim_uniform(r, 0.5, 2) * (double) s->timeout_ms);
+	{
+		double		lasts = sim_uniform(r, 0.5, 2) * (double) s->timeout_ms;
+		double		first = sim_uniform(r, 0, t->load.duration);
+
+		add_event(t, first, 0, SIM_SLOW, lasts);
+	}
 }
 
 /* Free space, or what WAL consists of, between two levels. */
@@ -197,6 +225,8 @@ swing(Trial *t)
 	SimRandom  *r = &t->r;
 	double		every = sim_any(r, MINUTE, 6 * HOUR);
 	bool		disk = sim_chance(r, 0.5);
+	double		value;
+	double		first;
 
 	if (!disk)
 	{
@@ -205,10 +235,12 @@ swing(Trial *t)
 		t->load.image_bytes = sim_uniform(r, 6000, 8100);
 	}
 	for (int i = 0; i < 2; i++)
-		add_event(t, SECOND + i * every * sim_uniform(r, 0.1, 0.9), every,
-				  disk ? SIM_ROOM : SIM_TOUCH,
-				  disk ? sim_any(r, 2 * 1024, 64 * 1024) :
-				  fmax(sim_any(r, 200, 3000), least_touch(t)));
+	{
+		value = disk ? sim_any(r, 2 * 1024, 64 * 1024) :
+			fmax(sim_any(r, 200, 3000), least_touch(t));
+		first = SECOND + i * every * sim_uniform(r, 0.1, 0.9);
+		add_event(t, first, every, disk ? SIM_ROOM : SIM_TOUCH, value);
+	}
 }
 
 static void
