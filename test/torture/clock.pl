@@ -103,6 +103,7 @@ foreach my $hours (3 * 24, -3 * 24, -30 * 24, 60 * 24, 0, -1, 1, 0)
 		cmp_ok(log_count($node, qr/(?:WARNING|ERROR|FATAL|PANIC): .*walsizer/), '==', 0,
 			"$what: no complaint in the log");
 		is(act_row($node, 'walsizer_revert()')->{new_mb}, 4, "$what: the original value is known");
+		note_is_removed($node, $what);
 		unlike(auto_conf($node), qr/max_wal_size|walsizer/, "$what: nothing is left behind");
 		start($node, 'restart');
 		$jumps++;
