@@ -33,13 +33,13 @@ CREATE TABLE load AS SELECT n, 0 AS v, repeat('x', 40) AS filler FROM generate_s
 CREATE INDEX ON load (v);
 END
 
-# The last recovery that was measured, as the state file has it.
+# The last recovery that was measured, as the state file has it; '' if there is none.
 sub measured
 {
 	my ($node) = @_;
-	my $state = slurp_file($node->data_dir . '/pg_stat/walsizer.state');
+	my $file = $node->data_dir . '/pg_stat/walsizer.state';
 
-	return $state =~ /^recovery (.*)$/m ? $1 : '';
+	return -e $file && slurp_file($file) =~ /^recovery (.*)$/m ? $1 : '';
 }
 
 # Returns the estimate (s) made just before the crash, the bytes that were replayed,
@@ -51,7 +51,7 @@ sub measured
 sub crash
 {
 	my ($node, $how) = @_;
-	my $before = -e $node->data_dir . '/pg_stat/walsizer.state' ? measured($node) : '';
+	my $before = measured($node);
 
 	adjust($node);
 	my $estimate = $node->safe_psql('postgres',

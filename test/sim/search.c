@@ -81,12 +81,6 @@ add_event(Trial *t, double first, double every, SimMark mark, double value)
 	};
 }
 
-/*
- * Random numbers are drawn in statements of their own, here and below: compilers differ
- * in the order in which they evaluate arguments, and a seed is to be the same load
- * everywhere.
- */
-
 /* The WAL per touch with which all jobs together cause no more images than that. */
 static double
 least_touch(const Trial *t)
@@ -125,8 +119,7 @@ add_jobs(Trial *t)
 	if (sim_chance(r, 0.25))	/* ramps */
 	{
 		every = sim_any(r, 10 * MINUTE, duration);
-		rate = sim_any(r, 1, 20);
-		add_job(t, 0, every, every, rate, true);
+		add_job(t, 0, every, every, sim_any(r, 1, 20), true);
 	}
 	if (sim_chance(r, 0.4))		/* nightly */
 	{
@@ -169,20 +162,17 @@ add_commands(Trial *t)
 	SimRandom  *r = &t->r;
 	double		first = sim_uniform(r, 0, HOUR);
 	double		every;
-	double		lasts;
 
 	if (sim_chance(r, 0.2))		/* statements that keep their value */
 	{
 		every = sim_any(r, 10 * MINUTE, 6 * HOUR);
-		lasts = every * sim_uniform(r, 0.1, 0.9);
-		add_event(t, first + lasts, every, SIM_END, 0);
+		add_event(t, first + every * sim_uniform(r, 0.1, 0.9), every, SIM_END, 0);
 		add_event(t, first, every, SIM_BEGIN, 0);
 	}
 	if (sim_chance(r, 0.25))	/* base backups */
 	{
 		every = sim_any(r, 20 * MINUTE, DAY / 2);
-		lasts = sim_any(r, 2 * SECOND, 15 * MINUTE);
-		add_event(t, first + lasts, every, SIM_SWITCH, 0);
+		add_event(t, first + sim_any(r, 2 * SECOND, 15 * MINUTE), every, SIM_SWITCH, 0);
 		add_event(t, first, every, SIM_BACKUP, 0);
 	}
 	if (sim_chance(r, 0.25))
@@ -225,8 +215,6 @@ swing(Trial *t)
 	SimRandom  *r = &t->r;
 	double		every = sim_any(r, MINUTE, 6 * HOUR);
 	bool		disk = sim_chance(r, 0.5);
-	double		value;
-	double		first;
 
 	if (!disk)
 	{
@@ -236,9 +224,10 @@ swing(Trial *t)
 	}
 	for (int i = 0; i < 2; i++)
 	{
-		value = disk ? sim_any(r, 2 * 1024, 64 * 1024) :
+		double		value = disk ? sim_any(r, 2 * 1024, 64 * 1024) :
 			fmax(sim_any(r, 200, 3000), least_touch(t));
-		first = SECOND + i * every * sim_uniform(r, 0.1, 0.9);
+		double		first = SECOND + i * every * sim_uniform(r, 0.1, 0.9);
+
 		add_event(t, first, every, disk ? SIM_ROOM : SIM_TOUCH, value);
 	}
 }

@@ -183,6 +183,10 @@ typedef struct SimRandom
 	uint64_t	state;
 } SimRandom;
 
+/*
+ * The same seed gives the same numbers everywhere, if no call has two of these among
+ * its arguments: compilers evaluate arguments in different orders.
+ */
 extern uint64_t sim_random(SimRandom *r);
 extern double sim_uniform(SimRandom *r, double from, double to);
 extern bool sim_chance(SimRandom *r, double probability);
