@@ -143,6 +143,11 @@ def kill(server):
     os.kill(pid, signal.SIGKILL)
 
 
+def start_again(server):
+    wait_for_end(server)
+    server.start()
+
+
 def crash(bench, server, cached):
     """What was killed is started again, and what that took is read from its log."""
     wait_for_end(server)

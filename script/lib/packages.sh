@@ -13,7 +13,7 @@ WALSIZER_PREREQUISITES=(
     clang libclang-rt-14-dev
     libcmocka-dev
     perl libipc-run-perl
-    python3 codespell gcovr
+    python3 codespell gcovr pylint
     git iproute2 util-linux
     libevent-2.1-7 libc-ares2
 )
