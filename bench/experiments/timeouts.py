@@ -156,9 +156,9 @@ def bounds_row(run):
     advice = run["advice"]
     saved = 1 - run["measured"][str(BOUNDS)] / (BOUNDS * now(run))
     known = advice["wal_saved_least"] is not None
-    return [run["name"], *(f"{100 * advice[which]:.0f}" if known else "-"
+    return [run["name"], *(f"{100 * advice[which]:z.0f}" if known else "-"
                            for which in ("wal_saved_least", "wal_saved_most")),
-            f"{100 * saved:.0f}", advice["basis"]]
+            f"{100 * saved:z.0f}", advice["basis"]]
 
 
 def mb(amount):
