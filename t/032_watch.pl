@@ -427,6 +427,10 @@ is($status, 1, 'a replay remembers a peak of nine days before');
 is($status, 0, 'an hour without WAL is enough for a verdict');
 ($status) = replay_text("${head}wal 0*60\ngap 61\n");
 is($status, 2, 'an hour is not enough for a verdict if a longer time without samples follows');
+# The checkpointer works already, and the position that forced the checkpoint comes later.
+write_file("$dir/early.trace", $head =~ s/interval 60/interval 1/r . "busy 0\nwal 0 100*21\nbusy 1\nwal 10 100\nredo 2112 21\nbusy 0\nwal 10*60\nend\n");
+($status, $out) = watch('--replay', "$dir/early.trace", '--json');
+is(decoded($out)->{checkpoints_forced}, 1, 'a checkpoint is forced though the position is shown late');
 write_file("$dir/none.text", $head);
 ($status, $out) = watch('--replay', "$dir/none.text", '--json');
 is(decoded($out)->{started_at}, 864000, 'the time without a sample is that of the start');

@@ -93,7 +93,8 @@ starts(const RedoTracker *tracker, const Observation *seen, int64_t now)
  * A checkpoint starts, in the middle of the interval as far as we know.  Much
  * of the WAL after it may be full-page images, so up to it the rate is at most
  * that of the interval before.  These images may also pass the trigger point:
- * then the counters tell what started the checkpoint.
+ * then the counters tell what started the checkpoint.  The server requests one before
+ * it shows the position it writes up to, so the checkpointer may be busy a sample early.
  */
 static void
 start(RedoTracker *tracker, const Observation *seen, int64_t now)
@@ -110,7 +111,8 @@ start(RedoTracker *tracker, const Observation *seen, int64_t now)
 
 	if (timed && redo >= forced_at)
 		redo = forced_at - 1;
-	else if (!timed && forced_at > from && forced_at <= to)
+	else if (!timed && forced_at > from &&
+			 forced_at <= walsizer_min(seen->position, to + seen->settings.segment_bytes))
 		redo = forced_at;
 	tracker->redo = walsizer_max(tracker->redo, redo);
 	tracker->timer_start = from_ms + (to_ms - from_ms) / 2;
