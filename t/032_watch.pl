@@ -365,10 +365,10 @@ unlike($trace, qr/@{[ $node->host ]}|postgres|pgbench|emit_message/, 'a trace ha
 
 sub replay_text
 {
-	my ($text) = @_;
+	my ($text, $form) = @_;
 
 	write_file("$dir/damaged.trace", $text);
-	return watch('--replay', "$dir/damaged.trace", '--quiet');
+	return watch('--replay', "$dir/damaged.trace", $form // '--quiet');
 }
 
 is((replay_text($trace))[0], 1, 'an undamaged trace can be replayed');
@@ -428,11 +428,10 @@ is($status, 0, 'an hour without WAL is enough for a verdict');
 ($status) = replay_text("${head}wal 0*60\ngap 61\n");
 is($status, 2, 'an hour is not enough for a verdict if a longer time without samples follows');
 # The checkpointer works already, and the position that forced the checkpoint comes later.
-write_file("$dir/early.trace", $head =~ s/interval 60/interval 1/r . "busy 0\nwal 0 100*21\nbusy 1\nwal 10 100\nredo 2112 21\nbusy 0\nwal 10*60\nend\n");
-($status, $out) = watch('--replay', "$dir/early.trace", '--json');
+($status, $out) = replay_text($head =~ s/interval 60/interval 1/r
+	  . "busy 0\nwal 0 100*21\nbusy 1\nwal 10 100\nredo 2112 21\nbusy 0\nwal 10*60\nend\n", '--json');
 is(decoded($out)->{checkpoints_forced}, 1, 'a checkpoint is forced though the position is shown late');
-write_file("$dir/none.text", $head);
-($status, $out) = watch('--replay', "$dir/none.text", '--json');
+($status, $out) = replay_text($head, '--json');
 is(decoded($out)->{started_at}, 864000, 'the time without a sample is that of the start');
 
 # ---- files that cannot be written
