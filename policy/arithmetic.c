@@ -34,9 +34,8 @@ walsizer_trigger_point(int64_t max_wal_size_mb, const WalsizerSettings *settings
 }
 
 /*
- * The smallest max_wal_size (MB, whole segments) with which wal_bytes of WAL
- * between two redo pointers never force a checkpoint, at most what the server
- * accepts.
+ * The smallest max_wal_size (MB, whole segments, at most what the server accepts) with
+ * which wal_bytes of WAL between two redo pointers never force a checkpoint.
  *
  * The redo pointer may lie anywhere in its segment, hence one segment more
  * than the WAL fills.  The server does not start with less than two segments.

@@ -13,56 +13,60 @@
 #define RECENT_STEP			200 /* ms: closer samples give no useful rate */
 #define MOST_COUNTED		1000	/* checkpoints of a primary in a timeout */
 
+static WalsizerMark *
+mark_at(WalsizerState *state, int position)
+{
+	return &state->window.marks[(state->window.first + position) % WALSIZER_WINDOW_SLOTS];
+}
+
 /*
- * Once the value is larger than where a peak was inflated, a clean demand that
- * would have been forced there shows what such a load really writes.
+ * Once the value is larger than where a peak was inflated, a clean demand that would
+ * have been forced there shows what such a load really writes.  The oldest mark's does
+ * if it lasts: as a load that was forced ends, demand is as large for a moment, too.
  */
 static void
-deflate(WalsizerState *state, const WalsizerPeak *clean)
+deflate(WalsizerState *state)
 {
 	const WalsizerSettings *settings = &state->last.settings;
 	int64_t		trigger_point = settings->segment_bytes < WALSIZER_MB ? 0 :
 		walsizer_trigger_point(settings->max_wal_size_mb, settings);
+	const WalsizerMark *clean = mark_at(state, 0);
+	/* a standby's is that of a whole interval of the primary */
+	const WalsizerMark *later = mark_at(state, state->last.standby ? 0 : state->window.number / 2);
 
+	if (clean->peak.inflated_at != 0 || later->peak.inflated_at != 0 ||
+		(!state->last.standby && later->ms - clean->ms < settings->timeout_ms / 3))
+		return;
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 	{
 		WalsizerPeak *peak = &state->learned.peaks[i];
 
 		if (peak->inflated_at == 0 || peak->inflated_at >= trigger_point ||
-			clean->demand < peak->inflated_at)
+			walsizer_min(clean->peak.demand, later->peak.demand) < peak->inflated_at)
 			continue;
-		peak->demand = walsizer_min(peak->demand, clean->demand);
+		peak->demand = walsizer_min(peak->demand, clean->peak.demand);
 		peak->inflated_at = 0;
 		state->learned.hour = 0;
 	}
 }
 
-/* Keep this peak if it is the largest of its hour. */
-static void
-keep_peak(WalsizerState *state, WalsizerPeak peak)
-{
-	WalsizerPeak *kept;
-
-	if (peak.hour <= 0 || peak.demand <= 0 || peak.timeout_ms <= 0)
-		return;
-	kept = &state->learned.peaks[peak.hour % WALSIZER_PEAK_SLOTS];
-	if (kept->hour == peak.hour && kept->demand >= peak.demand)
-		return;
-	peak.demand = walsizer_min(peak.demand, WALSIZER_MOST_BYTES);
-	*kept = peak;
-	state->learned.hour = 0;
-}
-
 /*
- * Remember this peak.  It stays as measured with its timeout, whatever the timeout
- * is later: what a longer one needs is learned by measuring.
+ * Remember this peak if it is the largest of its hour.  It stays as measured with its
+ * timeout, whatever the timeout is later: what a longer one needs is learned by measuring.
  */
 void
 walsizer_remember(WalsizerState *state, const WalsizerPeak *peak)
 {
-	if (peak->demand > 0 && peak->inflated_at == 0)
-		deflate(state, peak);
-	keep_peak(state, *peak);
+	WalsizerPeak *kept;
+
+	if (peak->hour <= 0 || peak->demand <= 0 || peak->timeout_ms <= 0)
+		return;
+	kept = &state->learned.peaks[peak->hour % WALSIZER_PEAK_SLOTS];
+	if (kept->hour == peak->hour && kept->demand >= peak->demand)
+		return;
+	*kept = *peak;
+	kept->demand = walsizer_min(peak->demand, WALSIZER_MOST_BYTES);
+	state->learned.hour = 0;
 }
 
 /* The peak of an hour (since 1970), which may be any number; NULL if none. */
@@ -94,7 +98,7 @@ walsizer_move_peaks(WalsizerState *state, int64_t before, int64_t now)
 
 		if (peak.hour <= before && peak.hour > before - WALSIZER_PEAK_SLOTS)
 			peak.hour = walsizer_min(now, now - (before - peak.hour));
-		keep_peak(state, peak);
+		walsizer_remember(state, &peak);
 	}
 }
 
@@ -129,12 +133,6 @@ walsizer_learned_now(WalsizerState *state, int64_t lookback)
 	return &learned->largest;
 }
 
-static WalsizerMark *
-mark_at(WalsizerState *state, int position)
-{
-	return &state->window.marks[(state->window.first + position) % WALSIZER_WINDOW_SLOTS];
-}
-
 /*
  * Remove the oldest mark.  Its demand is remembered only now: "learned" means
  * from windows that ended more than a timeout ago.
@@ -142,6 +140,7 @@ mark_at(WalsizerState *state, int position)
 static void
 drop_oldest_mark(WalsizerState *state)
 {
+	deflate(state);
 	walsizer_remember(state, &mark_at(state, 0)->peak);
 	state->window.first = (state->window.first + 1) % WALSIZER_WINDOW_SLOTS;
 	state->window.number--;
@@ -263,9 +262,8 @@ walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
 /*
  * Measure demand, and record the WAL position once per step.
  *
- * On a standby the position is the primary's, because replay may be faster
- * than the primary wrote.  While it is not known nothing is measured, and no
- * window reaches across such a time.
+ * On a standby the position is the primary's, because replay may be faster than the
+ * primary wrote.  While it is not known, nothing is measured, not even across such a time.
  */
 void
 walsizer_observe_window(WalsizerState *state, WalsizerFigures *figures)

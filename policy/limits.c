@@ -59,10 +59,9 @@ walsizer_whole_segments(int64_t mb, const WalsizerSettings *settings)
 }
 
 /*
- * Must the disk be read for this sample?  Yes if what is written until the
- * next one could be a noticeable part of the space last found free: our own
- * WAL, what others take, and what another program may begin to write.  So the
- * figures are good enough for a raise at any time.
+ * Must the disk be read for this sample?  Yes if what is written until the next one, by
+ * us, by others, and by a program that may begin, could be a noticeable part of the space
+ * last found free.  So the figures are good enough for a raise at any time.
  */
 bool
 walsizer_look_is_due(const WalsizerConfig *config, const WalsizerState *state,
@@ -127,9 +126,8 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
  * The largest size (MB) that one raise may reach now.  Other clusters on the
  * file system may see the same free space at the same time, and none sees what
  * the others have claimed and not filled yet.  So beyond the existing WAL the
- * new size may fill only a small part of the free space, less what others are
- * about to take.  The next raise comes when this one is filled, and seen.  A
- * file system with nothing but our own WAL needs no such care.
+ * new size may fill only a small part of the free space, less what others are about
+ * to take, until it is filled, and seen.  Where WAL is alone no such care is needed.
  *
  * A size is filled by WAL of (1 + c) times its trigger point, which is less
  * than the size by what rounding to segments took away.
@@ -229,10 +227,7 @@ walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
 		(double) figures->limit_mb >= factor * (double) figures->in_effect_mb;
 }
 
-/*
- * This size (MB), but at least the original value and two segments: nothing
- * lowers further.
- */
+/* This size (MB), but at least the original value and two segments: nothing lowers further. */
 int64_t
 walsizer_least_size(const WalsizerState *state, int64_t mb)
 {
@@ -243,9 +238,8 @@ walsizer_least_size(const WalsizerState *state, int64_t mb)
 /*
  * Is lowering to this size (MB) safe, so that it forces no checkpoint?  On a
  * standby it always is: a forced restartpoint is harmless, and replay of a
- * steady load is never near the redo pointer of the last one.  Of a trigger point
- * of one segment any part may be used, as the redo pointer may lie at its end: then
- * it counts what is expected.
+ * steady load is never near the redo pointer of the last one.  Of a trigger point of
+ * one segment any part may be used, as redo may lie at its end: what is expected counts.
  */
 static bool
 can_lower_to(const WalsizerState *state, const WalsizerFigures *figures, int64_t size)
@@ -257,10 +251,7 @@ can_lower_to(const WalsizerState *state, const WalsizerFigures *figures, int64_t
 		(trigger_point == settings->segment_bytes && figures->projected < trigger_point);
 }
 
-/*
- * The size (MB) to set where a rule lowers to this one: less if a limit allows
- * less, 0 as long as that would force a checkpoint.
- */
+/* To lower to this size (MB), set this: less if a limit is less, 0 if it would force a checkpoint. */
 int64_t
 walsizer_lowered_size(const WalsizerState *state, const WalsizerFigures *figures, int64_t size)
 {
@@ -269,9 +260,8 @@ walsizer_lowered_size(const WalsizerState *state, const WalsizerFigures *figures
 }
 
 /*
- * Must our own raise be lowered to what this limit allows (MB)?  A filling disk
- * does not wait for a good moment: the checkpoint that the lowering may force
- * frees WAL.
+ * Must our own raise be lowered to what this limit allows (MB)?  A filling disk does
+ * not wait for a good moment: the checkpoint that the lowering may force frees WAL.
  */
 static bool
 must_follow(const WalsizerConfig *config, const WalsizerState *state,

@@ -42,9 +42,8 @@ add_progress(int64_t *total, int64_t before, int64_t now, bool reset)
 }
 
 /*
- * When the system clock is set, the peaks of the hours before it move with it.
- * Demand lowers nothing before there was time to learn anew, or to correct the
- * clock.
+ * When the system clock is set, the peaks of the hours before it move with it.  Demand
+ * lowers nothing before there was time to learn anew, or to correct the clock.
  */
 static void
 observe_clock(WalsizerState *state, const WalsizerSample *sample)
@@ -90,10 +89,9 @@ keep_old_value(int64_t *points, int64_t newest)
 
 /*
  * Keep the trigger points that a process may still use.  A statement keeps the
- * max_wal_size with which it began (PostgresMain rereads the configuration
- * between commands only), so a raise leaves the smaller trigger point in it.  A
- * lowering leaves a larger one, which explains nothing.  Long after the last sign
- * of them, a checkpoint more likely has another cause: a CHECKPOINT, say.
+ * max_wal_size with which it began (PostgresMain rereads the configuration between
+ * commands only), so a raise leaves the smaller one in it.  A lowering leaves a larger
+ * one, which explains nothing.  Long after their last sign, another cause is more likely.
  */
 static void
 observe_settings(WalsizerState *state, const WalsizerSample *sample)
@@ -133,10 +131,9 @@ timer_is_due(const WalsizerState *state, const WalsizerSample *sample)
 }
 
 /*
- * The old trigger point at which a statement forced the checkpoint that moved the
- * redo pointer so far; 0: none did.  It forces one soon after it has passed its
- * trigger point, or when the checkpoint that is running then is over.  What comes
- * later was asked for by a command.
+ * The old trigger point at which a statement may have forced the checkpoint that moved
+ * the redo pointer so far; 0: none.  It forces one soon after it has passed its trigger
+ * point, or when the checkpoint that is running then is over.
  */
 static int64_t
 old_value(const WalsizerState *state, const WalsizerSample *sample, int64_t moved)
@@ -177,6 +174,27 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample, int64
 		return WALSIZER_CAUSE_TIMED;
 	*forced_at = old_value(state, sample, moved);
 	return *forced_at > 0 ? WALSIZER_CAUSE_OLD_VALUE : WALSIZER_CAUSE_OTHER;
+}
+
+/*
+ * The checkpoint from this redo pointer, asked for at an old trigger point, is over.
+ * For WAL the checkpointer takes its time: completion_target of the timeout or of the
+ * trigger point (IsCheckpointOnSchedule in checkpointer.c), if there is much to write.
+ * One that took less than half of that a command may have asked for, at this distance
+ * by chance: it decides nothing.
+ */
+static void
+judge_old_value(WalsizerState *state, const WalsizerSample *sample, uint64_t redo)
+{
+	const WalsizerSettings *settings = &sample->settings;
+	double		half = settings->completion_target / 2;
+	double		wal = (double) walsizer_distance(redo, sample->write_lsn);
+	double		time = (double) (sample->now - state->checkpoints.redo_moved);
+	bool		paced = time >= half * (double) settings->timeout_ms ||
+		wal >= half * (double) walsizer_trigger_point(settings->max_wal_size_mb, settings);
+
+	state->cycle.old_value += state->checkpoints.old.asked && paced;
+	state->checkpoints.old.asked = false;
 }
 
 /*
@@ -228,7 +246,11 @@ observe_checkpoints(const WalsizerConfig *config, WalsizerState *state, const Wa
 			sample->completed_lsn == state->last.completed_lsn)
 			state->checkpoints.failures++;
 		else
+		{
+			judge_old_value(state, sample, state->last.redo_lsn);
+			state->checkpoints.old.asked = cause == WALSIZER_CAUSE_OLD_VALUE;
 			state->checkpoints.total[cause]++;
+		}
 		if (cause == WALSIZER_CAUSE_FORCED || cause == WALSIZER_CAUSE_OLD_VALUE)
 			state->checkpoints.forced_at = forced_at;
 		state->checkpoints.redo_moved = redo_moved(state, sample);
@@ -242,13 +264,14 @@ observe_checkpoints(const WalsizerConfig *config, WalsizerState *state, const Wa
 	else if (timed > 0 && timer_is_due(state, sample) &&
 			 walsizer_distance(sample->redo_lsn, sample->write_lsn) < WALSIZER_NOTHING_WRITTEN)
 		state->checkpoints.timer_start = sample->now;
+	if (!sample->checkpoint_running)
+		judge_old_value(state, sample, sample->redo_lsn);
 }
 
 /*
- * Time until the timer starts a checkpoint, ms.  Just past its time the
- * checkpoint is about to start.  Well past it, the server had nothing to write
- * and the timer restarted unseen.  While a checkpoint outlasts the timeout,
- * the next one starts at its end: soon.
+ * Time until the timer starts a checkpoint, ms.  Just past its time the checkpoint is
+ * about to start.  Well past it, the server had nothing to write and the timer restarted
+ * unseen.  While a checkpoint outlasts the timeout, the next one starts at its end: soon.
  */
 static int64_t
 until_timed(const WalsizerState *state, const WalsizerSample *sample)

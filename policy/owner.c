@@ -47,9 +47,8 @@ keep_raise(WalsizerPacing *pacing, int64_t now)
 }
 
 /*
- * A value (MB) that we wrote is in effect now (ms).  Call this as soon as that
- * is known, so that an administrator's change before the next sample is seen
- * as one.
+ * A value (MB) that we wrote is in effect now (ms).  Call this as soon as that is known,
+ * so that an administrator's change before the next sample is seen as one.
  */
 void
 walsizer_took_effect(WalsizerState *state, int64_t now, int64_t in_effect_mb)
@@ -121,10 +120,9 @@ walsizer_observe_owner(WalsizerState *state)
 }
 
 /*
- * Has an administrator edited the configuration file while our value keeps the
- * edit from taking effect?  True until our value is removed.  Not if the
- * original value is an administrator's ALTER SYSTEM: that hides the edit just
- * as well.
+ * Has an administrator edited the configuration file while our value keeps the edit
+ * from taking effect?  True until our value is removed.  Not if the original value is
+ * an administrator's ALTER SYSTEM: that hides the edit just as well.
  */
 bool
 walsizer_observe_edit(const WalsizerState *state)

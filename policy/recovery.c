@@ -138,10 +138,9 @@ recovery_time(const WalsizerConfig *config, const WalsizerSample *sample,
 
 /*
  * Does this interval stand for a full one?  Yes, if it is at least half of one.  A
- * load that is too small to fill max_wal_size says nothing of one that does:
- * between the bursts of a load the limit would fall below what it needs.  But if
- * the little WAL that it writes already takes longer to recover than is allowed,
- * it counts.
+ * load that is too small to fill max_wal_size says nothing of one that does: between
+ * the bursts of a load the limit would fall below what it needs.  But if its little
+ * WAL already takes longer to recover than is allowed, it counts.
  */
 static bool
 is_full(const WalsizerConfig *config, const WalsizerSample *sample, const WalsizerWal *interval)
@@ -189,10 +188,9 @@ walsizer_observe_wal_contents(const WalsizerConfig *config, WalsizerState *state
 }
 
 /*
- * Time (ms) that a crash recovery takes at worst with a size (MB): a crash just
- * before a checkpoint completes leaves about max_wal_size of WAL to replay,
- * which is what the server derives CheckPointSegments from.  That is one
- * interval, and completion_target of the next.  Monotonic in the size.
+ * Time (ms) that a crash recovery takes at worst with a size (MB): a crash just before a
+ * checkpoint completes leaves about max_wal_size of WAL to replay: one interval, and
+ * completion_target of the next (see CheckPointSegments).  Monotonic in the size.
  */
 int64_t
 walsizer_recovery_time(const WalsizerConfig *config, const WalsizerState *state,

@@ -46,10 +46,8 @@ most_at_once(const WalsizerConfig *config, const WalsizerState *state, const Wal
 }
 
 /*
- * Checkpoints were forced, and demand shows that the value is too small.
- *
- * Those forced by a statement that still runs with a smaller value do not count: a
- * command may have asked for one at the same distance by chance.
+ * Checkpoints were forced, maybe by a statement that keeps a smaller value, and
+ * demand shows that the value is too small: for the next such statement, too.
  *
  * Each checkpoint causes full-page images, so demand with several of them
  * exceeds what the same load writes when none is forced (1.3 to 12 times was
@@ -67,12 +65,12 @@ walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
 {
 	const WalsizerSettings *settings = &state->last.settings;
 	int64_t		demand = walsizer_max(figures->demand, state->cycle.demand);
-	int64_t		forced = state->cycle.forced;
 	int64_t		since = state->checkpoints.total[WALSIZER_CAUSE_FORCED] -
 		state->checkpoints.forced_before;
+	int64_t		forced = state->cycle.old_value +
+		(state->last.act_now ? state->cycle.forced : walsizer_min(state->cycle.forced, since));
 
-	if ((state->last.act_now ? forced : walsizer_min(forced, since)) < config->threshold ||
-		walsizer_size_for(demand, settings) <= figures->in_effect_mb)
+	if (forced < config->threshold || walsizer_size_for(demand, settings) <= figures->in_effect_mb)
 		return 0;
 	if (forced <= 1)
 		return walsizer_size_with_headroom(config, settings, demand);
@@ -115,10 +113,9 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerState *state,
 }
 
 /*
- * A standby is sized for the primary, for the day on which it is promoted.
- * Its own restartpoints are no guide: WAL forces them when replay is fast or
- * finds no checkpoint to use.  Nothing is urgent: demand in the window counts
- * only at the end of a cycle.
+ * A standby is sized for the primary, for the day on which it is promoted.  Its own
+ * restartpoints are no guide: WAL forces them when replay is fast or finds no checkpoint
+ * to use.  Nothing is urgent: demand in the window counts only at the end of a cycle.
  */
 int64_t
 walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
@@ -134,10 +131,9 @@ walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
 }
 
 /*
- * The size (MB) to lower to once no window has WAL of the planned load any
- * more, or 0: what was in effect before if that suffices for the demand since,
- * else what demand needs, in one step.  It does not wait for keep_until: the
- * raise was meant to be temporary.
+ * The size (MB) to lower to once no window has WAL of the planned load any more, or 0:
+ * what was in effect before if that suffices for the demand since, else what demand needs,
+ * in one step.  It does not wait for keep_until: the raise was meant to be temporary.
  */
 int64_t
 walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *state,

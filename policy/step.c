@@ -81,9 +81,8 @@ decide_lower(WalsizerDecision *decision, WalsizerReason reason, int64_t size, in
 }
 
 /*
- * After a value that was decided and did not take effect, none in the same
- * direction is decided for walsizer_patience(), because it would fail as well.  A
- * lowering that saves the disk waits only for SAFETY_RETRY.
+ * After a value that did not take effect, none in the same direction is decided for
+ * walsizer_patience(): it would fail as well.  One that saves the disk waits SAFETY_RETRY.
  */
 static void
 wait_if_tried(const WalsizerState *state, WalsizerDecision *decision)
@@ -118,10 +117,9 @@ observe_limit_settings(const WalsizerConfig *config, WalsizerPacing *pacing)
 }
 
 /*
- * Once we have followed a measured limit down, nothing is raised for one timeout
- * after it was last found as low; if it falls again, for six times as long as that
- * took: following a limit that swings, up and down, would cost more checkpoints than
- * it saves.
+ * Once we have followed a measured limit down, nothing is raised for one timeout after
+ * it was last found as low; if it falls again, for six times as long as that took:
+ * following a limit that swings, up and down, would cost more checkpoints than it saves.
  */
 static void
 hold_back(WalsizerState *state, const WalsizerDecision *decision)

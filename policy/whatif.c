@@ -30,9 +30,8 @@
 
 /*
  * Time between two checkpoints (ms) if this much WAL (bytes) is written per
- * timeout: the timeout, or the time in which WAL fills the trigger point.  A
- * forced checkpoint begins where a segment does, so the next interval has all
- * of it.
+ * timeout: the timeout, or the time in which WAL fills the trigger point.  A forced
+ * checkpoint begins where a segment does, so the next interval has all of it.
  */
 static int64_t
 spacing(int64_t mb, int64_t demand, const WalsizerSettings *settings)

@@ -230,6 +230,7 @@
 		RANGE((s)->cycle.start, -MOST_TIMEOUT, LATEST); \
 		FLAG((s)->cycle.over); \
 		RANGE((s)->cycle.demand, 0, MOST_WAL); \
+		RANGE((s)->cycle.old_value, 0, MOST_CHECKPOINTS + 1); \
 		PACING_RANGES(&(s)->pacing, RANGE, FLAG); \
 		REAL((s)->pacing.replay_rate, 0, walsizer_most.replay_rate); \
 	} while (0)

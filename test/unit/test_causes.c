@@ -105,7 +105,6 @@ TEST(the_old_value_explains_what_it_forces)
 	}
 }
 
-/* An hour and three timeouts after its last sign. */
 /*
  * A CHECKPOINT command comes at any distance: what lies more than two segments and
  * the WAL of a sample beyond the old trigger point is its doing, unless a
@@ -143,6 +142,74 @@ TEST(a_command_after_a_raise_is_no_old_value)
 	}
 }
 
+/*
+ * At an old trigger point, with completion_target = 0.5: the end of this checkpoint,
+ * after that time and WAL.  Was it paced, so that no command asked for it?
+ */
+static int64_t
+paced(int64_t ms, int64_t wal, bool next)
+{
+	Driver	   *d = driver_begun();
+	int64_t		old;
+
+	d->sample.settings.completion_target = 0.5;
+	old = walsizer_trigger_point(1024, &d->sample.settings);
+	set_size(d, 1024);
+	set_size(d, 4096);
+	driver_observe(d, SECOND, old);
+	d->sample.checkpoint_running = true;
+	driver_observe_redo(d, SECOND, 0);
+	assert_true(d->state.checkpoints.old.asked);
+	assert_int_equal(d->state.cycle.old_value, 0);
+
+	d->sample.completed_lsn = d->sample.redo_lsn;
+	d->sample.redo_lsn += next; /* of a CHECKPOINT meanwhile */
+	d->sample.checkpoint_running = next;
+	driver_observe(d, ms, wal);
+	driver_observe(d, 100 * SECOND, 0);
+	assert_false(d->state.checkpoints.old.asked);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1);
+	return d->state.cycle.old_value;
+}
+
+/* Half of what the checkpointer takes for WAL, in time or in WAL at the new value. */
+TEST(a_command_is_written_at_once)
+{
+	int64_t		quarter = walsizer_trigger_point(4096, &(WalsizerSettings) {
+		.segment_bytes = SEGMENT, .completion_target = 0.5}) / 4;
+
+	for (int next = 0; next <= 1; next++)
+	{
+		assert_int_equal(paced(75 * SECOND, 1, next), 1);
+		assert_int_equal(paced(75 * SECOND - 1, 1, next), 0);
+		assert_int_equal(paced(SECOND, quarter, next), 1);
+		assert_int_equal(paced(SECOND, quarter - 1, next), 0);
+	}
+}
+
+/* Between two samples it began and was complete; one that fails goes on. */
+TEST(the_end_of_a_checkpoint_at_an_old_value_is_seen)
+{
+	Driver	   *d = driver_begun();
+
+	set_size(d, 4096);
+	driver_observe(d, SECOND, TRIGGER_POINT);
+	d->sample.redo_lsn = d->sample.completed_lsn = d->sample.write_lsn;
+	driver_observe(d, SECOND, 0);
+	assert_false(d->state.checkpoints.old.asked);
+	assert_int_equal(d->state.cycle.old_value, 0);
+
+	driver_observe(d, SECOND, TRIGGER_POINT);
+	d->sample.checkpoint_running = true;
+	driver_observe_redo(d, SECOND, 0);
+	d->sample.redo_lsn = d->sample.write_lsn += SEGMENT;
+	driver_observe(d, 150 * SECOND, 0);
+	assert_int_equal(d->state.checkpoints.failures, 1);
+	assert_true(d->state.checkpoints.old.asked);
+	assert_int_equal(d->state.cycle.old_value, 0);
+}
+
+/* An hour and three timeouts after its last sign. */
 TEST(an_old_value_is_forgotten)
 {
 	Driver	   *d = driver_begun();
@@ -305,6 +372,8 @@ main(void)
 		cmocka_unit_test(a_timed_checkpoint_may_come_a_little_early),
 		cmocka_unit_test(the_old_value_explains_what_it_forces),
 		cmocka_unit_test(a_command_after_a_raise_is_no_old_value),
+		cmocka_unit_test(a_command_is_written_at_once),
+		cmocka_unit_test(the_end_of_a_checkpoint_at_an_old_value_is_seen),
 		cmocka_unit_test(an_old_value_is_forgotten),
 		cmocka_unit_test(the_moment_of_a_checkpoint_is_interpolated),
 		cmocka_unit_test(only_an_idle_server_skips_checkpoints),

@@ -248,44 +248,59 @@ remember_inflated(Driver *d, int64_t hour, int64_t demand, int64_t trigger_point
 }
 
 /*
- * Forced where 528MB force one, inflated to 4000MB: a clean demand of at least as
- * much, with a larger value, shows what the load writes.
+ * A peak of 4000MB, inflated where 528MB force a checkpoint.  Then two marks, of which the
+ * second is so much later: what is left of the peak?
  */
-TEST(a_clean_demand_deflates_peaks)
+static int64_t
+deflated(int64_t mb, double completion_target, WalsizerPeak first, WalsizerPeak second, int64_t ms)
 {
-	for (int larger = 0; larger <= 1; larger++)
-	{
-		for (int less = 0; less <= 1; less++)
-		{
-			Driver	   *d = driver_new();
-			bool		shows = larger && !less;
+	Driver	   *d = driver_new();
 
-			d->state.last.settings = d->sample.settings;
-			d->state.last.settings.max_wal_size_mb += larger ? 16 : 0;
-			d->state.last.settings.completion_target = larger ? 0 : 0.9;
-			remember_inflated(d, 500000, 4000 * MB, TRIGGER_POINT);
-			remember_inflated(d, 500001, 600 * MB, TRIGGER_POINT);
-			remember(d, 500002, TRIGGER_POINT + 200 * MB - less * 201 * MB, 300000);
-			assert_int_equal(walsizer_peak_of(&d->state, 500000)->demand,
-							 shows ? TRIGGER_POINT + 200 * MB : 4000 * MB);
-			assert_int_equal(walsizer_peak_of(&d->state, 500000)->inflated_at,
-							 shows ? 0 : TRIGGER_POINT);
-			assert_int_equal(walsizer_peak_of(&d->state, 500001)->demand, 600 * MB);
-		}
-	}
+	d->state.last.settings = d->sample.settings;
+	d->state.last.settings.max_wal_size_mb = mb;
+	d->state.last.settings.completion_target = completion_target;
+	remember_inflated(d, 500000, 4000 * MB, TRIGGER_POINT);
+	remember_inflated(d, 500001, 600 * MB, TRIGGER_POINT);
+	d->state.window.marks[0] = (WalsizerMark) {.ms = SECOND, .peak = first};
+	d->state.window.marks[1] = (WalsizerMark) {.ms = SECOND + ms, .peak = second};
+	d->state.window.number = 2;
+	walsizer_remember_window(&d->state);
+	assert_int_equal(d->state.window.number, 0);
+	assert_int_equal(walsizer_peak_of(&d->state, 500001)->demand, 600 * MB);
+	assert_int_equal(walsizer_peak_of(&d->state, 500000)->inflated_at,
+					 walsizer_peak_of(&d->state, 500000)->demand < 4000 * MB ? 0 : TRIGGER_POINT);
+	return walsizer_peak_of(&d->state, 500000)->demand;
 }
 
-/* One that was inflated as well shows nothing, nor does one before the first sample. */
-TEST(only_a_clean_demand_deflates_peaks)
+/* A clean demand of at least as much, with a larger value, shows what the load writes. */
+TEST(a_clean_demand_deflates_peaks)
+{
+	WalsizerPeak clean = {500002, TRIGGER_POINT + 200 * MB, 300000, 0};
+	WalsizerPeak just = {500002, TRIGGER_POINT, 300000, 0};
+	WalsizerPeak less = {500002, TRIGGER_POINT - 1, 300000, 0};
+	WalsizerPeak inflated = {500002, 900 * MB, 300000, TRIGGER_POINT + SEGMENT};
+
+	assert_int_equal(deflated(1040, 0, clean, just, 100 * SECOND), clean.demand);
+	assert_int_equal(deflated(1024, 0.9, clean, just, 100 * SECOND), 4000 * MB);
+	assert_int_equal(deflated(1040, 0, less, clean, 100 * SECOND), 4000 * MB);
+	assert_int_equal(deflated(1040, 0, inflated, clean, 100 * SECOND), 4000 * MB);
+
+	/* if it lasts: else it is the end of what was forced */
+	assert_int_equal(deflated(1040, 0, clean, less, 100 * SECOND), 4000 * MB);
+	assert_int_equal(deflated(1040, 0, clean, inflated, 100 * SECOND), 4000 * MB);
+	assert_int_equal(deflated(1040, 0, clean, just, 100 * SECOND - 1), 4000 * MB);
+}
+
+/* Nor does one before the first sample, when no value is known. */
+TEST(nothing_deflates_peaks_before_the_first_sample)
 {
 	Driver	   *d = driver_new();
 
 	remember_inflated(d, 500000, 4000 * MB, TRIGGER_POINT);
-	remember(d, 500001, 900 * MB, 300000);
-	assert_int_equal(walsizer_peak_of(&d->state, 500000)->demand, 4000 * MB);
-	d->state.last.settings = d->sample.settings;
-	d->state.last.settings.max_wal_size_mb = 4096;
-	remember_inflated(d, 500001, 900 * MB, TRIGGER_POINT + SEGMENT);
+	d->state.window.marks[0].peak = d->state.window.marks[1].peak =
+		(WalsizerPeak) {500002, 900 * MB, 300000, 0};
+	d->state.window.number = 2;
+	walsizer_remember_window(&d->state);
 	assert_int_equal(walsizer_peak_of(&d->state, 500000)->demand, 4000 * MB);
 }
 
@@ -364,7 +379,7 @@ main(void)
 		cmocka_unit_test(peaks_move_with_the_clock),
 		cmocka_unit_test(peaks_stay_where_the_clock_is_right),
 		cmocka_unit_test(a_clean_demand_deflates_peaks),
-		cmocka_unit_test(only_a_clean_demand_deflates_peaks),
+		cmocka_unit_test(nothing_deflates_peaks_before_the_first_sample),
 		cmocka_unit_test(several_forced_checkpoints_inflate_demand),
 		cmocka_unit_test(padding_counts_for_no_more_than_records),
 	};

@@ -267,6 +267,23 @@ TEST(an_old_value_raises_nothing)
 	assert_int_equal(walsizer_forced_rule(&d->config, driver_seen(d), &figures), 0);
 }
 
+/* But for one that WAL did force, and for as many as the threshold says. */
+TEST(a_statement_raises_for_the_next_one)
+{
+	Driver	   *d = driver_new();
+	WalsizerFigures figures = {.in_effect_mb = 1024, .demand = 1000 * MB, .forced = 2,
+							   .forced_old_value = 2};
+
+	d->state.cycle.old_value = 1;
+	assert_int_equal(walsizer_forced_rule(&d->config, driver_seen(d), &figures),
+					 walsizer_size_with_headroom(&d->config, &d->sample.settings, 1000 * MB));
+	d->config.threshold = 2;
+	assert_int_equal(walsizer_forced_rule(&d->config, driver_seen(d), &figures), 0);
+	d->state.cycle.forced = d->state.checkpoints.total[WALSIZER_CAUSE_FORCED] = 1;
+	assert_int_equal(walsizer_forced_rule(&d->config, driver_seen(d), &figures),
+					 walsizer_size_for(1000 * MB, &d->sample.settings));
+}
+
 /* What just suffices is enough, without headroom. */
 TEST(a_size_that_just_suffices_is_not_raised)
 {
@@ -354,6 +371,7 @@ main(void)
 		cmocka_unit_test(two_in_a_window_count_whenever_that_was),
 		cmocka_unit_test(inflated_demand_is_approached_in_steps),
 		cmocka_unit_test(an_old_value_raises_nothing),
+		cmocka_unit_test(a_statement_raises_for_the_next_one),
 	};
 
 	return cmocka_run_group_tests_name("policy, rules", tests, NULL, NULL);
