@@ -291,9 +291,6 @@ walsizer_observe_window(WalsizerState *state, WalsizerFigures *figures)
 		figures->inflated = state->primary.inflated_at != 0;
 	}
 
-	/* a burst across the end of a cycle is seen as a whole by the next one */
-	if (state->cycle.over)
-		state->cycle = (WalsizerCycle) {.start = state->cycle.start};
 	if (!planned)
 		state->cycle.demand = walsizer_max(state->cycle.demand, figures->demand);
 	state->cycle.forced = walsizer_max(state->cycle.forced, figures->forced - figures->forced_old_value);
@@ -381,7 +378,7 @@ walsizer_forget(WalsizerState *state)
 	state->window.step.demand = 0;
 	state->primary.demand = 0;
 	state->curve = (WalsizerCurve) {0};
-	state->cycle.demand = state->cycle.forced = 0;
+	state->cycle.demand = state->cycle.forced = state->cycle.old_value = 0;
 	state->pacing.changed_at = state->last.now;
 	state->pacing.keep_until = 0;
 }

@@ -395,6 +395,9 @@ walsizer_observe(const WalsizerConfig *config, WalsizerState *state,
 	{
 		observe_clock(state, sample);
 		observe_settings(state, sample);
+		/* a burst across the end of a cycle is seen as a whole by the next one */
+		if (state->cycle.over)
+			state->cycle = (WalsizerCycle) {.start = state->cycle.start};
 		observe_checkpoints(config, state, sample);
 	}
 

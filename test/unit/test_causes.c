@@ -165,7 +165,9 @@ paced(int64_t ms, int64_t wal, bool next)
 	d->sample.completed_lsn = d->sample.redo_lsn;
 	d->sample.redo_lsn += next; /* of a CHECKPOINT meanwhile */
 	d->sample.checkpoint_running = next;
+	d->state.cycle.over = true;	/* it counts in the next one */
 	driver_observe(d, ms, wal);
+	assert_false(d->state.cycle.over);
 	driver_observe(d, 100 * SECOND, 0);
 	assert_false(d->state.checkpoints.old.asked);
 	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1);
