@@ -117,13 +117,14 @@
 		RANGE((s)->wal_contents.bytes_before, INT64_MIN, INT64_MAX); \
 	} while (0)
 
-#define CHECKPOINTS_RANGES(c, RANGE) \
+#define CHECKPOINTS_RANGES(c, RANGE, FLAG) \
 	do { \
 		RANGE((c)->timer_start, 0, LATEST); \
 		RANGE((c)->redo_moved, 0, LATEST); \
 		for (int i = 0; i < WALSIZER_OLD_VALUES; i++) \
 			RANGE((c)->old.points[i], 0, INT64_MAX); \
 		RANGE((c)->old.seen, 0, LATEST); \
+		FLAG((c)->old.asked); \
 		for (int i = 0; i < WALSIZER_CAUSES; i++) \
 			RANGE((c)->total[i], 0, MOST_CHECKPOINTS + 1); \
 		RANGE((c)->forced_before, 0, MOST_CHECKPOINTS + 1); \
@@ -223,13 +224,14 @@
 		for (int i = 0; i < WALSIZER_WINDOW_SLOTS; i++) \
 			MARK_RANGES(&(s)->window.marks[i], RANGE); \
 		MEASURED_RANGES(s, RANGE); \
-		CHECKPOINTS_RANGES(&(s)->checkpoints, RANGE); \
+		CHECKPOINTS_RANGES(&(s)->checkpoints, RANGE, FLAG); \
 		CURVE_RANGES(&(s)->curve, RANGE, FLAG); \
 		DISK_RANGES(&(s)->disk, RANGE, FLAG); \
 		LAST_RESORT_RANGES(&(s)->last_resort, RANGE, FLAG); \
 		RANGE((s)->cycle.start, -MOST_TIMEOUT, LATEST); \
 		FLAG((s)->cycle.over); \
 		RANGE((s)->cycle.demand, 0, MOST_WAL); \
+		RANGE((s)->cycle.forced, -MOST_FORCED - MOST_CHECKPOINTS - 1, MOST_FORCED + MOST_CHECKPOINTS + 1); \
 		RANGE((s)->cycle.old_value, 0, MOST_CHECKPOINTS + 1); \
 		PACING_RANGES(&(s)->pacing, RANGE, FLAG); \
 		REAL((s)->pacing.replay_rate, 0, walsizer_most.replay_rate); \
