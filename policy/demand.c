@@ -64,8 +64,8 @@ walsizer_remember(WalsizerState *state, const WalsizerPeak *peak)
 	kept = &state->learned.peaks[peak->hour % WALSIZER_PEAK_SLOTS];
 	if (kept->hour == peak->hour && kept->demand >= peak->demand)
 		return;
-	*kept = *peak;
-	kept->demand = walsizer_min(peak->demand, WALSIZER_MOST_BYTES);
+	*kept = (WalsizerPeak) {peak->hour, walsizer_min(peak->demand, WALSIZER_MOST_BYTES),
+							peak->timeout_ms, peak->inflated_at};
 	state->learned.hour = 0;
 }
 
