@@ -189,7 +189,7 @@ TEST(a_command_is_written_at_once)
 	}
 }
 
-/* Between two samples it began and was complete; one that fails goes on. */
+/* Between two samples it began and was complete; one that fails is tried again. */
 TEST(the_end_of_a_checkpoint_at_an_old_value_is_seen)
 {
 	Driver	   *d = driver_begun();
