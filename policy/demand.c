@@ -33,6 +33,7 @@ deflate(WalsizerState *state)
 	const WalsizerMark *clean = mark_at(state, 0);
 	/* a standby's is that of a whole interval of the primary */
 	const WalsizerMark *later = mark_at(state, state->last.standby ? 0 : state->window.number / 2);
+	int64_t		lasting = walsizer_min(clean->peak.demand, later->peak.demand);
 
 	if (clean->peak.inflated_at != 0 || later->peak.inflated_at != 0 ||
 		(!state->last.standby && later->ms - clean->ms < settings->timeout_ms / 3))
@@ -41,8 +42,7 @@ deflate(WalsizerState *state)
 	{
 		WalsizerPeak *peak = &state->learned.peaks[i];
 
-		if (peak->inflated_at == 0 || peak->inflated_at >= trigger_point ||
-			walsizer_min(clean->peak.demand, later->peak.demand) < peak->inflated_at)
+		if (peak->inflated_at == 0 || peak->inflated_at >= trigger_point || lasting < peak->inflated_at)
 			continue;
 		peak->demand = walsizer_min(peak->demand, clean->peak.demand);
 		peak->inflated_at = 0;
@@ -263,7 +263,7 @@ walsizer_observe_primary(WalsizerState *state, const WalsizerSample *sample)
  * Measure demand, and record the WAL position once per step.
  *
  * On a standby the position is the primary's, because replay may be faster than the
- * primary wrote.  While it is not known, nothing is measured, not even across such a time.
+ * primary wrote.  While it is not known nothing is measured, and no window spans that time.
  */
 void
 walsizer_observe_window(WalsizerState *state, WalsizerFigures *figures)

@@ -127,7 +127,7 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
  * file system may see the same free space at the same time, and none sees what
  * the others have claimed and not filled yet.  So beyond the existing WAL the
  * new size may fill only a small part of the free space, less what others are about
- * to take, until it is filled, and seen.  Where WAL is alone no such care is needed.
+ * to take, until it is filled, and seen.  A file system of our WAL alone needs none.
  *
  * A size is filled by WAL of (1 + c) times its trigger point, which is less
  * than the size by what rounding to segments took away.
@@ -251,7 +251,7 @@ can_lower_to(const WalsizerState *state, const WalsizerFigures *figures, int64_t
 		(trigger_point == settings->segment_bytes && figures->projected < trigger_point);
 }
 
-/* To lower to this size (MB), set this: less if a limit is less, 0 if it would force a checkpoint. */
+/* What to set to lower to this size (MB): less if a limit is less, 0 if that forces a checkpoint. */
 int64_t
 walsizer_lowered_size(const WalsizerState *state, const WalsizerFigures *figures, int64_t size)
 {

@@ -180,8 +180,8 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample, int64
  * The checkpoint from this redo pointer, asked for at an old trigger point, is over.
  * For WAL the checkpointer takes its time: completion_target of the timeout or of the
  * trigger point (IsCheckpointOnSchedule in checkpointer.c), if there is much to write.
- * One that took less than half of that a command may have asked for, at this distance
- * by chance: it decides nothing.
+ * If it took less than half of that, a command may have asked for it, at this distance
+ * by chance: then it decides nothing.
  */
 static void
 judge_old_value(WalsizerState *state, const WalsizerSample *sample, uint64_t redo)
@@ -190,10 +190,10 @@ judge_old_value(WalsizerState *state, const WalsizerSample *sample, uint64_t red
 	double		half = settings->completion_target / 2;
 	double		wal = (double) walsizer_distance(redo, sample->write_lsn);
 	double		time = (double) (sample->now - state->checkpoints.redo_moved);
-	bool		paced = time >= half * (double) settings->timeout_ms ||
-		wal >= half * (double) walsizer_trigger_point(settings->max_wal_size_mb, settings);
 
-	state->cycle.old_value += state->checkpoints.old.asked && paced;
+	if (state->checkpoints.old.asked && (time >= half * (double) settings->timeout_ms ||
+		wal >= half * (double) walsizer_trigger_point(settings->max_wal_size_mb, settings)))
+		state->cycle.old_value++;
 	state->checkpoints.old.asked = false;
 }
 

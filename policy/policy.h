@@ -365,7 +365,7 @@ typedef struct WalsizerOldValues
 {
 	int64_t		points[WALSIZER_OLD_VALUES];	/* 0: none */
 	int64_t		seen;			/* the last sign of one, or when it was replaced */
-	bool		asked;			/* one did for the checkpoint being written, or a command */
+	bool		asked;			/* the checkpoint being written began at one of them */
 } WalsizerOldValues;
 
 /* policy/observe.c: the checkpoint timer, and totals since the server started */
@@ -476,7 +476,7 @@ typedef struct WalsizerCycle
 	bool		over;			/* the next window begins another */
 	int64_t		demand;			/* largest in it, planned loads excluded */
 	int64_t		forced;			/* most in one window, at the value in effect */
-	int64_t		old_value;		/* in all of it, by statements and not by commands */
+	int64_t		old_value;		/* in all of it, by statements at an old value */
 } WalsizerCycle;
 
 /* What must not be repeated, or must wait. */
