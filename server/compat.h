@@ -168,6 +168,17 @@ walsizer_init_lock(LWLock *lock)
 #define CHECKPOINT_IMMEDIATE	CHECKPOINT_FAST
 #endif
 
+/* 16: an invalidated slot can have a position, and keeps nothing.  19: REPACK has its own slots. */
+#if PG_VERSION_NUM >= 160000
+#define WALSIZER_IS_VALID_SLOT(slot) \
+	((slot)->in_use && (slot)->data.invalidated == RS_INVAL_NONE)
+#else
+#define WALSIZER_IS_VALID_SLOT(slot) ((slot)->in_use)
+#endif
+#if PG_VERSION_NUM < 190000
+#define max_repack_replication_slots 0
+#endif
+
 /* 17: wait events of extensions have names.  The server knows which it had. */
 static inline uint32
 walsizer_wait_event(const char *name)

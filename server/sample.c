@@ -232,13 +232,13 @@ static XLogRecPtr
 read_slots(XLogRecPtr oldest, char *name)
 {
 	LWLockAcquire(ReplicationSlotControlLock, LW_SHARED);
-	for (int i = 0; i < max_replication_slots; i++)
+	for (int i = 0; i < max_replication_slots + max_repack_replication_slots; i++)
 	{
 		ReplicationSlot *slot = &ReplicationSlotCtl->replication_slots[i];
 		XLogRecPtr	restart;
 
 		SpinLockAcquire(&slot->mutex);
-		restart = slot->in_use ? slot->data.restart_lsn : InvalidXLogRecPtr;
+		restart = WALSIZER_IS_VALID_SLOT(slot) ? slot->data.restart_lsn : InvalidXLogRecPtr;
 		SpinLockRelease(&slot->mutex);
 		if (XLogRecPtrIsInvalid(restart) || restart >= oldest)
 			continue;

@@ -84,6 +84,22 @@ sub requests
 	return grep { $_->{action} eq 'checkpoint' } history($node);
 }
 
+# A checkpoint invalidates a slot that nothing has used for a second.
+sub invalidate_slot
+{
+	my ($node) = @_;
+
+	$node->safe_psql('postgres', "SELECT pg_create_physical_replication_slot('idle', true)");
+	wait_until(
+		'the slot is invalidated',
+		sub {
+			$node->safe_psql('postgres', 'CHECKPOINT');
+			return $node->safe_psql('postgres',
+				"SELECT restart_lsn IS NOT NULL AND invalidation_reason = 'idle_timeout' FROM pg_replication_slots") eq 't';
+		});
+	return;
+}
+
 # ---- with, and without
 
 my $node = make_full('with', 9, 400);
@@ -139,12 +155,16 @@ foreach my $off (@off, $dry)
 stop_load($_) foreach @loads;
 $_->stop('immediate', fail_ok => 1) foreach @off, $dry;
 
-# ---- other sizes of segments, and another program that fills the volume
+# ---- other sizes of segments, a slot that keeps nothing, and another program that fills the volume
 
+# From 18 on a slot can be invalidated without the loss of its position.
+my $idle_timeout = $node->pg_version >= 18 ? "idle_replication_slot_timeout = '1s'\n" : '';
 my @cases = (
 	{ node => make_full('small', 9, 100, segsize => 1), rate => 15, mb => 250 },
-	{ node => make_full('large', 10, 700, segsize => 64), rate => 60, mb => 900 },
+	{ node => make_full('large', 10, 700, segsize => 64, streaming => 1,
+			conf => $idle_timeout), rate => 60, mb => 900 },
 	{ node => make_full('others', 11, 500), rate => 20, mb => 400 });
+invalidate_slot($cases[1]->{node}) if $idle_timeout;
 @loads = map { start_load($_->{node}, $_->{rate}) } @cases;
 push @loads,
   IPC::Run::start(
