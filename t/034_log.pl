@@ -192,6 +192,7 @@ my %formats = (
 	'parsed by an agent' => sub { '{"jsonPayload":{"level":"LOG","message":"' . escaped($_[2]) . "\",\"tid\":$_[1]},\"severity\":\"INFO\",\"timestamp\":\"2025-02-03T" . ($_[3] =~ /([\d:.]{12})/)[0] . "Z\"}\n" },
 	'event_message' => sub { '{"event_message":"' . escaped($_[2]) . '","metadata":[{"parsed":[{"backend_type":"checkpointer","error_severity":"LOG","process_id":' . $_[1] . '}]}],"timestamp":' . (1738540800 + $_[0]) . "500000}\n" },
 	'indented JSON' => sub { "  {\n    \"message\": \"" . escaped("$_[3]::\@:[$_[1]]:LOG:  $_[2]") . "\",\n    \"timestamp\": 1738540800\n  },\n" },
+	'CSV'      => sub { '2025-02-03T09:00:00.1Z,db1,"' . doubled("$_[3] [$_[1]] LOG:  $_[2]") . "\",INFO\n" },
 	'YAML'     => sub { "textPayload: '$_[3] [$_[1]]: [5-1] db=,user= LOG:  $_[2]'\n" },
 );
 my @figures = qw(status verdict checkpoints checkpoints_forced checkpoints_timed checkpoints_other max_wal_size checkpoint_timeout
@@ -231,6 +232,16 @@ foreach my $name ('%m [%p]', '%t [%p]: [%l-1] user=%u,db=%d', 'syslog', 'cloud')
 
 	is(figures(judge($newest_first, $name eq 'syslog' ? ('--year', 2025) : ())), figures($plain),
 		"the figures are the same with the newest line first, in the format $name");
+}
+
+# All objects in one line, as an interface returns them, more than a megabyte.
+foreach my $name ('jsonlog', 'docker', 'cloud', 'operator', 'event_message')
+{
+	my $filler = '{"message":"' . 'x' x 2000 . '","time":"2025-02-03 00:00:00 UTC"}';
+	my @objects = ((split /\n/, text_of($formats{$name})), ($filler) x 600);
+
+	is(figures(judge('{"hits":[' . join(', ', @objects) . "]}\n")), figures($plain),
+		"the figures are the same with all objects in one line, in the format $name");
 }
 
 # Rotated files, in any order; the same lines twice; an empty file.

@@ -21,7 +21,7 @@
 
 #include "watch/log.h"
 
-#define LINE_SIZE		65536
+#define LINE_SIZE		65536	/* of csvlog: a longer one has no message of ours */
 #define MOST_PREFIX		1000	/* bytes before a message */
 
 /* Columns of csvlog; the last from 13 on. */
@@ -187,7 +187,7 @@ take_csv(Reader *reader, char *line, bool odd_quotes)
 	char		copy[LINE_SIZE + 1];
 	int			number;
 
-	if (ms < 0)
+	if (ms < 0 || strlen(line) > LINE_SIZE)
 		return false;
 	number = split_csv(strcpy(copy, line), fields);
 	if (number <= CSV_SEVERITY || strspn(fields[CSV_PID], "0123456789") == 0)
@@ -319,84 +319,105 @@ read_string(char *from)
 	return from + 1;
 }
 
-/* Read an object in place, with the objects in it.  False if it is no JSON as far as we look. */
-static bool
+/*
+ * Read an object in place, with those in it and those after it, until there is a message
+ * and its time.  Returns what follows, or NULL if it is no JSON as far as we look.
+ */
+static char *
 read_json(char *text, LogJson *json)
 {
 	static const char *const between = "{}[]:, \t\r\n";
 	char	   *key = NULL;
+	bool		complete = false;
 
 	json->line = NULL;
 	for (int i = 0; i < MEMBERS; i++)
 		json->values[i] = "";
-	for (text += strspn(text, between); *text != '\0'; text += strspn(text, between))
+	for (text += strspn(text, between); *text != '\0' && !complete;)
 	{
 		char	   *value = text;
 		bool		string = *text == '"';
+		const char *end;
+		size_t		skip;
 
 		text = string ? read_string(++value) : text + strcspn(text, "{}[]:, \t\r\n\"");
 		if (text == NULL)
-			return false;
+			return NULL;
+		skip = strspn(text, between);
+		end = memchr(text, '}', skip);
+		if (end != NULL)		/* and another object begins */
+			end = memchr(end, '{', (size_t) (text + skip - end));
 		if (string && *text == ':')
 			key = value;
 		else if (key != NULL)
 		{
-			if (*text != '\0')
-				*text++ = '\0';
+			*text = '\0';
 			take_member(json, key, value);
 			key = NULL;
 		}
+		complete = end != NULL && json->values[MEMBER_TIME][0] != '\0' &&
+			(json->values[MEMBER_MESSAGE][0] != '\0' || json->values[MEMBER_LINE][0] != '\0');
+		text += skip;
 	}
-	return true;
+	return text;
 }
 
 /*
- * A line of JSON: a message of the server, or a wrapper around a line.  Some have
+ * The objects of a line: messages of the server, or wrappers around lines.  Some have
  * both; then the line begins with its time.
  */
 static void
-take_json(Reader *reader, char *line, int64_t wrapper, int depth)
+take_json(Reader *reader, char *line, int64_t wrapper)
 {
 	LogJson		json;
-	const char *severity;
-	const char *level;
-	int64_t		ms;
 
-	if (!read_json(line, &json))
-		return;
-	ms = time_of(json.values[MEMBER_TIME]);
-	if (ms < 0)
-		ms = wrapper;
-	severity = json.values[MEMBER_SEVERITY];
-	if (severity[0] != '\0' && (json.line == NULL || watch_parse_timestamp(json.line) < 0))
+	while (*line != '\0' && (line = read_json(line, &json)) != NULL)
 	{
-		if (watch_log_is_severity(severity, strlen(severity)) && may_write(json.values[MEMBER_BACKEND]))
-			take(reader, json.values[MEMBER_MESSAGE], ms, strtol(json.values[MEMBER_PID], NULL, 10),
-				 strtol(json.values[MEMBER_NUMBER], NULL, 10));
-	}
-	else if (json.line != NULL && json.line[0] == '{')
-	{
-		if (depth == 0)
-			take_json(reader, json.line, ms, 1);
-	}
-	else if (json.line != NULL)
-	{
-		json.line[strcspn(json.line, "\r\n")] = '\0';
-		level = watch_log_level(json.line);
-		if (level != NULL)
-			take_text(reader, json.line, level, ms);
+		const char *severity = json.values[MEMBER_SEVERITY];
+		int64_t		ms = time_of(json.values[MEMBER_TIME]);
+		const char *level;
+
+		if (ms < 0)
+			ms = wrapper;
+		if (severity[0] != '\0' && (json.line == NULL || watch_parse_timestamp(json.line) < 0))
+		{
+			if (watch_log_is_severity(severity, strlen(severity)) && may_write(json.values[MEMBER_BACKEND]))
+				take(reader, json.values[MEMBER_MESSAGE], ms, strtol(json.values[MEMBER_PID], NULL, 10),
+					 strtol(json.values[MEMBER_NUMBER], NULL, 10));
+		}
+		else if (json.line != NULL && json.line[0] == '{')
+			take_json(reader, json.line, ms);	/* each level doubles the backslashes */
+		else if (json.line != NULL)
+		{
+			json.line[strcspn(json.line, "\r\n")] = '\0';
+			level = watch_log_level(json.line);
+			if (level != NULL)
+				take_text(reader, json.line, level, ms);
+		}
 	}
 }
 
-/*
- * A line, which ends with a zero byte; longer ones are cut.  JSON may have a prefix,
- * but no level before it: then it is part of a message.
- */
+/* A line in a field of a CSV file ends at the quotation mark that is not doubled. */
+static void
+end_field(char *line, size_t level)
+{
+	char	   *quote = memrchr(line, '"', level);
+
+	if (quote == NULL || (quote > line && quote[-1] != ','))
+		return;
+	for (quote = strchr(line + level, '"'); quote != NULL && quote[1] == '"';)
+		quote = strchr(quote + 2, '"');
+	if (quote != NULL)
+		*quote = '\0';
+}
+
+/* A line.  JSON may have a prefix, but no level before it: then it is part of a message. */
 static void
 take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 {
 	const char *level;
 	char	   *object;
+	char		colon[2];
 
 	if (reader->quoted)			/* csvlog */
 	{
@@ -407,19 +428,22 @@ take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 	while (length > 0 && (isspace((unsigned char) line[length - 1]) || line[length - 1] == '\''))
 		length--;
 	line[length] = '\0';
-	if (strlen(line) != length || take_csv(reader, line, odd_quotes) || length == LINE_SIZE)
+	if (strlen(line) != length || take_csv(reader, line, odd_quotes))
 		return;
 	level = watch_log_level(line);
 	object = strchr(line, '{');
-	if (line[strspn(line, " ")] == '"')	/* an object of several lines */
-		take_json(reader, line, -1, 0);
+	if (sscanf(line + strspn(line, " "), "\"%*[^\"]\"%1[:]", colon) == 1)	/* an object of several lines */
+		take_json(reader, line, -1);
 	else if (object != NULL && object - line < 100 && object[1] == '"' && (level == NULL || object < level))
 	{
 		if (!continues(line, object))
-			take_json(reader, object, find_time(reader, line, object, -1), 0);
+			take_json(reader, object, find_time(reader, line, object, -1));
 	}
 	else if (level != NULL)
+	{
+		end_field(line, (size_t) (level - line));
 		take_text(reader, line, level, -1);
+	}
 }
 
 /* Read any file as a log, and hand on each message of ours; syslog's times begin in this year. */
@@ -437,7 +461,7 @@ watch_log_read(Log *log, FILE *file, int year)
 
 		for (const char *q = line; (q = memchr(q, '"', (size_t) (line + length - q))) != NULL; q++)
 			odd_quotes = !odd_quotes;
-		take_line(&reader, line, length < LINE_SIZE ? (size_t) length : LINE_SIZE, odd_quotes);
+		take_line(&reader, line, (size_t) length, odd_quotes);
 	}
 	free(line);
 }

@@ -244,15 +244,13 @@ is_parameter(const char *text, LogRecord *message)
 	const char *rest = text + strcspn(text, DIGITS);
 	size_t		length = strspn(rest, DIGITS ".kMGTBmsinhd");
 	char		value[32];
-	char		head[MOST_WORDS];
 
 	message->kind = LOG_PARAMETER;
 	if (strchr(text, ':') != NULL || length == 0 || strlen(rest + length) > MOST_QUOTE ||
 		strpbrk(rest + length, DIGITS) != NULL)
 		return false;
-	snprintf(head, sizeof(head), "%.*s", (int) (rest - text), text);
 	snprintf(value, sizeof(value), "%.*s", (int) length, rest);
-	return read_setting(head, value, &message->settings);
+	return read_setting(text, value, &message->settings);
 }
 
 /* Is this text, which ends with a zero byte, a message of ours?  Fills it in if so. */

@@ -32,8 +32,7 @@ typedef enum Kind
 	TIME,						/* int64_t, in parts of "unit" ms */
 	WHOLE,						/* int64_t */
 	NUMBER,						/* double */
-	VERSION,
-	HELP,
+	VERSION, HELP,
 } Kind;
 
 typedef struct Option
@@ -70,7 +69,7 @@ static const Option table[] = {
 	{"log", " FILE...", 0, FLAG, FIELD(log), .help = "decide on the server's log; - is standard input"},
 	{"json", "", 0, FLAG, FIELD(json), .help = "print the result as JSON"},
 	{"prometheus", "=FILE", 0, TEXT, FIELD(prometheus), .help = "keep a file for the textfile collector"},
-	{"quiet", "", 'q', FLAG, FIELD(quiet), .help = "print nothing: the exit status tells"},
+	{"quiet", "", 'q', FLAG, FIELD(quiet), .help = "print problems only: the exit status tells"},
 	{.name = "Settings of walsizer:"},
 	{"max", "=SIZE", 0, SIZE, CONFIG(max_mb), .help = "largest size (16GB)"},
 	{"headroom", "=FACTOR", 0, NUMBER, CONFIG(headroom), .help = "on measured demand (1.2)"},
@@ -80,7 +79,7 @@ static const Option table[] = {
 		.help = "how long recovery may take at worst (no limit)"},
 	{"replay-rate", "=SIZE", 0, RATE, CONFIG(replay_rate), .unit = IN_BYTES, .least = 1, .most = 1024 * 1024,
 		.help = "WAL replayed per second in recovery (40MB)"},
-	{.name = "What is not to be inferred from the log:"},
+	{.name = "What the log does not show:"},
 	{"max-wal-size", "=SIZE", 0, SIZE, FIELD(given.max_wal_size_mb), .least = 2, .most = MOST_MB,
 		.help = "max_wal_size of the server"},
 	{"checkpoint-timeout", "=TIME", 0, TIME, FIELD(given.timeout_ms), .default_unit = SECOND,
@@ -214,7 +213,7 @@ check(const Options *options)
 	if (!options->log && (given->max_wal_size_mb != 0 || given->timeout_ms != 0 ||
 						  given->completion_target >= 0 || given->segment_bytes != 0 ||
 						  options->year != 0 || options->pid != 0))
-		watch_die("what is not to be inferred needs --log");
+		watch_die("an option for what the log does not show needs --log");
 	if ((given->segment_bytes & (given->segment_bytes - 1)) != 0)
 		watch_die("--segment-size: %lld is no power of two", (long long) given->segment_bytes);
 	if (options->log && options->num_files == 0)

@@ -17,10 +17,8 @@
 
 /* A client requests no checkpoints. */
 static const char *const causes[WALSIZER_CAUSE_DISK_FULL] = {
-	[WALSIZER_CAUSE_FORCED] = "forced",
-	[WALSIZER_CAUSE_OLD_VALUE] = "forced_old_value",
-	[WALSIZER_CAUSE_TIMED] = "timed",
-	[WALSIZER_CAUSE_OTHER] = "other",
+	[WALSIZER_CAUSE_FORCED] = "forced", [WALSIZER_CAUSE_OLD_VALUE] = "forced_old_value",
+	[WALSIZER_CAUSE_TIMED] = "timed", [WALSIZER_CAUSE_OTHER] = "other",
 };
 
 /* By status. */

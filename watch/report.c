@@ -53,8 +53,7 @@ in_mb(int64_t bytes)
 
 /* What a size is followed by. */
 static const char *const limit_texts[] = {
-	[WALSIZER_UNLIMITED] = "",
-	[WALSIZER_LIMIT_MAX] = ", limited by --max",
+	[WALSIZER_UNLIMITED] = "", [WALSIZER_LIMIT_MAX] = ", limited by --max",
 	[WALSIZER_LIMIT_DISK] = ", limited by --disk-limit",
 	[WALSIZER_LIMIT_RECOVERY] = ", limited by --max-recovery-time",
 };

@@ -398,21 +398,15 @@ fill(Server *server, const PGresult *row, int64_t start, Observation *seen)
 
 	*seen = (Observation) {
 		.settings = {
-			.segment_bytes = segment,
-			.max_wal_size_mb = value_of(row, MAX_WAL_SIZE),
-			.completion_target = strtod(PQgetvalue(row, 0, COMPLETION_TARGET), NULL),
-			.timeout_ms = value_of(row, TIMEOUT),
+			.segment_bytes = segment, .max_wal_size_mb = value_of(row, MAX_WAL_SIZE),
+			.completion_target = strtod(PQgetvalue(row, 0, COMPLETION_TARGET), NULL), .timeout_ms = value_of(row, TIMEOUT),
 		},
 		.standby = value_of(row, IN_RECOVERY) == 1,
 		.busy = value_of(row, BUSY),
-		.requested = value_of(row, REQUESTED),
-		.timed = value_of(row, TIMED),
-		.images = value_of(row, IMAGES),
-		.image_bytes = value_of(row, IMAGE_BYTES),
+		.requested = value_of(row, REQUESTED), .timed = value_of(row, TIMED),
+		.images = value_of(row, IMAGES), .image_bytes = value_of(row, IMAGE_BYTES),
 		.wal = {
-			.bytes = value_of(row, BYTES),
-			.records = value_of(row, RECORDS),
-			.images = value_of(row, IMAGES),
+			.bytes = value_of(row, BYTES), .records = value_of(row, RECORDS), .images = value_of(row, IMAGES),
 			.image_bytes = PQgetisnull(row, 0, IMAGE_BYTES) ? 0 : value_of(row, IMAGE_BYTES),
 		},
 	};

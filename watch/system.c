@@ -94,11 +94,10 @@ watch_clock_ms(void)
 {
 	struct timespec now;
 
-#ifdef CLOCK_BOOTTIME
-	clock_gettime(CLOCK_BOOTTIME, &now);
-#else
-	clock_gettime(CLOCK_MONOTONIC, &now);
+#ifndef CLOCK_BOOTTIME
+#define CLOCK_BOOTTIME	CLOCK_MONOTONIC
 #endif
+	clock_gettime(CLOCK_BOOTTIME, &now);
 	return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 

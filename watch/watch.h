@@ -57,7 +57,7 @@ typedef struct Options
 	bool		log;			/* the rest is about the server's log */
 	char	  **files;			/* "-" is standard input */
 	int			num_files;
-	WalsizerSettings given;		/* not to be inferred; 0, or a negative target: none */
+	WalsizerSettings given;		/* not in the log; 0, or a negative target: none */
 	int64_t		year;			/* of syslog; 0: this one */
 	int64_t		pid;			/* 0: any */
 	const char *prometheus;
@@ -201,7 +201,6 @@ typedef struct Watcher
 	Observation seen;
 	int64_t		now;
 	RedoTracker tracker;
-
 	int64_t		said_mb;		/* so not said again; 0: nothing */
 
 	/* what came of it */

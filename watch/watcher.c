@@ -43,13 +43,9 @@ begin_redo(RedoTracker *tracker, const Observation *seen, int64_t now)
 {
 	*tracker = (RedoTracker) {
 		.redo = seen->busy == 1 || seen->completed == WATCH_UNKNOWN ? seen->position : seen->completed,
-		.seen = *seen,
-		.now = now,
-		.position_before = seen->position,
-		.now_before = now,
+		.seen = *seen, .now = now, .position_before = seen->position, .now_before = now,
 		.timer_start = WATCH_CLOCK_START + seen->timer_s * 1000,
-		.running = seen->busy == 1,
-		.idle_seen = seen->busy == 0,
+		.running = seen->busy == 1, .idle_seen = seen->busy == 0,
 	};
 }
 
@@ -179,10 +175,8 @@ make_sample(Watcher *watcher, const Observation *seen)
 	*sample = (WalsizerSample) {
 		.now = watcher->now,
 		.hour = (watcher->zero + watcher->now / 1000) / 3600,
-		.write_lsn = (uint64_t) seen->position,
-		.redo_lsn = (uint64_t) tracker->redo,
-		.completed_lsn = (uint64_t) completed,
-		.needed_lsn = (uint64_t) completed,
+		.write_lsn = (uint64_t) seen->position, .redo_lsn = (uint64_t) tracker->redo,
+		.completed_lsn = (uint64_t) completed, .needed_lsn = (uint64_t) completed,
 		.checkpoint_running = tracker->running,
 		.checkpoint_age = since_known ? watcher->now - tracker->timer_start : -1,
 		.standby = seen->standby,
@@ -191,12 +185,8 @@ make_sample(Watcher *watcher, const Observation *seen)
 		.settings = seen->settings,
 
 		/* the disk is "read" each time: WAL since the last complete checkpoint is on it */
-		.disk_tried = true,
-		.disk_read = watcher->disk_limit > 0,
-		.disk_wal = on_disk,
-		.disk_removable = on_disk,
-		.disk_free = watcher->disk_limit - on_disk,
-		.disk_alone = true,
+		.disk_tried = true, .disk_read = watcher->disk_limit > 0, .disk_alone = true,
+		.disk_wal = on_disk, .disk_removable = on_disk, .disk_free = watcher->disk_limit - on_disk,
 	};
 	if (seen->standby)
 	{
