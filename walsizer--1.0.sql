@@ -533,7 +533,7 @@ COMMENT ON COLUMN walsizer_status.limited_by IS 'limit that keeps the size below
 COMMENT ON COLUMN walsizer_status.original_size IS 'the administrator''s value: in effect before walsizer''s first change, or set by an administrator since, in bytes';
 COMMENT ON COLUMN walsizer_status.set_by_walsizer IS 'value in effect if walsizer set it, in bytes; null otherwise';
 COMMENT ON COLUMN walsizer_status.role IS 'primary or standby';
-COMMENT ON COLUMN walsizer_status.action IS 'decision at the last sample: none, raise, lower, external or revert';
+COMMENT ON COLUMN walsizer_status.action IS 'decision at the last sample: none, raise, lower, external, revert or checkpoint';
 COMMENT ON COLUMN walsizer_status.reason IS 'short code of the reason for that decision';
 COMMENT ON COLUMN walsizer_status.explanation IS 'the reason as a sentence';
 COMMENT ON COLUMN walsizer_status.outcome IS 'forbidden, overridden, refused or failed: outcome of the last attempt to change the setting, or of the next one if something prevents it; null otherwise';
@@ -560,7 +560,7 @@ COMMENT ON COLUMN walsizer_stats.recovery_time_now IS 'estimated recovery time a
 COMMENT ON COLUMN walsizer_stats.replay_rate IS 'WAL recovered per second at the worst moment, in bytes: max_wal_size divided by the time that its recovery takes';
 COMMENT ON COLUMN walsizer_stats.replay_rate_source IS 'where replay_rate comes from: configured, measured or assumed';
 COMMENT ON COLUMN walsizer_stats.wal_held_back IS 'WAL in pg_wal that slots, wal_keep_size or the archiver hold back, in bytes; max_wal_size does not limit it; null if not known';
-COMMENT ON COLUMN walsizer_stats.padding_percent IS 'percentage of demand that is padding, because segments were switched before they were full; 0 if there is none, or if it is not known';
+COMMENT ON COLUMN walsizer_stats.padding_percent IS 'percentage of the WAL within checkpoint_timeout that is padding, because segments were switched before they were full; 0 if there is none, or if it is not known';
 COMMENT ON COLUMN walsizer_stats.checkpoints_forced IS 'checkpoints that WAL volume forced at the value in effect; restartpoints on a standby';
 COMMENT ON COLUMN walsizer_stats.checkpoints_forced_old_value IS 'checkpoints that WAL volume forced at a smaller, older value, because a statement still used it';
 COMMENT ON COLUMN walsizer_stats.checkpoints_timed IS 'checkpoints that checkpoint_timeout triggered; restartpoints on a standby';
@@ -573,7 +573,7 @@ COMMENT ON COLUMN walsizer_stats.stats_reset IS 'time from which the five column
 COMMENT ON VIEW walsizer_history IS 'adjustments of max_wal_size by walsizer, also failed ones and dry runs, and by administrators; oldest first';
 COMMENT ON COLUMN walsizer_history.id IS 'number of the adjustment; walsizer_forget() does not reset it';
 COMMENT ON COLUMN walsizer_history.changed_at IS 'time of the adjustment or of the attempt';
-COMMENT ON COLUMN walsizer_history.action IS 'raise, lower, external (an administrator changed the setting) or revert';
+COMMENT ON COLUMN walsizer_history.action IS 'raise, lower, external (an administrator changed the setting), revert or checkpoint';
 COMMENT ON COLUMN walsizer_history.reason IS 'short code of the reason';
 COMMENT ON COLUMN walsizer_history.explanation IS 'the reason as a sentence';
 COMMENT ON COLUMN walsizer_history.old_size IS 'value before, in bytes';

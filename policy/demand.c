@@ -158,14 +158,11 @@ walsizer_add_mark(WalsizerState *state)
 	state->window.step.hour = state->last.hour;
 	state->window.step.timeout_ms = state->last.settings.timeout_ms;
 	*mark_at(state, state->window.number++) = (WalsizerMark) {
-		.ms = state->last.now,
-		.lsn = state->window.lsn,
-		.padding = state->window.padding,
-		.peak = state->window.step,
+		.ms = state->last.now, .lsn = state->window.lsn,
+		.padding = state->window.padding, .peak = state->window.step,
 		.forced = walsizer_forced_total(state),
 		.forced_old_value = state->checkpoints.total[WALSIZER_CAUSE_OLD_VALUE],
-		.requested = state->checkpoints.requested,
-		.timed = state->checkpoints.timed,
+		.requested = state->checkpoints.requested, .timed = state->checkpoints.timed,
 	};
 	state->window.step = (WalsizerPeak) {0};
 }

@@ -204,8 +204,7 @@ walsizer_request_rule(const WalsizerConfig *config, WalsizerState *state, Walsiz
 									 resort->room / WORTH_PART);
 
 	if (!sample->disk_tried || !resort->fills || !config->enable || !config->prevent_disk_full ||
-		decision->action == WALSIZER_LOWER || resort->asked_lsn != 0 ||
-		resort->removable < least)
+		decision->action == WALSIZER_LOWER || resort->asked_lsn != 0 || resort->removable < least)
 		return;
 	resort->asked_lsn = sample->write_lsn;
 	resort->asked_completed = sample->completed_lsn;

@@ -127,7 +127,8 @@ walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample)
  * file system may see the same free space at the same time, and none sees what
  * the others have claimed and not filled yet.  So beyond the existing WAL the
  * new size may fill only a small part of the free space, less what others are about
- * to take, until it is filled, and seen.  A file system of our WAL alone needs none.
+ * to take, until it is filled, and seen, or an hour later: the WAL of a short load is
+ * recycled before it fills the size.  A file system of our WAL alone needs none.
  *
  * A size is filled by WAL of (1 + c) times its trigger point, which is less
  * than the size by what rounding to segments took away.
@@ -143,7 +144,10 @@ step_limit(const WalsizerConfig *config, const WalsizerState *state)
 	int64_t		claim = walsizer_max(left / CLAIMED_PART,
 									 walsizer_min(smallest, left / CLAIMED_BY_SEGMENT));
 	int64_t		segment_mb = settings->segment_bytes / WALSIZER_MB;
-	int64_t		allowed = (int64_t) ((double) (state->disk.wal + claim) /
+	int64_t		ours = walsizer_max(state->disk.wal,
+									state->last.now - state->pacing.changed_at < WALSIZER_KEEP_RAISE ? 0 :
+									settings->max_wal_size_mb * WALSIZER_MB);
+	int64_t		allowed = (int64_t) ((double) (ours + claim) /
 									 (double) settings->segment_bytes / spread);
 	int64_t		segments = (int64_t) ((double) (allowed + 1) * spread) + 1;
 

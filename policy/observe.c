@@ -23,8 +23,7 @@
 static bool
 sample_continues(const WalsizerState *state, const WalsizerSample *sample)
 {
-	return state->primed &&
-		sample->now >= state->last.now &&
+	return state->primed && sample->now >= state->last.now &&
 		sample->write_lsn >= state->last.write_lsn &&
 		sample->redo_lsn >= state->last.redo_lsn &&
 		sample->standby == state->last.standby &&

@@ -82,8 +82,8 @@ walsizer_forced_rule(const WalsizerConfig *config, const WalsizerState *state,
  * A checkpoint is about to be forced.
  *
  * The estimate improves with time, so act only within walsizer_lead() or when
- * most of the trigger point is used.  A load that was seen before is not taken
- * for more than it was, unless it will be more within half the lead.
+ * most of the trigger point is used.  While a load is no more than was seen before,
+ * it is not taken for more than that, or than it will be within half the lead.
  */
 int64_t
 walsizer_predict_rule(const WalsizerConfig *config, const WalsizerState *state,
@@ -103,8 +103,9 @@ walsizer_predict_rule(const WalsizerConfig *config, const WalsizerState *state,
 		 (double) figures->used < NEAR_TRIGGER_POINT * (double) figures->trigger_point))
 		return 0;
 	known = walsizer_to_int64((double) figures->learned * KNOWN_LOAD);
-	if (figures->demand + written_soon(config, figures) / 2 <= known)
-		projected = walsizer_min(projected, known);
+	if (figures->demand <= known)
+		projected = walsizer_min(projected, walsizer_max(known, figures->demand +
+														 written_soon(config, figures) / 2));
 	if (walsizer_size_for(projected, settings) <= figures->in_effect_mb)
 		return 0;
 

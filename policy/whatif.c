@@ -88,8 +88,7 @@ walsizer_what_if(const WalsizerConfig *config, const WalsizerState *state,
 	int64_t		learned = walsizer_largest_peak(state, sample->hour, config->lookback_hours).demand;
 
 	return (WalsizerWhatIf) {
-		.size_mb = mb,
-		.trigger_point = walsizer_trigger_point(mb, settings),
+		.size_mb = mb, .trigger_point = walsizer_trigger_point(mb, settings),
 		.every_now_ms = spacing(mb, figures->demand, settings),
 		.every_at_peak_ms = spacing(mb, walsizer_max(learned, figures->demand), settings),
 		.forced_fraction = forced_share(state, sample->hour, config->lookback_hours, mb, settings),

@@ -341,18 +341,14 @@ walsizer_verdict(const WalsizerShared *shared, const WalsizerResult *trouble)
 	int64		held = Max(state->last_resort.kept, state->disk.held);
 	WalsizerConfig config = walsizer_config(shared);
 	WalsizerSituation situation = {
-		.config = &config,
-		.state = state,
-		.decision = &shared->decision,
+		.config = &config, .state = state, .decision = &shared->decision,
 		.running = shared->worker_pid != 0,
 		.early = shared->decision.figures.learned == 0 &&
 			shared->sample.now - state->window.marks[state->window.first].ms <
 			shared->sample.settings.timeout_ms,
 		.dry_run = walsizer_dry_run,
 		.taken_back = shared->taken_back > 1 && state->owner.own_mb == 0,
-		.outcome = trouble->outcome,
-		.message = trouble->message,
-		.holder = holder,
+		.outcome = trouble->outcome, .message = trouble->message, .holder = holder,
 	};
 
 	if (held > 0)

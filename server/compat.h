@@ -92,8 +92,7 @@ walsizer_fetch_wal(void)
 #endif
 
 	return (WalsizerWal) {
-		.bytes = (int64) counted->wal_bytes,
-		.records = counted->wal_records,
+		.bytes = (int64) counted->wal_bytes, .records = counted->wal_records,
 		.images = counted->wal_fpi,
 		.written = walsizer_fetch_written(),
 #if PG_VERSION_NUM >= 190000

@@ -208,13 +208,9 @@ decide_and_publish(WalsizerSample *sample)
 	walsizer_shared->sampled_at = GetCurrentTimestamp();
 	LWLockRelease(walsizer_shared->lock);
 	return (WalsizerEvent) {
-		.at = walsizer_shared->sampled_at,
-		.old_mb = sample->settings.max_wal_size_mb,
-		.decision = decision,
-		.settings = sample->settings,
-		.standby = sample->standby,
-		.forced_after = -1,
-		.made_at = sample->now,
+		.at = walsizer_shared->sampled_at, .made_at = sample->now,
+		.old_mb = sample->settings.max_wal_size_mb, .decision = decision,
+		.settings = sample->settings, .standby = sample->standby, .forced_after = -1,
 		.forced_before = walsizer_forced_total(&walsizer_shared->state),
 	};
 }
@@ -406,8 +402,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	measured = walsizer_recovery_ended();
 	walsizer_shared->configured_mb = walsizer_configured_mb();
 
-	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass",
-										 ALLOCSET_DEFAULT_SIZES);
+	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(pass_context);
 	/* finish what the worker before has written, if it ended before the reload */
 	if (walsizer_note_waiting().kind != WALSIZER_NO_NOTE)

@@ -158,6 +158,10 @@ static const SimJob known[] = {
 
 /* Each of many bursts is known, and some begin as if they were more. */
 static const SimJob gusty[] = {JOB(296 * SECOND, 308 * SECOND, 14 * SECOND, 1), NO_MORE};
+
+/* A short burst, always the same, and one of gigabytes each hour. */
+static const SimJob periodic[] = {ALWAYS(0.05), JOB(303 * SECOND, 607 * SECOND, 11 * SECOND, 109), NO_MORE};
+static const SimJob hourly[] = {ALWAYS(0.05), JOB(2 * HOUR, 3667 * SECOND, 270 * SECOND, 11.4), NO_MORE};
 static const SimJob nightly[] = {ALWAYS(0.1), JOB(3 * HOUR, DAY, HOUR, 20), NO_MORE};
 static const SimJob waves[] = {
 	ALWAYS(1), JOB(6 * MINUTE, 390 * SECOND, 156 * SECOND, 2), NO_MORE
@@ -204,6 +208,9 @@ static const SimEvent outlasts[] = {{10 * MINUTE, 0, SIM_SLOW, 400 * SECOND}, EN
 static const SimEvent swinging_disk[] = {
 	{0, 25 * MINUTE, SIM_ROOM, 40 * 1024}, {12 * MINUTE, 25 * MINUTE, SIM_ROOM, 8 * 1024}, END
 };
+
+/* The file system has more than pg_wal, but not much more than that needs. */
+static const SimEvent little_room[] = {{SECOND, 0, SIM_ROOM, 16 * 1024}, END};
 
 /* Few records between page images, and then more. */
 static const SimEvent swinging_share[] = {
@@ -289,6 +296,8 @@ static const Family scenes[] = {
 	{"often", ramp, NULL, often, 5, 6 * HOUR, 0.2, DEFAULTS, 120000, 800, 6000},
 	{"known", known, NULL, NULL, 1, 3 * HOUR, 0, DEFAULTS, PAGES(0)},
 	{"gusty", gusty, NULL, NULL, 20.5, 2 * DAY, 0.95, DEFAULTS, PAGES(0)},
+	{"periodic", periodic, NULL, NULL, 1, 3 * DAY, 0.1, DEFAULTS, PAGES(0)},
+	{"room", hourly, NULL, little_room, 1, 3 * DAY, 0.05, DEFAULTS, PAGES(0)},
 	{"outlasts", always, NULL, outlasts, 4, 4 * HOUR, 0.3, DEFAULTS, PAGES(0)},
 	{"disk", always, NULL, swinging_disk, 10, 2 * DAY, 0.3, DEFAULTS, PAGES(0)},
 	{"share", waves, NULL, swinging_share, 8, 2 * DAY, 0.3, DEFAULTS, 1e9, 1100, 8000},

@@ -336,6 +336,26 @@ TEST(a_raise_fills_one_segment_if_that_is_an_eighth)
 }
 
 /* Less what others take in five samples. */
+/* The WAL of a short load does not fill the size: after an hour without a change it counts as if. */
+TEST(an_hour_after_a_claim_the_size_counts_as_filled)
+{
+	Driver	   *d = driver_new();
+	int64_t		filled;
+
+	d->sample.now = 7200 * SECOND;
+	d->state.disk = (WalsizerDisk) {.known = true, .free = 10000 * MB, .wal = 1024 * MB};
+	d->state.pacing.changed_at = 3600 * SECOND + 1;
+	filled = find_limit(d).step_limit_mb;
+	d->state.disk.wal = 100 * MB;
+	check_step_limit(d, 1000 * MB);
+	d->state.pacing.changed_at--;
+	assert_int_equal(find_limit(d).step_limit_mb, filled);
+
+	/* there may be more */
+	d->state.disk.wal = 1200 * MB;
+	check_step_limit(d, 1000 * MB);
+}
+
 TEST(a_raise_leaves_what_others_take)
 {
 	Driver	   *d = driver_new();
@@ -554,6 +574,7 @@ main(void)
 		cmocka_unit_test(the_smallest_limit_counts_and_is_named),
 		cmocka_unit_test(a_raise_fills_a_tenth_of_the_free_space),
 		cmocka_unit_test(a_raise_fills_one_segment_if_that_is_an_eighth),
+		cmocka_unit_test(an_hour_after_a_claim_the_size_counts_as_filled),
 		cmocka_unit_test(a_raise_leaves_what_others_take),
 		cmocka_unit_test(a_step_must_be_worth_a_change),
 		cmocka_unit_test(a_step_towards_a_limit_that_swings_is_large),

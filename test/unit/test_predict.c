@@ -222,8 +222,14 @@ TEST(a_known_load_is_expected_to_be_as_large_as_it_was)
 	figures.projected = 610 * MB;	/* or less, if walsizer expects less */
 	assert_int_equal(predicted(d, &figures), with_headroom(d, 610 * MB));
 
-	/* it will be larger than that: then nobody knows */
+	/* it will be larger than that: then it is what it will be ... */
 	figures.projected = 2300 * MB;
+	figures.demand = 590 * MB;
+	assert_int_equal(predicted(d, &figures), with_headroom(d, 640 * MB));
+	figures.demand = 630 * MB;
+	assert_int_equal(predicted(d, &figures), with_headroom(d, 680 * MB));
+
+	/* ... until it is: then nobody knows */
 	figures.demand++;
 	assert_int_equal(predicted(d, &figures), 2048);
 }
