@@ -191,12 +191,11 @@ my $failing = make_full('failing', 11, 250);
 $slot->safe_psql('postgres', "SELECT pg_create_physical_replication_slot('gone', true)");
 chmod 0, $failing->data_dir . '/pg_xact/0000' or die "could not change the permissions: $!";
 @loads = map { start_load($_, 12) } $slot, $archiver, $failing;
-wait_for($slot, "verdict_code = 'disk_full'");
-like(status($slot)->{verdict}, qr/\. Replication slot "gone" holds back \d+ MB: /,
-	'slot: the verdict names the slot');
-wait_for($archiver, "verdict_code = 'disk_full'");
-like(status($archiver)->{verdict}, qr/\. Archiving fails, last at .*, which holds back \d+ MB: /,
-	'archiver: the verdict names the archiver');
+# a load that seems fast at first may fill the volume before much is held back
+wait_for($slot, q(verdict_code = 'disk_full' AND verdict ~ '\. Replication slot "gone" holds back \d+ MB: '));
+pass('slot: the verdict names the slot');
+wait_for($archiver, q(verdict_code = 'disk_full' AND verdict ~ '\. Archiving fails, last at .*, which holds back \d+ MB: '));
+pass('archiver: the verdict names the archiver');
 wait_for_log_line($failing, $requested);
 stop_load($_) foreach @loads;
 wait_for($failing, "verdict LIKE '%The checkpoint that walsizer requested has not helped: %'");
