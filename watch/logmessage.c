@@ -246,8 +246,8 @@ is_parameter(const char *text, LogRecord *message)
 	char		value[32];
 
 	message->kind = LOG_PARAMETER;
-	if (strchr(text, ':') != NULL || length == 0 || strlen(rest + length) > MOST_QUOTE ||
-		strpbrk(rest + length, DIGITS) != NULL)
+	if (strchr(text, ':') != NULL || length == 0 || rest - text > MOST_WORDS ||
+		strlen(rest + length) > MOST_QUOTE || strpbrk(rest + length, DIGITS "_") != NULL)
 		return false;
 	snprintf(value, sizeof(value), "%.*s", (int) length, rest);
 	return read_setting(text, value, &message->settings);

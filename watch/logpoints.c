@@ -52,7 +52,7 @@ watch_log_take(Log *log, const LogRecord *message)
 	if (message->kind == LOG_COMPLETE)
 	{
 		record->end_ms = message->ms;
-		record->ms -= message->total_ms;
+		record->ms = walsizer_max(0, record->ms - message->total_ms);
 	}
 }
 
@@ -243,7 +243,7 @@ link_records(Log *log)
 		else if (before != NULL && !restarted && follows(before, record))
 			record->from_ms = before->ms;
 		/* the start before may be dated later by its line */
-		record->from_ms = walsizer_min(record->from_ms, walsizer_max(0, record->ms));
+		record->from_ms = walsizer_min(record->from_ms, record->ms);
 		if (record->redo == 0 && since == 0 && record->from_ms != 0 && before->redo != 0)
 			record->redo = before->redo + (uint64_t) record->distance;
 		record->begins = record->from_ms == 0 || since != 0;
