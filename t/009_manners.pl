@@ -76,6 +76,8 @@ is(log_count($node, qr/(ERROR|FATAL|PANIC|WARNING):/, $offset), 0,
 set_conf($node, 'walsizer.max = 8MB');
 $offset = log_offset($node);
 force_checkpoints($node, 30);
+# one that WAL has asked for must not start after the raise, as if at an old value
+$node->safe_psql('postgres', 'CHECKPOINT');
 is(adjust($node), 'raise to 8 MB, limited by max: applied',
 	'walsizer.max: the raise goes as far as the limit');
 is(last_event($node)->{limited_by}, 'max', 'history: the event names the limit');

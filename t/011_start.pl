@@ -198,7 +198,7 @@ is(log_count($node, qr/LOG:  the walsizer worker ends, because another one is ru
 is(pid($node), $pid, 'another version: the first one continues');
 $node->safe_psql('postgres', "SELECT pg_terminate_backend($pid)");
 $node->poll_query_until('postgres',
-	"SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'walsizer' AND pid <> $pid")
+	"SELECT count(*) = 1 FROM pg_stat_activity WHERE backend_type = 'walsizer' AND pid <> $pid AND wait_event_type = 'Extension'")
   or die 'the worker does not come back';
 is(act($node, 'start_copy()'), $running, 'another version: the worker comes back in that version');
 is(act($node, 'stop_copy()'), $stopped, 'another version: its function stops the worker');

@@ -269,7 +269,7 @@ sub in_one_session
 	my $sql = "ALTER SYSTEM SET $setting;\nSELECT pg_reload_conf();\n"
 	  . "SELECT new_size / 1048576, limited_by, outcome FROM walsizer_boost('${mb}MB', '1 hour')";
 
-	return in_time(sub { return $node->safe_psql('postgres', $sql) });
+	return in_time(sub { return ($node->psql('postgres', $sql))[1] });
 }
 is(in_one_session('walsizer.enable = on', 100), "t\n100||applied",
 	'in one session: a load can be planned right after walsizer is turned on');

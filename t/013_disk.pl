@@ -346,6 +346,7 @@ wait_for($node, "verdict_code = 'no_room'");
 like(status($node)->{verdict},
 	qr/^"max_wal_size" of 4096 MB exceeds the file system of "pg_wal", which has room for \d+ MB of WAL\. Lower it to at most \d+ MB, or enlarge the file system\.$/,
 	'too large: the verdict says so');
+wait_for_log_line($node, qr/HINT:  Lower it to at most/, 0);
 is(log_count($node, qr/LOG:  "max_wal_size" of 4096 MB exceeds the file system/), 1,
 	'too large: the log says so');
 is(log_count($node, qr/HINT:  Lower it to at most \d+ MB, or enlarge the file system\./), 1,

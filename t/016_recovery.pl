@@ -196,7 +196,8 @@ is($status->{replay_rate_source}, 'configured', 'a rate that is set takes preced
 is($status->{replay_rate}, 5 * MB, 'the rate is the one that is set, not the one that was measured');
 
 # The estimate is that of the WAL since the redo pointer of the last checkpoint:
-# 8 MB, too little to force the next one.
+# 8 MB, too little to force the next one from the start of a segment.
+$node->safe_psql('postgres', 'SELECT pg_switch_wal()');
 $node->safe_psql('postgres', 'CHECKPOINT');
 write_wal($node, 8);
 adjust($node);

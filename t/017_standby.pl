@@ -64,7 +64,9 @@ sub setting_in_file
 	return auto_conf($_[0]) =~ /^max_wal_size = '(\d+)MB'$/m ? $1 : undef;
 }
 
-my $standby = make_standby('standby', $primary, 'early');
+# Who begins late, or is behind when the timeline changes, needs older WAL.
+my $keep = "wal_keep_size = '300MB'\n";
+my $standby = make_standby('standby', $primary, 'early', $keep);
 $standby->safe_psql('postgres', "SELECT pg_create_physical_replication_slot('cascade', true)");
 my $cascade = make_standby('cascade', $standby, 'early', "primary_slot_name = 'cascade'\n");
 my $warm    = make_standby('warm', $primary, 'early', "hot_standby = off\n");
@@ -201,8 +203,7 @@ like(slurp_file($clone->logfile),
 # ---- promotion
 
 my $promoted = log_offset($standby);
-# Who is behind when the timeline changes needs WAL of before.
-set_conf($_, "wal_keep_size = '300MB'") foreach $primary, $standby;
+set_conf($primary, $keep);
 $standby->promote;
 stop_load($load);
 wait_for($standby, "role = 'primary'");

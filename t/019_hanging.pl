@@ -15,7 +15,7 @@ use lib $FindBin::RealBin;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
-use Time::HiRes qw(time usleep);
+use Time::HiRes qw(time);
 use WalsizerTest;
 
 my $node   = make_node('node', conf => "walsizer.predict = off\n");
@@ -25,20 +25,7 @@ my ($status, $began, $stderr, $queued);
 
 $status = status($node);
 
-# Not in the middle of something, where it may hold a lock: as it waits.
-sub stop_worker
-{
-	for (1 .. 1000)
-	{
-		kill 'STOP', $pid or die $!;
-		last if $node->safe_psql('postgres',
-			"SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid") eq 't';
-		kill 'CONT', $pid or die $!;
-		usleep(10_000);
-	}
-	return;
-}
-stop_worker();
+stop_worker($node);
 
 # The server does all that it is there for.
 write_wal($node, 4);
@@ -102,7 +89,7 @@ is(status($node)->{boost_size}, 300 * MB,
 unlike($cancelled, qr/DETAIL/, 'canceled before the worker began: the error has no detail');
 
 # What a worker has not begun before it ends, no other worker does.
-stop_worker();
+stop_worker($node);
 $session = start_asking($node, "SELECT walsizer_boost('100MB', '1 hour')", undef, \$stderr);
 $node->poll_query_until('postgres',
 	"SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'SELECT walsizer_boost%' AND wait_event = '$wait_event'")

@@ -307,8 +307,7 @@ revert($node);
 
 # ---- two requests between two passes
 
-$pid = pid($node);
-kill 'STOP', $pid or die $!;
+$pid = stop_worker($node);
 my ($first, $second);
 my @asked = (
 	ask("SELECT new_size / 1048576, outcome FROM walsizer_boost('100MB', '1 hour')", \$first));
@@ -332,7 +331,7 @@ is($first, "100|applied\n", 'two planned loads: the first has its own answer');
 is($second, "200|applied\n", 'two planned loads: the second has its own answer');
 is(setting_mb($node), 200, 'two planned loads: the second size is in effect');
 
-kill 'STOP', $pid or die $!;
+stop_worker($node);
 @asked = (ask('SELECT new_size / 1048576, outcome FROM walsizer_revert()', \$first));
 wait_for_askers(1);
 push @asked, ask("SELECT new_size / 1048576, outcome FROM walsizer_boost('150MB', '1 hour')", \$second);

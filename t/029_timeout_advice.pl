@@ -42,9 +42,9 @@ $node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity
 	WHERE query LIKE '%pg_is_in_recovery()%' AND pid <> pg_backend_pid()")
   or die 'the watch does not begin';
 
-# 4000 pages, of which a steady load changes some again and again
+# 1500 pages, which a steady load changes again and again
 make_pages($node);
-my $load = start_dirtying($node, 30);
+my $load = start_dirtying($node, 30, 1500);
 $node->poll_query_until('postgres',
 	"SELECT basis = 'bounds' FROM walsizer_timeout_advice WHERE checkpoint_timeout = '15 min'")
   or die 'it never knows';
@@ -60,7 +60,8 @@ is(advice('30 s')->{$_}, 0, "the value in effect saves nothing: $_") foreach qw(
 
 # An interval more, so that the watch, too, has three.
 my $timed = status($node)->{checkpoints_timed};
-wait_for($node, "checkpoints_timed > $timed");
+wait_for($node, "checkpoints_timed > $timed AND 'bounds' =
+  (SELECT basis FROM walsizer_timeout_advice WHERE checkpoint_timeout = '15 min')");
 $row = advice('15 min');
 $watch->signal('INT');
 $watch->finish;

@@ -257,7 +257,7 @@ sub forget
 }
 
 my $watch = start_watch($node, '--json', '--record', "$dir/steady.trace", '--prometheus', "$dir/watch.prom");
-my $load = start_load($node, 5);
+my $load = start_load($node, 5, 100);
 wait_for($node, 'checkpoints_forced >= 2');
 stop_load($load);
 wait_for_sample($node);
@@ -350,7 +350,7 @@ IPC::Run::run([ 'pgbench', '-i', '-q', '-s', '5', $node->connstr('postgres') ], 
 $node->safe_psql('postgres', 'SELECT walsizer_forget()');
 forget();
 $watch = start_watch($node, '--json');
-$load = IPC::Run::start([ 'pgbench', '-n', '-c', '2', '-R', '400', '-T', '3600', $node->connstr('postgres') ],
+$load = IPC::Run::start([ 'pgbench', '-n', '-c', '2', '-R', '400', '-L', '100', '-T', '3600', $node->connstr('postgres') ],
 	'<', \undef, '>', '/dev/null', '2>', '/dev/null');
 wait_for($node, 'checkpoints_forced >= 1');
 stop_load($load);
@@ -488,10 +488,10 @@ is($status, 2, 'a role that may not log in is an error');
 like($err, qr/could not connect: .*not permitted to log in/, 'the error says that the role may not log in');
 
 # A role whose idle sessions end, sooner than the next sample comes.
-$node->safe_psql('postgres', "ALTER ROLE monitor SET idle_session_timeout = '200ms'");
-($status, $out, $err) = watch('-d', $node->connstr('postgres'), '-U', 'monitor', '--interval', '500ms', '--duration', '2s');
+$node->safe_psql('postgres', "ALTER ROLE monitor SET idle_session_timeout = '2s'");
+($status, $out, $err) = watch('-d', $node->connstr('postgres'), '-U', 'monitor', '--interval', '3s', '--duration', '7s');
 is($err, '', 'a short idle_session_timeout does not end the connection');
-unlike($out, qr/to set/, 'the page of two seconds does not say that there is nothing to set');
+unlike($out, qr/to set/, 'the page of seven seconds does not say that there is nothing to set');
 
 # ---- a restart under the watch
 
@@ -569,10 +569,10 @@ like($err, qr/the role is not a member of pg_monitor/,
 my ($quiet_status, $quiet_out);
 foreach (1 .. 5)
 {
-	my $quiet = start_watch($primary, '--duration', '33s', '--json');
+	my $quiet = start_watch($primary, '--interval', '500ms', '--duration', '33s', '--json');
 
 	unlink "$dir/standby.trace";
-	$watch = start_watch($standby, '--duration', '33s', '--json', '--record', "$dir/standby.trace");
+	$watch = start_watch($standby, '--interval', '500ms', '--duration', '33s', '--json', '--record', "$dir/standby.trace");
 	# They know where the primary is with the next WAL that the standby receives.
 	$primary->safe_psql('postgres', "SELECT pg_logical_emit_message(true, 'walsizer', 'first')");
 	$primary->wait_for_catchup('standby', 'replay', $primary->lsn('write'));
@@ -591,8 +591,10 @@ is(decoded($quiet_out)->{verdict}, 'sufficient', 'the verdict is that the size s
 cmp_ok(abs(decoded($quiet_out)->{demand} / MB - 20), '<=', 2, 'the demand is the WAL that was written');
 is("$status $err", '0 ', 'a size that suffices has the exit status 0 on a standby, too');
 is(decoded($out)->{role}, 'standby', 'the client says that it is a standby');
-cmp_ok(abs(decoded($out)->{wanted_size} - status($standby)->{wanted_size}) / MB, '<=', 4,
-	'the worker of the standby wants the same size');
+# it wants less for a moment, when that WAL is no longer in the window and not yet learned
+my $wanted = decoded($out)->{wanted_size};
+wait_for($standby, "abs(wanted_size - $wanted) <= 4 * 1048576");
+pass('the worker of the standby wants the same size');
 like(slurp_file("$dir/standby.trace"), qr/^begin standby .*^primary \d+\n.*^wal \d+\/\d+/ms,
 	'the trace of a standby has what it replayed and received');
 is_deeply(decoded((watch('--replay', "$dir/standby.trace", '--json'))[1]), decoded($out),

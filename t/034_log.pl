@@ -415,7 +415,8 @@ wait_until('the watch has begun',
 	sub { $watch->pump_nb; $node->safe_psql('postgres', "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'walsizer-watch' AND query LIKE 'SELECT pg_is_in_recovery()%'") > 0 });
 $node->safe_psql('postgres', 'CHECKPOINT');
 my $before = status($node)->{checkpoints_forced};
-my $load = start_load($node, 20);
+# slow enough for the watch to tell one checkpoint from the next
+my $load = start_load($node, 8);
 wait_for($node, "checkpoints_forced >= $before + 3");
 stop_load($load);
 # a checkpoint may be under way: its end is to be seen before the last one

@@ -15,6 +15,7 @@ use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(time usleep);
 use WalsizerTest;
 
 my $script = "$FindBin::RealBin/../timeout.sql";
@@ -92,26 +93,31 @@ sub pgbench
 	};
 }
 
-# An interval: so many times the load, and CHECKPOINT.  Returns its WAL.
+# An interval: so many times the load, and CHECKPOINT, not before that time.  The
+# checkpoint's time is that of the next commit.  Returns the interval's WAL.
 sub interval
 {
-	my ($node, $load, $units) = @_;
+	my ($node, $load, $units, $earliest) = @_;
 	my $position = "SELECT pg_current_wal_insert_lsn() - '0/0'";
 	my $before   = $node->safe_psql('postgres', $position);
 
 	$load->() foreach 1 .. $units;
+	usleep(100_000) while time < ($earliest // 0);
 	my $wal = $node->safe_psql('postgres', $position) - $before;
-	$node->safe_psql('postgres', 'CHECKPOINT');
+	$node->safe_psql('postgres',
+		"CHECKPOINT;\nSELECT pg_logical_emit_message(true, 'walsizer', 'begins')");
 	return $wal;
 }
 
-# The mean WAL of so many intervals.
+# The mean WAL of so many intervals.  On a busy machine they last as long: to the
+# script, those are alike that differ by at most a second.
 sub mean_interval
 {
 	my ($node, $load, $intervals) = @_;
+	my $began = time;
 	my $sum = 0;
 
-	$sum += interval($node, $load, 1) foreach 1 .. $intervals;
+	$sum += interval($node, $load, 1, $began + 3 * $_) foreach 1 .. $intervals;
 	return $sum / $intervals;
 }
 

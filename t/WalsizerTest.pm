@@ -24,7 +24,7 @@ our @EXPORT = qw(
   MB make_node start_with_options start_after_kill set_conf
   write_wal force_checkpoints need_a_raise force_one_checkpoint let_go_of_wal
   start_load stop_load make_pages start_dirtying
-  try_to_ask start_asking status pid history last_event act act_row adjust revert setting_mb
+  try_to_ask start_asking status pid stop_worker history last_event act act_row adjust revert setting_mb
   wait_until wait_for wait_for_sample wait_for_worker wait_for_nobody_in
   size_for_mb trigger_point_mb
   classic_size_mb
@@ -258,11 +258,11 @@ sub let_go_of_wal
 }
 
 # A steady load of short statements, in MB of WAL per second; 0: as fast as it
-# goes.  What a machine that stalls cannot do in time is left out: made up for at
-# full speed, it would be a burst that nobody can foresee.
+# goes.  What a machine that stalls cannot do in time, in ms, is left out: made up for
+# at full speed, it would be a burst that nobody can foresee.
 sub start_load
 {
-	my ($node, $mb_per_second) = @_;
+	my ($node, $mb_per_second, $in_time) = @_;
 	my $script = $node->basedir . '/load.sql';
 
 	PostgreSQL::Test::Utils::append_to_file($script,
@@ -273,7 +273,7 @@ sub start_load
 			'pgbench',                         '--no-vacuum',
 			'--client=1',                      '--time=3600',
 			$mb_per_second
-			? ('--rate=' . (10 * $mb_per_second), '--latency-limit=1000')
+			? ('--rate=' . (10 * $mb_per_second), '--latency-limit=' . ($in_time // 1000))
 			: (),
 			"--file=$script", $node->connstr('postgres')
 		],
@@ -295,14 +295,16 @@ END
 
 # Beside start_load(), and ended by stop_load(): one dirty page for each of its
 # statements.  Without pages to write a checkpoint is over at once, and WAL fills only
-# half of max_wal_size; a load that dirties some has it filled.
+# half of max_wal_size; a load that dirties some has it filled.  With few pages, a load
+# that is starved dirties as many.
 sub start_dirtying
 {
-	my ($node, $mb_per_second) = @_;
+	my ($node, $mb_per_second, $pages) = @_;
 	my $script = $node->basedir . '/pages.sql';
 
+	$pages //= 4000;
 	write_file($script,
-		"\\set n random(1, 4000)\nUPDATE pages SET changes = changes + 1 WHERE n = :n;\n");
+		"\\set n random(1, $pages)\nUPDATE pages SET changes = changes + 1 WHERE n = :n;\n");
 	return IPC::Run::start(
 		[
 			'pgbench',                         '--no-vacuum',
@@ -402,6 +404,24 @@ sub pid
 {
 	my ($node) = @_;
 	return status($node)->{pid};
+}
+
+# Stop the worker where it waits, not where it may hold a lock.  Returns its pid.
+sub stop_worker
+{
+	my ($node) = @_;
+	my $pid = pid($node);
+
+	wait_until(
+		'the worker is stopped',
+		sub {
+			kill 'STOP', $pid or die $!;
+			return 1 if $node->safe_psql('postgres',
+				"SELECT wait_event_type = 'Extension' FROM pg_stat_activity WHERE pid = $pid") eq 't';
+			kill 'CONT', $pid or die $!;
+			return 0;
+		});
+	return $pid;
 }
 
 # All events, oldest first, sizes in MB, with the time as seconds since 1970.
