@@ -90,7 +90,7 @@ like($out, qr/^max_wal_size of 1024 MB is too small: at least 4848 MB are needed
 like($out, qr/^Assumed       --checkpoint-timeout/m, 'the page: it says what is assumed');
 ($status, $out) = watch_log(glob "$logs/07*");
 is($status, 2, 'warnings alone are not enough for a verdict');
-like($out, qr/the log has 7 warnings.*give --max-wal-size/s,
+like($out, qr/the log has warnings .*\(7\).*give\s+--max-wal-size/s,
 	'the client says that warnings need --max-wal-size');
 ($status, $out) = watch_log('--json', '--max-wal-size', '1GB', glob "$logs/07*");
 is($status, 1, 'warnings are enough for a verdict with --max-wal-size');
@@ -99,6 +99,51 @@ cmp_ok(decoded($out)->{demand_at_most}, '>', 1.3 * decoded($out)->{demand_at_lea
 	'warnings lead to a wide range of demand');
 cmp_ok(decoded($out)->{wanted_size}, '>', decoded($out)->{needed_size_at_least},
 	'warnings lead to a size within the range');
+
+# ---- warnings beside complete checkpoints
+
+# A complete checkpoint of so many MB that took so many seconds.
+sub complete
+{
+	my ($mb, $took) = @_;
+	return sprintf 'checkpoint complete: wrote 900 buffers (5.5%%); 0 WAL file(s) added, 0 removed, %d recycled; '
+	  . 'write=%.3f s, sync=0.100 s, total=%.3f s; sync files=9, longest=0.010 s, average=0.002 s; distance=%d kB, estimate=%d kB',
+	  $mb / 16, $took - 0.5, $took, 1024 * $mb, 1024 * $mb;
+}
+
+# Messages, each with its time of day.
+sub lines
+{
+	return join '', map { "2025-02-03 $_->[0].000 UTC [77] LOG:  $_->[1]\n" } @_;
+}
+
+my $frequent = 'checkpoints are occurring too frequently (21 seconds apart)';
+my @quiet = map { ([ "09:0$_:00", 'checkpoint starting: time' ], [ "09:0$_:20", complete(20, 20) ]) } 2, 7;
+my $warned = lines([ '02:10:21', $frequent ], [ '02:10:42', $frequent ], @quiet);
+is(judge(lines(@quiet))->{status}, 0, 'two quiet checkpoints: the size suffices');
+is(judge($warned)->{status}, 2, 'a log that had only warnings at first: it cannot be told');
+like((watch_log(\$warned, '-'))[1], qr/^max_wal_size was too small: the log has warnings .*\(2\)/s,
+	'a log that had only warnings at first: the page says that the size was too small');
+
+# grep "too frequently\|complete" has no starts
+my $grep = lines([ '09:00:00', complete(528, 20) ],
+	map { ([ "09:00:${_}1", $frequent ], [ "09:00:${_}9", complete(528, 8) ]) } 0 .. 5);
+is(join(' ', map { judge($grep)->{$_} } qw(checkpoints_forced checkpoints_other warnings)), '7 0 0',
+	'a warning tells that WAL forced a checkpoint, where the log has no start of it');
+
+# ---- sizes
+
+my @large = map { ([ "10:$_:00", 'checkpoint starting: time' ], [ '10:' . ($_ + 13) . ':29', complete(12000, 809) ]) } 10, 25, 40;
+like((watch_log(\(my $timed = lines(@large)), '--max-wal-size', '32GB', '-'))[1], qr/^"max_wal_size" of 32768 MB is large enough/,
+	'a size beyond what walsizer.max would be is judged like any other');
+like((watch_log(\(my $forced = lines(@large) =~ s/: time/: wal/gr), '--max-wal-size', '4GB', '-'))[1],
+	qr/^"max_wal_size" of 4096 MB is too small: (2\d{4}) MB are needed\. Set it to \g1 MB\.$/m,
+	'the size to set is the one that is needed, also beyond that');
+is(judge(lines([ '09:00:00', 'parameter "max_wal_size" changed to "8 GB"' ], @quiet))->{max_wal_size}, 8192 * MB,
+	'a value may have a space before its unit');
+is(judge(lines(@quiet) =~ s/\[77\]/[77]: user: , db: , host: /gr)->{checkpoints_timed}, 2,
+	'a prefix may have fields that are empty');
+
 foreach my $name ('10-cri-managed', '11-operator-json')
 {
 	($status, $out) = watch_log("$logs/$name.log");

@@ -66,21 +66,19 @@ watch_log_is_severity(const char *text, size_t length)
 }
 
 /*
- * Where the level of a line ends: at the first colon and two spaces, or, where
- * something has made them one, at the first colon and space after a level.  NULL if
- * there is none.
+ * Where the level of a line ends: at the first colon that follows a capital letter, or one
+ * of another script, and has two spaces after it, or else one.  NULL if there is none.
  */
 const char *
 watch_log_level(const char *line)
 {
-	const char *level = strstr(line, ":  ");
+	static const char *const ends[] = {":  ", ": "};
 
-	for (const char *p = line; level == NULL && (p = strstr(p, ": ")) != NULL; p++)
-	{
-		if (p > line && (isupper((unsigned char) p[-1]) || watch_log_is_severity(line, (size_t) (p - line))))
-			level = p;
-	}
-	return level;
+	for (int i = 0; i < 2; i++)
+		for (const char *p = line; (p = strstr(p, ends[i])) != NULL; p++)
+			if (p > line && (isupper((unsigned char) p[-1]) || (unsigned char) p[-1] >= 0x80))
+				return p;
+	return NULL;
 }
 
 /* Is one of the words among the first bytes, of which there may be MOST_WORDS? */
@@ -210,6 +208,7 @@ is_frequent(const char *text, LogRecord *message)
 	size_t		length = strlen(text);
 
 	message->kind = LOG_FREQUENT;
+	message->flags = LOG_WAL | LOG_CAUSE_KNOWN;
 	message->write_ms = strtoll(text + before, NULL, 10) % 100000 * 1000;
 	return after > before && after - before < 6 && strcspn(text + after, DIGITS) == length - after &&
 		strpbrk(text, ";=") == NULL && strstr(text, ": ") == NULL && contains(text, before, checkpoint_words) &&
@@ -242,7 +241,7 @@ static bool
 is_parameter(const char *text, LogRecord *message)
 {
 	const char *rest = text + strcspn(text, DIGITS);
-	size_t		length = strspn(rest, DIGITS ".kMGTBmsinhd");
+	size_t		length = strspn(rest, DIGITS " .kMGTBmsinhd");
 	char		value[32];
 
 	message->kind = LOG_PARAMETER;

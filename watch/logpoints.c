@@ -43,9 +43,7 @@ watch_log_take(Log *log, const LogRecord *message)
 		return;
 	log->found.checkpoints += message->kind == LOG_COMPLETE;
 	log->found.restartpoints += message->kind == LOG_RESTARTPOINT;
-	log->found.warnings += message->kind == LOG_FREQUENT;
-	if (message->kind == LOG_RESTARTPOINT ||
-		(message->kind == LOG_FREQUENT && log->found.checkpoints > 0))
+	if (message->kind == LOG_RESTARTPOINT)
 		return;
 	*record = *message;
 	log->number++;
@@ -86,8 +84,6 @@ sort_records(Log *log)
 		const LogRecord *record = &log->records[i];
 		const LogRecord *before = log->kept > 0 ? &log->records[log->kept - 1] : NULL;
 
-		if (record->kind == LOG_FREQUENT && log->found.checkpoints > 0)
-			continue;
 		if (before == NULL || record->kind >= LOG_PARAMETER || by_start(before, record) != 0 ||
 			before->distance != record->distance || before->pid != record->pid)
 			log->records[log->kept++] = *record;
@@ -96,7 +92,7 @@ sort_records(Log *log)
 
 /*
  * Give each complete checkpoint its start, if it is in the log and agrees with how
- * long it took: that has the cause, and the better time.
+ * long it took: that has the cause, and the better time.  So has a warning before it.
  */
 static void
 pair_records(Log *log)
@@ -106,8 +102,10 @@ pair_records(Log *log)
 	for (int i = 0; i < log->kept; i++)
 	{
 		LogRecord  *start = &log->records[i];
+		bool		warns = start->kind == LOG_FREQUENT && log->found.checkpoints > 0;
 
-		if (start->kind != LOG_STARTING)
+		log->found.warnings += start->kind == LOG_FREQUENT;
+		if (start->kind != LOG_STARTING && !warns)
 			continue;
 		while (log->records[first].ms < start->ms - RESOLUTION)
 			first++;
@@ -115,14 +113,17 @@ pair_records(Log *log)
 		{
 			LogRecord  *record = &log->records[j];
 
-			if (record->kind != LOG_COMPLETE || record->started)
+			if (record->kind != LOG_COMPLETE || (record->started && !warns))
 				continue;
-			record->started = true;
+			record->started = record->started || !warns;
 			record->ms = start->ms;
-			record->flags = start->flags;
+			record->flags |= start->flags;
+			log->found.warnings -= warns;
 			start->kind = LOG_NOTHING;
 			break;
 		}
+		if (warns)
+			start->kind = LOG_NOTHING;
 	}
 }
 
@@ -271,7 +272,6 @@ use_warnings(Log *log)
 		if (record->kind != LOG_FREQUENT)
 			continue;
 		record->from_ms = record->ms - record->write_ms;
-		record->flags = LOG_WAL | LOG_CAUSE_KNOWN;
 		if (!(record->assumed & WATCH_ASSUMED_SIZE))
 			record->distance = walsizer_trigger_point(record->settings.max_wal_size_mb, &record->settings);
 	}

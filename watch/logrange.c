@@ -187,7 +187,8 @@ cause_of(const LogRecord *record)
 		(record->flags == 0 && record->from_ms != 0 &&
 		 record->ms - record->from_ms > settings->timeout_ms - SLACK))
 		return WALSIZER_CAUSE_TIMED;
-	return record->flags != 0 || record->from_ms != 0 ? WALSIZER_CAUSE_OTHER : WALSIZER_CAUSES;
+	return record->flags != 0 || (record->from_ms != 0 && !(record->assumed & WATCH_ASSUMED_SIZE)) ?
+		WALSIZER_CAUSE_OTHER : WALSIZER_CAUSES;
 }
 
 /* Count the checkpoints by cause, and their WAL. */

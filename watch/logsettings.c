@@ -216,7 +216,7 @@ infer_size(Log *log, int64_t *values)
 				longest = walsizer_max(longest, record->distance);
 			else if (pass == 2 || (!record->waited && (pass == 1 || record->from_ms != 0)))
 				values[number++] = segments_of(record, after_forced, segment);
-			after_forced = record->flags & LOG_WAL;
+			after_forced = record->flags & LOG_WAL && !record->waited;
 		}
 		if (pass == 2)
 			log->assumed |= WATCH_ASSUMED_SIZE;

@@ -71,7 +71,7 @@ static const Option table[] = {
 	{"prometheus", "=FILE", 0, TEXT, FIELD(prometheus), .help = "keep a file for the textfile collector"},
 	{"quiet", "", 'q', FLAG, FIELD(quiet), .help = "print problems only: the exit status tells"},
 	{.name = "Settings of walsizer:"},
-	{"max", "=SIZE", 0, SIZE, CONFIG(max_mb), .help = "largest size (16GB)"},
+	{"max", "=SIZE", 0, SIZE, CONFIG(max_mb), .help = "largest size"},
 	{"headroom", "=FACTOR", 0, NUMBER, CONFIG(headroom), .help = "on measured demand (1.2)"},
 	{"disk-limit", "=SIZE", 0, SIZE, FIELD(disk_limit), .unit = IN_BYTES, .least = 2, .most = MOST_MB,
 		.help = "what the disk allows; a client cannot see it"},
@@ -235,6 +235,7 @@ watch_parse_options(Options *options, int argc, char **argv)
 
 	*options = (Options) {.config = walsizer_default, .given.completion_target = -1};
 	options->config.max_disk_percent = 100;
+	options->config.max_mb = walsizer_most.max_mb;
 	options->config.lookback_hours = walsizer_most.lookback_hours;
 	options->config.prevent_disk_full = false;	/* a client requests nothing */
 	options->config.replay_rate = 40.0 * WALSIZER_MB;

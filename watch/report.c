@@ -106,8 +106,8 @@ say_log_is_short(const Watcher *watcher, const WatchVerdict *verdict)
 	if (verdict->status == WATCH_TOO_SMALL)
 		say(0, "max_wal_size of %lld MB is too small: at least %lld MB are needed. The log is shorter than checkpoint_timeout, so it may be more.",
 			mb, (long long) verdict->set_mb);
-	else if (log->checkpoints == 0 && log->warnings > 0)
-		say(0, "max_wal_size is too small: the log has %lld warnings that WAL volume forces checkpoints. It does not say how much WAL there was, so give --max-wal-size to learn how much is needed.",
+	else if (log->checkpoints != 1 && log->warnings > 0)
+		say(0, "max_wal_size was too small: the log has warnings that WAL volume forces checkpoints (%lld), but not how much WAL there was. To learn how much is needed, give --max-wal-size, and these warnings alone.",
 			(long long) log->warnings);
 	else if (log->checkpoints < 2 || watcher->samples < 2 ||
 			 log->lasted_ms + WALSIZER_TIMER_SLACK < settings->timeout_ms)

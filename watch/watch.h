@@ -180,7 +180,7 @@ typedef struct WatchLog
 	unsigned int assumed;
 	int64_t		checkpoints;	/* all of the log, like the rest */
 	int64_t		restartpoints;
-	int64_t		warnings;		/* that they are too frequent */
+	int64_t		warnings;		/* of checkpoints that are not in the log */
 	int64_t		missing;		/* places where checkpoints are missing */
 	int64_t		restarts;
 	int64_t		num_stretches;

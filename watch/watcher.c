@@ -305,7 +305,7 @@ policy_verdict(const Watcher *watcher, const WatchVerdict *found)
 	decision.figures.learned = found->demand;
 	decision.figures.wanted_mb = walsizer_max(decision.figures.wanted_mb, found->needed_mb);
 	if (watcher->log != NULL && found->status == WATCH_TOO_SMALL)	/* of a range */
-		decision.figures.wanted_mb = found->set_mb;
+		decision.figures.wanted_mb = found->wanted_mb;
 	decision.limited = false;	/* by options, which have other names than settings */
 	return walsizer_judge(&situation);
 }
@@ -324,20 +324,19 @@ watch_end(Watcher *watcher, int64_t tick)
 
 /* Is there enough to say that the size suffices: one timeout, of which most was seen? */
 static bool
-lasted_long_enough(const Watcher *watcher)
+saw_enough(const Watcher *watcher)
 {
 	int64_t		lasted = watcher->now - watcher->began;
 	int64_t		timeout = watcher->sample.settings.timeout_ms;
 
 	if (watcher->log != NULL)
-		return watcher->log->lasted_ms + WALSIZER_TIMER_SLACK >= timeout;
+		return watcher->log->warnings == 0 && watcher->log->lasted_ms + WALSIZER_TIMER_SLACK >= timeout;
 	return lasted - watcher->unseen_ms >= timeout && watcher->unseen_ms <= lasted / 2;
 }
 
 /*
- * The exit status.  What was assumed must not decide.  That checkpoints were forced
- * shows that the value is too small, whatever it is; else both it and the timeout must
- * be known.
+ * The exit status.  What was assumed must not decide.  Forced checkpoints show that the
+ * value is too small, whatever it is; else both it and the timeout must be known.
  */
 static int
 status_of(const Watcher *watcher, bool too_small)
@@ -347,7 +346,7 @@ status_of(const Watcher *watcher, bool too_small)
 	if (too_small)
 		return assumed & WATCH_ASSUMED_SIZE &&
 			watcher->intervals[WALSIZER_CAUSE_FORCED].number == 0 ? WATCH_COULD_NOT_TELL : WATCH_TOO_SMALL;
-	return assumed & WATCH_ASSUMED_TIMEOUT || !lasted_long_enough(watcher) ?
+	return assumed & WATCH_ASSUMED_TIMEOUT || !saw_enough(watcher) ?
 		WATCH_COULD_NOT_TELL : WATCH_SUFFICIENT;
 }
 
