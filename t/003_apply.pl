@@ -140,7 +140,7 @@ sub instructions_fit
 	my ($wanted, $all, $size);
 
 	wait_until(
-		"$name: the instructions name no larger size than walsizer wants",
+		"$name: walsizer wants the size that is in the instructions",
 		sub {
 			($wanted, $all) = split /\|/, $node->safe_psql('postgres', <<'END'), 2;
 SELECT (SELECT wanted_size / 1048576 FROM walsizer_status),
@@ -153,6 +153,7 @@ END
 		"$name: the instructions are those that have an effect");
 	return if $outcome eq 'refused';
 	cmp_ok($size, '>', 4, "$name: the instructions name a size that exceeds the value in effect");
+	cmp_ok($size, '<=', $wanted, "$name: the instructions name no larger size than walsizer wants");
 	like(status($node)->{verdict}, qr/ is too small: .* walsizer cannot raise it: .*\. See walsizer_instructions\.$/,
 		"$name: the verdict refers to walsizer_instructions");
 	return;

@@ -269,15 +269,13 @@ is_edited('not reloaded', $raised, 41);
 
 $raised = raise('edited and reverted');
 $node->append_conf('postgresql.conf', 'max_wal_size = 8MB');
-# The worker meets both at once, whichever is there first: it is stopped, maybe
-# with the lock that the session needs.
-$pid = pid($node);
-kill 'STOP', $pid or die $!;
+# The worker meets both at once, whichever is there first: it is stopped.
+$pid = stop_worker($node);
 my $session = start_asking($node, 'SELECT pg_reload_conf(), walsizer_revert()', \$stdout, \$stderr);
 $node->poll_query_until('postgres', <<'END') or die 'walsizer_revert() does not wait';
 SELECT count(*) = 1 FROM pg_stat_activity
 WHERE query LIKE '%walsizer_revert%' AND pid <> pg_backend_pid()
-  AND wait_event_type IN ('Extension', 'LWLock')
+  AND wait_event_type = 'Extension'
 END
 wait_for_log_line($node, $reload, $offset);
 kill 'CONT', $pid or die $!;

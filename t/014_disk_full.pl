@@ -214,7 +214,8 @@ wait_until(
 		stop_load(delete $load{$_}) foreach grep { $noticed{$_}->() } keys %load;
 		return !%load;
 	});
-pass('slot and archiver: the verdict names them');
+pass('slot: the verdict names the slot');
+pass('archiver: the verdict names the archiver');
 wait_for($failing, "verdict LIKE '%The checkpoint that walsizer requested has not helped: %'");
 is(log_count($failing, $requested), 1, 'failing: walsizer requests no checkpoint after one that fails');
 is(log_count($_, $requested), 0, $_->name . ': walsizer requests no checkpoint') foreach $slot, $archiver;
