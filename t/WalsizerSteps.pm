@@ -71,8 +71,7 @@ sub arm
 	my ($pid, $step, $signal) = @_;
 
 	unlink "$dir/log";
-	write_file("$dir/arm.new", "$pid $step $signals{$signal}\n");
-	rename "$dir/arm.new", "$dir/arm" or die $!;
+	write_file("$dir/arm", "$pid $step $signals{$signal}\n");
 	return;
 }
 
@@ -97,8 +96,7 @@ sub set_clock
 {
 	my ($seconds) = @_;
 
-	write_file("$dir/clock.new", "$seconds\n");
-	rename "$dir/clock.new", "$dir/clock" or die $!;
+	write_file("$dir/clock", "$seconds\n");
 	return;
 }
 

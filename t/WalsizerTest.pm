@@ -647,15 +647,16 @@ sub remember_peaks
 	return;
 }
 
-# Replace a file, whatever it is now.
+# Replace a file, whatever it is now.  In one step: where it is missing for a moment,
+# walsizer may write its own in between.
 sub write_file
 {
 	my ($file, $text) = @_;
 
-	unlink $file;
-	open(my $handle, '>:raw', $file) or die "could not write $file: $!";
+	open(my $handle, '>:raw', "$file.new") or die "could not write $file: $!";
 	print $handle $text;
-	close $handle or die "could not write $file: $!";
+	close $handle             or die "could not write $file: $!";
+	rename "$file.new", $file or die "could not write $file: $!";
 	return;
 }
 
