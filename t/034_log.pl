@@ -144,6 +144,20 @@ is(judge(lines([ '09:00:00', 'parameter "max_wal_size" changed to "8 GB"' ], @qu
 is(judge(lines(@quiet) =~ s/\[77\]/[77]: user: , db: , host: /gr)->{checkpoints_timed}, 2,
 	'a prefix may have fields that are empty');
 
+# max_wal_size changes, and the log does not say so.
+my @small = map { ([ "08:$_:00", 'checkpoint starting: wal' ], [ "08:$_:45", complete(528, 45) ]) } 10 .. 14;
+my @raised = map { ([ "09:$_:00", 'checkpoint starting: wal' ], [ '09:' . ($_ + 1) . ':30', complete(2144, 90) ]) } 12, 14, 16;
+is(judge(lines(@small, @raised))->{max_wal_size}, 4096 * MB,
+	'the trigger point of the last forced checkpoints tells max_wal_size');
+my $unseen = judge(lines(@small, map { ([ "09:$_:00", 'checkpoint starting: time' ], [ '09:' . ($_ + 4) . ':29', complete(1600, 269) ]) } 10, 15, 20));
+cmp_ok($unseen->{max_wal_size}, '>', 3000 * MB, 'a timed checkpoint past the trigger point tells that max_wal_size was raised');
+is("$unseen->{verdict} @{ $unseen->{assumed} }", 'unknown max_wal_size', 'a size that was raised without a word is assumed, and not judged');
+
+# With whole seconds, and without starts, it does not show at once which of them waited.
+my @storm = map { [ "08:0$_:00", complete($_ == 1 ? 528 : 700, 59.4) ] } 1 .. 6;
+is(judge(lines(map { [ $_->[0], $_->[1] =~ s/complete:/complete: wal:/r ] } @storm))->{max_wal_size}, 1024 * MB,
+	'checkpoints that waited for the one before do not tell max_wal_size');
+
 foreach my $name ('10-cri-managed', '11-operator-json')
 {
 	($status, $out) = watch_log("$logs/$name.log");
@@ -236,6 +250,12 @@ my %formats = (
 	'event_message' => sub { '{"event_message":"' . escaped($_[2]) . '","metadata":[{"parsed":[{"backend_type":"checkpointer","error_severity":"LOG","process_id":' . $_[1] . '}]}],"timestamp":' . (1738540800 + $_[0]) . "500000}\n" },
 	'indented JSON' => sub { "  {\n    \"message\": \"" . escaped("$_[3]::\@:[$_[1]]:LOG:  $_[2]") . "\",\n    \"timestamp\": 1738540800\n  },\n" },
 	'CSV'      => sub { '2025-02-03T09:00:00.1Z,db1,"' . doubled("$_[3] [$_[1]] LOG:  $_[2]") . "\",INFO\n" },
+	'mail'     => sub { ("$_[3] [$_[1]] LOG:  $_[2]" =~ s/(.{1,70})(?: |$)/> $1\n/gr) },
+	'a terminal' => sub { ("$_[3] [$_[1]] LOG:  $_[2]" =~ s/(.{1,97})/$1\n/gr) },
+	'wrapped YAML' => sub { "- textPayload: '" . ("$_[3] [$_[1]]: LOG:  $_[2]" =~ s/(.{1,70}) (?=\S)/$1\n  /gr) . "'\n  timestamp: '2025-02-03T09:00:00Z'\n" },
+	'Splunk'   => sub { '{"preview":false,"result":{"_raw":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . '","_time":"2025-02-03 00:00:00"}}' . "\n" },
+	'Insights' => sub { '[{"field":"@timestamp","value":"2025-02-03 00:00:00"},{"field":"@message","value":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . '"}]' . "\n" },
+	'Insights console' => sub { '{"@timestamp":"2025-02-03 00:00:00.100","@message":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . "\"}\n" },
 	'YAML'     => sub { "textPayload: '$_[3] [$_[1]]: [5-1] db=,user= LOG:  $_[2]'\n" },
 );
 my @figures = qw(status verdict checkpoints checkpoints_forced checkpoints_timed checkpoints_other max_wal_size checkpoint_timeout
@@ -356,7 +376,7 @@ like(judge(join '', map { s/checkpoint complete/restartpoint complete/r } grep {
 	qr/only restartpoints.*primary/, 'the log of a standby is an error');
 my $other = join '', map { s/\[77\]/[88]/r } @lines;
 my $mixed = join '', sort split /^/, $text . ($other =~ s/00\.500/01.500/gr);
-like(judge($mixed)->{error}, qr/checkpointer 77: 6 checkpoints\n.*checkpointer 88: 6.*of several servers: choose one with --pid/s,
+like(judge($mixed)->{error}, qr/of several servers, two of their checkpointers are 77 and 88: choose one with --pid$/m,
 	'a log of two servers is an error');
 my $one = judge($mixed, '--pid', '77', '--max-wal-size', '4GB');
 is("$one->{checkpoints} $one->{missing}", '6 0', '--pid chooses one of two servers');

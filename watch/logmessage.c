@@ -131,14 +131,14 @@ is_starting(const char *text, size_t before, LogRecord *message)
 		read_flags(text + before + 1, '\0', &message->flags);
 }
 
-/* "; lsn=C/9E64A98, redo lsn=B/EB002FD8", and nothing after it */
+/* "lsn=C/9E64A98, redo lsn=B/EB002FD8", and nothing after it */
 static bool
 read_positions(const char *text, LogRecord *message)
 {
 	unsigned int part[4];
 	char		rest;
 
-	if (sscanf(text, "; lsn=%8X/%8X, redo lsn=%8X/%8X%c", &part[0], &part[1], &part[2], &part[3],
+	if (sscanf(text, "lsn=%8X/%8X, redo lsn=%8X/%8X%c", &part[0], &part[1], &part[2], &part[3],
 			   &rest) != 4)
 		return false;
 	message->lsn = (uint64_t) part[0] << 32 | part[1];
@@ -174,7 +174,8 @@ static bool
 is_complete(const char *text, size_t before, LogRecord *message)
 {
 	bool		restartpoint = begins(text, restartpoint_words);
-	const char *lsn = strstr(text, "; lsn=");
+	const char *lsn = strstr(text, "lsn=");
+	const char *end = lsn != NULL ? lsn : text + strlen(text);
 	const char *percent = strchr(text, '%');
 	int64_t		numbers[NUMBERS + 1];
 	const int64_t *n = numbers + 3; /* after the percentage */
@@ -185,7 +186,9 @@ is_complete(const char *text, size_t before, LogRecord *message)
 		percent == NULL || percent - text > 2 * MOST_WORDS ||
 		(lsn != NULL && !read_positions(lsn, message)))
 		return false;
-	count = read_numbers(text + before, lsn != NULL ? lsn : text + strlen(text), numbers);
+	while (end > percent && strchr("; ", end[-1]) != NULL)
+		end--;
+	count = read_numbers(text + before, end, numbers);
 	if (count != NUMBERS && count != NUMBERS + 1)
 		return false;
 	message->flags = read_flags(text + before + 1, ':', &flags) ? flags : 0;

@@ -127,32 +127,6 @@ pair_records(Log *log)
 	}
 }
 
-static int
-by_pid(const void *a, const void *b)
-{
-	return watch_log_compare(((const LogRecord *) a)->pid, ((const LogRecord *) b)->pid);
-}
-
-/* List the checkpointers, and end the program. */
-static void
-refuse_servers(Log *log)
-{
-	int64_t		number = 0;
-
-	qsort(log->records, (size_t) log->kept, sizeof(LogRecord), by_pid);
-	for (int i = 0; i < log->kept; i++)
-	{
-		number += log->records[i].kind == LOG_COMPLETE;
-		if (i + 1 < log->kept && by_pid(&log->records[i], &log->records[i + 1]) == 0)
-			continue;
-		if (number > 0)
-			watch_complain("checkpointer %lld: %lld checkpoints", (long long) log->records[i].pid,
-						   (long long) number);
-		number = 0;
-	}
-	watch_die("the log is of several servers: choose one with --pid");
-}
-
 /*
  * Two servers in one log: a checkpointer writes again after another one has,
  * and no server was started in between.  Ends the program then.  Numbers that change
@@ -179,7 +153,8 @@ check_pids(Log *log)
 			continue;
 		for (int j = 0; j < MOST_PIDS && j < number; j++)
 			if (recent[j] == record->pid)
-				refuse_servers(log);
+				watch_die("the log is of several servers, two of their checkpointers are %lld and %lld: choose one with --pid",
+						  (long long) record->pid, (long long) recent[(number - 1) % MOST_PIDS]);
 		recent[number++ % MOST_PIDS] = record->pid;
 		changes++;
 	}
@@ -250,7 +225,9 @@ link_records(Log *log)
 		record->begins = record->from_ms == 0 || since != 0;
 		log->found.missing += before != NULL && (lost || (since == 0 && !restarted && record->begins));
 		log->found.restarts += before != NULL && !lost && (since != 0 || restarted);
-		record->waited = before != NULL && record->ms - before->end_ms <= 100;
+		/* without the line of its start, whole seconds are not exact */
+		record->waited = before != NULL && record->ms - before->end_ms <=
+			(!record->started && before->end_ms % 1000 == 0 ? 1000 : 100);
 		before = record;
 		since = 0;
 		lost = false;

@@ -10,6 +10,7 @@
  *
  *-------------------------------------------------------------------------
  */
+#include <math.h>
 #include <stdlib.h>
 
 #include "watch/log.h"
@@ -115,34 +116,25 @@ infer_target(Log *log)
 		log->assumed |= WATCH_ASSUMED_TARGET;
 }
 
-/* WAL segments: a checkpoint removes or recycles what it no longer needs. */
+/* WAL segments: a checkpoint removes or recycles what it no longer needs.  Half of them must agree. */
 static void
-infer_segment(Log *log)
+infer_segment(Log *log, int64_t *values)
 {
-	int			votes[11] = {0};
-	int			all = 0;
-	int			best = 4;		/* 16MB */
+	int64_t		power = 4;		/* of two, MB */
+	int			number = 0;
 
 	for (int i = 0; i < log->kept; i++)
 	{
 		const LogRecord *record = &log->records[i];
-		double		mb = record->files > 0 ?
-			(double) record->distance / (double) record->files / WALSIZER_MB : 0;
-		int			power = 0;
 
-		if (record->kind != LOG_COMPLETE || record->files < 4)
-			continue;
-		all++;
-		while (power < 10 && mb > 1.4 * (1 << power))
-			power++;
-		if (mb > 0.7 * (1 << power) && mb <= 1.4 * (1 << power))
-			votes[power]++;
+		if (record->kind == LOG_COMPLETE && record->files >= 4)
+			values[number++] = lrint(log2((double) walsizer_max(record->distance, 1) /
+										  (double) record->files / WALSIZER_MB));
 	}
-	for (int i = 0; i <= 10; i++)
-		best = votes[i] > votes[best] ? i : best;
-	if (votes[best] < 3 || votes[best] * 2 < all)
-		best = 4;
-	log->settings.segment_bytes = WALSIZER_MB << best;
+	qsort(values, (size_t) number, sizeof(int64_t), by_value);
+	if (number >= 3 && values[number / 4] == values[number * 3 / 4] && values[number / 2] >= 0)
+		power = walsizer_min(values[number / 2], 10);
+	log->settings.segment_bytes = WALSIZER_MB << power;
 }
 
 /* The roundest size (MB) whose trigger point is this number of segments, and how round it is. */
@@ -185,9 +177,10 @@ segments_of(const LogRecord *record, bool after_forced, int64_t segment)
 
 /*
  * max_wal_size from the trigger point, which forced checkpoints show, surely if
- * they did not wait for the one before to end.  Several sizes have the same trigger
- * point, and more with another completion target: people set round ones.  Without
- * forced ones it is at least what the longest distance needed.
+ * they did not wait for the one before to end.  The last three or more that are alike
+ * count, for it may have been changed.  Several sizes have the same trigger point, and
+ * more with another completion target: people set round ones.  Without forced ones it
+ * is at least what the longest distance needed.
  */
 static void
 infer_size(Log *log, int64_t *values)
@@ -200,6 +193,7 @@ infer_size(Log *log, int64_t *values)
 	int64_t		segments;
 	int64_t		mb;
 	int			number = 0;
+	int			run = 0;		/* where the last values that are alike begin */
 
 	/* first those that surely did not wait, then those of which nobody knows */
 	for (int pass = 0; pass < 3 && number == 0; pass++)
@@ -216,12 +210,20 @@ infer_size(Log *log, int64_t *values)
 				longest = walsizer_max(longest, record->distance);
 			else if (pass == 2 || (!record->waited && (pass == 1 || record->from_ms != 0)))
 				values[number++] = segments_of(record, after_forced, segment);
+			if (number > 0 && record->flags & LOG_TIME && !record->waited &&
+				record->distance > (values[number - 1] * 11 / 10 + 1) * segment)
+				number = run = 0;	/* it was raised */
+			else if (number > run + 1 && record->flags & LOG_WAL &&
+					 llabs((long long) (values[number - 1] - values[number - 2])) > 1 + values[number - 1] / 10)
+				run = number - 1;
 			after_forced = record->flags & LOG_WAL && !record->waited;
 		}
 		if (pass == 2)
 			log->assumed |= WATCH_ASSUMED_SIZE;
 	}
-	segments = smallest_frequent(values, number, 0);
+	run = number - run < 3 ? 0 : run;
+	segments = smallest_frequent(values + run, number - run, 0);
+	log->found.size_shown = segments > 0;
 	if (segments == 0)
 	{
 		log->settings.max_wal_size_mb = walsizer_max(DEFAULT_MB, walsizer_size_for(longest, &log->settings));
@@ -262,7 +264,7 @@ watch_log_settle(Log *log)
 
 	for (int i = 0; i < log->kept; i++)
 		watch_log_update(&log->records[i].settings, given);
-	infer_segment(log);
+	infer_segment(log, values);
 	watch_log_update(&log->settings, given);
 	infer_timeout(log, values);
 	watch_log_update(&log->settings, given);

@@ -178,6 +178,7 @@ typedef struct WatchLog
 	int64_t		sized;			/* the size is for this much */
 	int64_t		lasted_ms;		/* between checkpoints whose WAL is known */
 	unsigned int assumed;
+	bool		size_shown;		/* by forced checkpoints */
 	int64_t		checkpoints;	/* all of the log, like the rest */
 	int64_t		restartpoints;
 	int64_t		warnings;		/* of checkpoints that are not in the log */

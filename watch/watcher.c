@@ -344,8 +344,8 @@ status_of(const Watcher *watcher, bool too_small)
 	unsigned int assumed = watcher->log != NULL ? watcher->log->assumed : 0;
 
 	if (too_small)
-		return assumed & WATCH_ASSUMED_SIZE &&
-			watcher->intervals[WALSIZER_CAUSE_FORCED].number == 0 ? WATCH_COULD_NOT_TELL : WATCH_TOO_SMALL;
+		return assumed & WATCH_ASSUMED_SIZE && !watcher->log->size_shown ?
+			WATCH_COULD_NOT_TELL : WATCH_TOO_SMALL;
 	return assumed & WATCH_ASSUMED_TIMEOUT || !saw_enough(watcher) ?
 		WATCH_COULD_NOT_TELL : WATCH_SUFFICIENT;
 }
