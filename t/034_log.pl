@@ -267,8 +267,8 @@ is(figures($plain), join(' ', 0, 'sufficient', 6, 0, 1, 1, 4096 * MB, 300, 300 *
 is_deeply([ map { [ $_->{max_wal_size} / MB, $_->{verdict} ] } @{ $plain->{stretches} } ], [ [ 1024, 'too small' ] ],
 	'the stretch before has the old max_wal_size and its own verdict');
 (undef, $out) = watch_log(\text_of($formats{'%m [%p]'}), '-');
-like($out, qr/^Before        from 2025-02-03 00:16 to 2025-02-03 00:30: max_wal_size = 1024\s+MB\s+is\s+too\s+small,\s+demand\s+about \d+ MB$/m,
-	'the page has the stretch before');
+like($out, qr/^Before        from 2025-02-03 00:16 to 2025-02-03 00:30: max_wal_size = 1024\s+MB\s+is\s+too\s+small,\s+demand\s+about \d+ MB,\s+which\s+needs\s+\d+\s+MB$/m,
+	'the page has the stretch before, and what it needed');
 foreach my $name (sort keys %formats)
 {
 	my @year = $name =~ /^s.*(?:log|precise)/ ? ('--year', 2025) : ();
