@@ -269,6 +269,9 @@ is_deeply([ map { [ $_->{max_wal_size} / MB, $_->{verdict} ] } @{ $plain->{stret
 (undef, $out) = watch_log(\text_of($formats{'%m [%p]'}), '-');
 like($out, qr/^Before        from 2025-02-03 00:16 to 2025-02-03 00:30: max_wal_size = 1024\s+MB\s+is\s+too\s+small,\s+demand\s+about \d+ MB,\s+which\s+needs\s+\d+\s+MB$/m,
 	'the page has the stretch before, and what it needed');
+(undef, $out) = watch_log(\(text_of($formats{'%m [%p]'}) =~ s/4GB/1040MB/r), '-');
+like($out, qr/^Before .*which\s+needs\s+\d+\s+MB,\s+more\s+than\s+is\s+set\s+now$/ms,
+	'the page says that the stretch before needed more than is set now');
 foreach my $name (sort keys %formats)
 {
 	my @year = $name =~ /^s.*(?:log|precise)/ ? ('--year', 2025) : ();

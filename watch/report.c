@@ -130,10 +130,11 @@ say_log(const Watcher *watcher)
 	{
 		const WatchStretch *before = &log->stretches[i % WATCH_STRETCHES];
 
-		say(14, "Before        from %s to %s: max_wal_size = %lld MB %s, demand about %s, which needs %lld MB",
+		say(14, "Before        from %s to %s: max_wal_size = %lld MB %s, demand about %s, which needs %lld MB%s",
 			watch_time_text(before->from, MINUTES), watch_time_text(before->to, MINUTES),
 			(long long) before->max_wal_size_mb, results[before->verdict.status],
-			watch_size_text(before->verdict.demand), (long long) before->verdict.needed_mb);
+			watch_size_text(before->verdict.demand), (long long) before->verdict.needed_mb,
+			before->verdict.needed_mb > watcher->sample.settings.max_wal_size_mb ? ", more than is set now" : "");
 	}
 	say(14, "Log           checkpoints from %s to %s; %s of WAL written.",
 		watch_time_text(log->from, MINUTES), watch_time_text(log->to, MINUTES),

@@ -245,9 +245,7 @@ next_line(TraceReader *reader)
 	}
 	reader->line++;
 	reader->text[length - 1] = '\0';
-	/* traces had more in their last line */
-	return strcmp(reader->text, "end") == 0 || strncmp(reader->text, "end ", 4) == 0 ? NULL :
-		reader->text;
+	return strcmp(reader->text, "end") == 0 ? NULL : reader->text;
 }
 
 /* Ends the program if there is no such file or it is no trace of ours. */
