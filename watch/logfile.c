@@ -36,7 +36,6 @@ typedef struct Reader
 	bool		quoted;			/* csvlog: the next line continues a field */
 	int			year;			/* syslog: of the last line, like the next */
 	int			month;
-	char		cut[2 * MOST_PREFIX];	/* a line that the next one may continue, or empty */
 } Reader;
 
 /* "Jun  7 04:00:03", which has no year: after December comes the next. */
@@ -127,11 +126,8 @@ take(Reader *reader, const char *text, int64_t ms, int64_t pid, int64_t number)
 	watch_log_take(reader->log, &message);
 }
 
-/*
- * A line of text, whose level ends here.  With log_error_verbosity = verbose an SQLSTATE
- * follows.  False if the next line may complete the message to one of ours.
- */
-static bool
+/* A line of text, whose level ends here.  With log_error_verbosity = verbose an SQLSTATE follows. */
+static void
 take_text(Reader *reader, const char *line, const char *level, int64_t wrapper)
 {
 	size_t		length = (size_t) (level - line);
@@ -140,12 +136,10 @@ take_text(Reader *reader, const char *line, const char *level, int64_t wrapper)
 
 	if (length > MOST_PREFIX || continues(line, level) || !watch_log_is_severity(line, length) ||
 		memmem(line, length, "client backend", 14) != NULL)	/* %b */
-		return true;
+		return;
 	text += strncmp(text, "00000: ", 7) == 0 ? 7 : 0;
-	if (!watch_log_message(text, &message))	/* it is fast, times are not */
-		return false;
-	take(reader, text, find_time(reader, line, level, wrapper), find_pid(line, level), 0);
-	return true;
+	if (watch_log_message(text, &message))	/* it is fast, times are not */
+		take(reader, text, find_time(reader, line, level, wrapper), find_pid(line, level), 0);
 }
 
 /* May a process of this kind write our messages?  Others only imitate them. */
@@ -220,9 +214,9 @@ static const struct
 	Member		member;
 }			members[] = {
 	{"message", MEMBER_MESSAGE}, {"event_message", MEMBER_MESSAGE},
-	{"log", MEMBER_LINE}, {"textPayload", MEMBER_LINE}, {"MESSAGE", MEMBER_LINE}, {"msg", MEMBER_LINE},
-	{"line", MEMBER_LINE}, {"@message", MEMBER_LINE}, {"_raw", MEMBER_LINE}, {"stringValue", MEMBER_LINE},
-	{"value", MEMBER_LINE},
+	{"log", MEMBER_LINE}, {"textPayload", MEMBER_LINE}, {"MESSAGE", MEMBER_LINE},
+	{"msg", MEMBER_LINE}, {"line", MEMBER_LINE}, {"@message", MEMBER_LINE},
+	{"_raw", MEMBER_LINE}, {"stringValue", MEMBER_LINE}, {"value", MEMBER_LINE},
 	{"error_severity", MEMBER_SEVERITY}, {"errorLevel", MEMBER_SEVERITY},
 	{"level", MEMBER_LEVEL}, {"severity", MEMBER_LEVEL},
 	{"backend_type", MEMBER_BACKEND},
@@ -264,6 +258,7 @@ take_member(LogJson *json, const char *key, char *value)
 {
 	Member		member = MEMBER_NONE;
 	const char *time = json->values[MEMBER_TIME];
+	const char *level;
 
 	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
 	{
@@ -271,7 +266,8 @@ take_member(LogJson *json, const char *key, char *value)
 			member = members[i].member;
 	}
 	if ((member == MEMBER_MESSAGE || member == MEMBER_LINE) &&
-		(watch_log_level(value) != NULL || value[0] == '{'))
+		(value[0] == '{' || ((level = watch_log_level(value)) != NULL &&
+							 watch_log_is_severity(value, (size_t) (level - value)))))
 		json->line = value;
 	if (member == MEMBER_LEVEL)
 		member = watch_log_is_severity(value, strlen(value)) ? MEMBER_SEVERITY : MEMBER_NONE;
@@ -399,7 +395,7 @@ take_json(Reader *reader, char *line, int64_t wrapper)
 			json.line[strcspn(json.line, "\r\n")] = '\0';
 			level = watch_log_level(json.line);
 			if (level != NULL)
-				(void) take_text(reader, json.line, level, ms);
+				take_text(reader, json.line, level, ms);
 		}
 	}
 }
@@ -449,15 +445,7 @@ take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 	else if (level != NULL)
 	{
 		end_field(line, (size_t) (level - line));
-		snprintf(reader->cut, sizeof(reader->cut), "%s",
-				 take_text(reader, line, level, -1) ? "" : line);
-	}
-	else if (reader->cut[0] != '\0')	/* mail and terminals wrap lines */
-	{
-		length = strlen(reader->cut);
-		snprintf(reader->cut + length, sizeof(reader->cut) - length, "%s", line + strspn(line, "> \t"));
-		if (take_text(reader, reader->cut, watch_log_level(reader->cut), -1))
-			reader->cut[0] = '\0';
+		take_text(reader, line, level, -1);
 	}
 }
 

@@ -131,14 +131,14 @@ is_starting(const char *text, size_t before, LogRecord *message)
 		read_flags(text + before + 1, '\0', &message->flags);
 }
 
-/* "lsn=C/9E64A98, redo lsn=B/EB002FD8", and nothing after it */
+/* "; lsn=C/9E64A98, redo lsn=B/EB002FD8", and nothing after it */
 static bool
 read_positions(const char *text, LogRecord *message)
 {
 	unsigned int part[4];
 	char		rest;
 
-	if (sscanf(text, "lsn=%8X/%8X, redo lsn=%8X/%8X%c", &part[0], &part[1], &part[2], &part[3],
+	if (sscanf(text, "; lsn=%8X/%8X, redo lsn=%8X/%8X%c", &part[0], &part[1], &part[2], &part[3],
 			   &rest) != 4)
 		return false;
 	message->lsn = (uint64_t) part[0] << 32 | part[1];
@@ -146,7 +146,7 @@ read_positions(const char *text, LogRecord *message)
 	return message->lsn >= message->redo;
 }
 
-/* The runs of digits up to "end"; NUMBERS + 2 if there are more, or more than a unit follows the last. */
+/* The runs of digits up to "end"; NUMBERS + 2 if there are more, or what follows the last is no unit. */
 static int
 read_numbers(const char *text, const char *end, int64_t *numbers)
 {
@@ -158,7 +158,8 @@ read_numbers(const char *text, const char *end, int64_t *numbers)
 			return NUMBERS + 2;
 		numbers[number++] = strtoll(text, NULL, 10);
 		text += strspn(text, DIGITS);
-		if (text + strcspn(text, DIGITS) >= end && end - text > MOST_UNIT)
+		if (text + strcspn(text, DIGITS) >= end &&
+			(end - text > MOST_UNIT || end - text < 3 || memchr(text, ',', (size_t) (end - text)) != NULL))
 			return NUMBERS + 2;
 	}
 	return number;
@@ -174,8 +175,7 @@ static bool
 is_complete(const char *text, size_t before, LogRecord *message)
 {
 	bool		restartpoint = begins(text, restartpoint_words);
-	const char *lsn = strstr(text, "lsn=");
-	const char *end = lsn != NULL ? lsn : text + strlen(text);
+	const char *lsn = strstr(text, "; lsn=");
 	const char *percent = strchr(text, '%');
 	int64_t		numbers[NUMBERS + 1];
 	const int64_t *n = numbers + 3; /* after the percentage */
@@ -186,9 +186,7 @@ is_complete(const char *text, size_t before, LogRecord *message)
 		percent == NULL || percent - text > 2 * MOST_WORDS ||
 		(lsn != NULL && !read_positions(lsn, message)))
 		return false;
-	while (end > percent && strchr("; ", end[-1]) != NULL)
-		end--;
-	count = read_numbers(text + before, end, numbers);
+	count = read_numbers(text + before, lsn != NULL ? lsn : text + strlen(text), numbers);
 	if (count != NUMBERS && count != NUMBERS + 1)
 		return false;
 	message->flags = read_flags(text + before + 1, ':', &flags) ? flags : 0;
@@ -248,7 +246,7 @@ is_parameter(const char *text, LogRecord *message)
 	char		value[32];
 
 	message->kind = LOG_PARAMETER;
-	if (strchr(text, ':') != NULL || length == 0 || rest - text > MOST_WORDS ||
+	if (strchr(text, ':') != NULL || length == 0 || rest[length] == '\0' || rest - text > MOST_WORDS ||
 		strlen(rest + length) > MOST_QUOTE || strpbrk(rest + length, DIGITS "_") != NULL)
 		return false;
 	snprintf(value, sizeof(value), "%.*s", (int) length, rest);

@@ -225,9 +225,9 @@ link_records(Log *log)
 		record->begins = record->from_ms == 0 || since != 0;
 		log->found.missing += before != NULL && (lost || (since == 0 && !restarted && record->begins));
 		log->found.restarts += before != NULL && !lost && (since != 0 || restarted);
-		/* without the line of its start, whole seconds are not exact */
-		record->waited = before != NULL && record->ms - before->end_ms <=
-			(!record->started && before->end_ms % 1000 == 0 ? 1000 : 100);
+		/* many logs have whole seconds */
+		record->waited = before != NULL &&
+			record->ms - before->end_ms <= (before->end_ms % 1000 == 0 ? 1000 : 100);
 		before = record;
 		since = 0;
 		lost = false;

@@ -346,6 +346,7 @@ watch_log_judge(Log *log, Watcher *watcher)
 {
 	Stretch		stretch = {.points = watch_allocate((size_t) log->kept * 3 * sizeof(Point))};
 	Recorder	recorder = {0};
+	WatchVerdict verdict;
 	int			first = 0;
 
 	for (int i = 0; i < log->kept; i++)
@@ -355,13 +356,15 @@ watch_log_judge(Log *log, Watcher *watcher)
 		measure_stretch(log, &stretch, first, i, watcher);
 		for (int j = 0; j < stretch.number && log->options->record != NULL; j++)
 			record_point(&recorder, log->options->record, &stretch, &stretch.points[j]);
-		if (i + 1 < log->kept && watcher->samples > 1)
-			log->found.stretches[log->found.num_stretches++ % WATCH_STRETCHES] = (WatchStretch) {
-				.from = log->found.from, .to = log->found.to,
-				.max_wal_size_mb = watcher->sample.settings.max_wal_size_mb,
-				.verdict = watch_judge(watcher),
-			};
 		first = i + 1;
+		if (first == log->kept || watcher->samples < 2)
+			continue;
+		verdict = watch_judge(watcher);
+		log->found.before_mb = walsizer_max(log->found.before_mb, verdict.needed_mb);
+		log->found.stretches[log->found.num_stretches++ % WATCH_STRETCHES] = (WatchStretch) {
+			.from = log->found.from, .to = log->found.to,
+			.max_wal_size_mb = watcher->sample.settings.max_wal_size_mb, .verdict = verdict,
+		};
 	}
 	free(stretch.points);
 	return recorder.trace == NULL || watch_trace_close(recorder.trace, recorder.seen.tick + 1);

@@ -116,12 +116,13 @@ infer_target(Log *log)
 		log->assumed |= WATCH_ASSUMED_TARGET;
 }
 
-/* WAL segments: a checkpoint removes or recycles what it no longer needs.  Half of them must agree. */
+/* WAL segments: a checkpoint removes or recycles what it no longer needs. */
 static void
 infer_segment(Log *log, int64_t *values)
 {
-	int64_t		power = 4;		/* of two, MB */
+	int64_t		power = 4;		/* of two, MB: the median, if half of all agree */
 	int			number = 0;
+	int			votes = 0;
 
 	for (int i = 0; i < log->kept; i++)
 	{
@@ -132,7 +133,9 @@ infer_segment(Log *log, int64_t *values)
 										  (double) record->files / WALSIZER_MB));
 	}
 	qsort(values, (size_t) number, sizeof(int64_t), by_value);
-	if (number >= 3 && values[number / 4] == values[number * 3 / 4] && values[number / 2] >= 0)
+	for (int i = 0; i < number; i++)
+		votes += values[i] == values[number / 2];
+	if (votes >= 3 && votes * 2 >= number && values[number / 2] >= 0)
 		power = walsizer_min(values[number / 2], 10);
 	log->settings.segment_bytes = WALSIZER_MB << power;
 }
@@ -211,7 +214,7 @@ infer_size(Log *log, int64_t *values)
 			else if (pass == 2 || (!record->waited && (pass == 1 || record->from_ms != 0)))
 				values[number++] = segments_of(record, after_forced, segment);
 			if (number > 0 && record->flags & LOG_TIME && !record->waited &&
-				record->distance > (values[number - 1] * 11 / 10 + 1) * segment)
+				record->distance > (values[number - 1] + 2) * segment)
 				number = run = 0;	/* it was raised */
 			else if (number > run + 1 && record->flags & LOG_WAL &&
 					 llabs((long long) (values[number - 1] - values[number - 2])) > 1 + values[number - 1] / 10)

@@ -130,11 +130,10 @@ say_log(const Watcher *watcher)
 	{
 		const WatchStretch *before = &log->stretches[i % WATCH_STRETCHES];
 
-		say(14, "Before        from %s to %s: max_wal_size = %lld MB %s, demand about %s, which needs %lld MB%s",
+		say(14, "Before        from %s to %s: max_wal_size = %lld MB %s, demand about %s, which needs %lld MB",
 			watch_time_text(before->from, MINUTES), watch_time_text(before->to, MINUTES),
 			(long long) before->max_wal_size_mb, results[before->verdict.status],
-			watch_size_text(before->verdict.demand), (long long) before->verdict.needed_mb,
-			before->verdict.needed_mb > watcher->sample.settings.max_wal_size_mb ? ", more than is set now" : "");
+			watch_size_text(before->verdict.demand), (long long) before->verdict.needed_mb);
 	}
 	say(14, "Log           checkpoints from %s to %s; %s of WAL written.",
 		watch_time_text(log->from, MINUTES), watch_time_text(log->to, MINUTES),
@@ -358,6 +357,9 @@ watch_report(const Watcher *watcher)
 		printf("%s", log == NULL ? "\n" : "");
 		walsizer_verdict_text(&verdict.verdict, verdict.verdict.found.text, finding);
 		walsizer_verdict_text(&verdict.verdict, verdict.verdict.found.remedy, remedy);
+		if (log != NULL && verdict.status == WATCH_SUFFICIENT && log->before_mb > watcher->sample.settings.max_wal_size_mb)
+			snprintf(remedy, sizeof(remedy), "Before the settings were changed, up to %lld MB were needed: set as much if such a load comes again.",
+					 (long long) log->before_mb);
 		say(0, "%s. %s", finding, remedy);
 	}
 	if (watcher->samples < 2)

@@ -184,6 +184,7 @@ typedef struct WatchLog
 	int64_t		warnings;		/* of checkpoints that are not in the log */
 	int64_t		missing;		/* places where checkpoints are missing */
 	int64_t		restarts;
+	int64_t		before_mb;		/* needed before the settings were changed, at most; 0: nothing */
 	int64_t		num_stretches;
 	WatchStretch stretches[WATCH_STRETCHES];	/* a ring, without the last */
 } WatchLog;
