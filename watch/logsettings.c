@@ -210,15 +210,20 @@ infer_size(Log *log, int64_t *values)
 			if (record->kind != LOG_COMPLETE || record->settings.max_wal_size_mb != 0)
 				continue;
 			if (!(record->flags & LOG_WAL))
+			{
 				longest = walsizer_max(longest, record->distance);
+				if (number > 0 && record->flags & LOG_TIME && !record->waited &&
+					record->distance > (values[number - 1] + 2) * segment)
+					number = run = 0;	/* it was raised */
+			}
 			else if (pass == 2 || (!record->waited && (pass == 1 || record->from_ms != 0)))
-				values[number++] = segments_of(record, after_forced, segment);
-			if (number > 0 && record->flags & LOG_TIME && !record->waited &&
-				record->distance > (values[number - 1] + 2) * segment)
-				number = run = 0;	/* it was raised */
-			else if (number > run + 1 && record->flags & LOG_WAL &&
-					 llabs((long long) (values[number - 1] - values[number - 2])) > 1 + values[number - 1] / 10)
-				run = number - 1;
+			{
+				values[number] = segments_of(record, after_forced, segment);
+				if (number > run &&
+					llabs((long long) (values[number] - values[number - 1])) > 1 + values[number] / 10)
+					run = number;
+				number++;
+			}
 			after_forced = record->flags & LOG_WAL && !record->waited;
 		}
 		if (pass == 2)

@@ -357,7 +357,8 @@ watch_report(const Watcher *watcher)
 		printf("%s", log == NULL ? "\n" : "");
 		walsizer_verdict_text(&verdict.verdict, verdict.verdict.found.text, finding);
 		walsizer_verdict_text(&verdict.verdict, verdict.verdict.found.remedy, remedy);
-		if (log != NULL && verdict.status == WATCH_SUFFICIENT && log->before_mb > watcher->sample.settings.max_wal_size_mb)
+		if (log != NULL && verdict.status == WATCH_SUFFICIENT &&
+			log->before_mb > watcher->sample.settings.max_wal_size_mb)
 			snprintf(remedy, sizeof(remedy), "Before the settings were changed, up to %lld MB were needed: set as much if such a load comes again.",
 					 (long long) log->before_mb);
 		say(0, "%s. %s", finding, remedy);

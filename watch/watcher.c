@@ -322,7 +322,7 @@ watch_end(Watcher *watcher, int64_t tick)
 	watcher->now += missed;
 }
 
-/* Does it take no more to say that the size suffices?  One timeout, most of it seen, no warning alone. */
+/* Is there enough to say that the size suffices?  One timeout, most of it seen, and no warning alone. */
 static bool
 saw_enough(const Watcher *watcher)
 {
