@@ -32,7 +32,7 @@
 #include "server/server.h"
 
 #ifdef __APPLE__
-#define st_mtim				st_mtimespec
+#define st_ctim				st_ctimespec
 #endif
 
 #define SIZE				"max_wal_size"
@@ -91,25 +91,24 @@ walsizer_auto_conf_in_effect(void)
 }
 
 /*
- * Was a configuration file written since this process last read them?  Then a reload may be
- * under way.  True only once for each time of writing: it may not be reloaded at all, or lie
- * in the future.  Included files are not looked at.
+ * Was a configuration file written or replaced since the last call?  Then a reload may be
+ * under way, unless this process reread it since.  PgReloadTime would not tell: it is the end
+ * of a reread that may have missed it, by another clock.  Included files are not looked at.
  */
 bool
 walsizer_reload_may_come(void)
 {
-	static TimestampTz seen[2];
+	static struct stat seen[2];
 	const char *const files[] = {ConfigFileName, PG_AUTOCONF_FILENAME};
 	bool		may_come = false;
-	struct stat st;
 
 	for (int i = 0; i < (int) lengthof(files); i++)
 	{
-		TimestampTz written = stat(files[i], &st) != 0 ? 0 :
-			time_t_to_timestamptz(st.st_mtim.tv_sec) + st.st_mtim.tv_nsec / 1000;
+		struct stat before = seen[i];
 
-		may_come |= written > PgReloadTime && written != seen[i];
-		seen[i] = written;
+		(void) stat(files[i], &seen[i]);
+		may_come |= seen[i].st_ino != before.st_ino ||
+			memcmp(&seen[i].st_ctim, &before.st_ctim, sizeof(before.st_ctim)) != 0;
 	}
 	return may_come;
 }
@@ -173,6 +172,7 @@ walsizer_reread_configuration(void)
 	TimestampTz reloaded_before = PgReloadTime;
 
 	ConfigReloadPending = false;
+	(void) walsizer_reload_may_come();	/* what is written by now is read */
 	ProcessConfigFile(PGC_SIGHUP);
 	if (PgReloadTime != reloaded_before)	/* else it was refused */
 		walsizer_shared->configured_mb = walsizer_configured_mb();
@@ -433,6 +433,5 @@ walsizer_drop_note(void)
 	if (walsizer_write_note(&none).outcome != WALSIZER_APPLIED)
 		return false;
 	note_dropped = PgReloadTime;
-	(void) walsizer_reload_may_come();	/* none follows what we wrote here */
 	return true;
 }

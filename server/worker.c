@@ -401,6 +401,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	/* not on disk yet */
 	measured = walsizer_recovery_ended();
 	walsizer_shared->configured_mb = walsizer_configured_mb();
+	(void) walsizer_reload_may_come();	/* from now on */
 
 	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(pass_context);

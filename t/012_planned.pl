@@ -291,19 +291,34 @@ foreach my $mb (14, 16, 18)
 my $file = $node->data_dir . '/postgresql.conf';
 sub edited_in_one_session
 {
-	my ($setting) = @_;
-	my $sql = "\\! echo \"$setting\" >>$file\nSELECT pg_reload_conf();\nSELECT walsizer_boost('100MB', '1 hour')";
+	my ($edit) = @_;
+	my $sql = "\\! $edit\nSELECT pg_reload_conf();\nSELECT walsizer_boost('100MB', '1 hour')";
 
 	return in_time(sub { return ($node->psql('postgres', $sql))[2] });
 }
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET walsizer.enable');
 foreach my $round (1 .. 10)
 {
-	like(edited_in_one_session('walsizer.enable = off'), qr/"walsizer.enable" is off/,
+	like(edited_in_one_session("echo walsizer.enable = off >>$file"), qr/"walsizer.enable" is off/,
 		"edited in one session, $round: walsizer_boost() knows that walsizer is off");
-	is(edited_in_one_session('walsizer.enable = on'), '',
+	is(edited_in_one_session("echo walsizer.enable = on >>$file"), '',
 		"edited in one session, $round: walsizer_boost() knows that walsizer is on");
 }
+
+# A file that was written long before it came into its place, and a signal that comes
+# after the request.
+my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
+sub move_into_place
+{
+	my ($line) = @_;
+
+	return "kill -STOP $postmaster; (sleep 0.3; kill -CONT $postmaster) & "
+	  . "cp $file $file.new; echo $line >>$file.new; touch -d '1 day ago' $file.new; mv $file.new $file";
+}
+like(edited_in_one_session(move_into_place('walsizer.enable = off')), qr/"walsizer.enable" is off/,
+	'moved into place in one session: walsizer_boost() knows that walsizer is off');
+is(edited_in_one_session(move_into_place('walsizer.enable = on')), '',
+	'moved into place in one session: walsizer_boost() knows that walsizer is on');
 revert($node);
 
 # What was written and not reloaded is waited for once, whenever it was written.
