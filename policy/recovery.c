@@ -52,10 +52,10 @@
 static bool
 changes_few_pages(const WalsizerWal *interval, int64_t bytes_before)
 {
-	double		bytes = (double) walsizer_min(interval->bytes, bytes_before);
-
-	return interval->written >= 0 && bytes < WALSIZER_PAGE * (double) interval->records &&
-		bytes > MANY_CHANGES * (double) walsizer_max(interval->written, interval->images);
+	return interval->written >= 0 &&
+		(double) interval->bytes < WALSIZER_PAGE * (double) interval->records &&
+		(double) walsizer_min(interval->bytes, bytes_before) >
+		MANY_CHANGES * (double) walsizer_max(interval->written, interval->images);
 }
 
 /*

@@ -467,6 +467,22 @@ TEST(a_runaway_writer_is_known_by_what_it_does_not_change)
 	assert_false(changes_few(530 * MB, 5500000, 5, -5));
 }
 
+/* Messages of a program are that, however little WAL was counted before. */
+TEST(messages_after_little_wal_change_no_pages)
+{
+	Driver	   *d = driver_new();
+
+	for (int i = 0; i < 2; i++)
+	{
+		d->state.last = d->sample;
+		d->sample.redo_lsn += i == 0 ? 1000 : 24 * MB;
+		d->sample.wal.bytes += i == 0 ? 1000 : 24 * MB;
+		d->sample.wal.records += i == 0 ? 10 : 100;
+		walsizer_observe_wal_contents(&d->config, &d->state, &d->sample, WALSIZER_CAUSE_FORCED);
+	}
+	assert_int_equal(d->state.wal_contents.few_pages.bytes, 0);
+}
+
 /* A checkpoint that writes within a second has written when its redo pointer is seen. */
 TEST(what_a_checkpoint_writes_at_once_counts)
 {
@@ -659,6 +675,7 @@ main(void)
 		cmocka_unit_test(records_follow_from_the_last_interval),
 		cmocka_unit_test(which_intervals_count),
 		cmocka_unit_test(a_runaway_writer_is_known_by_what_it_does_not_change),
+		cmocka_unit_test(messages_after_little_wal_change_no_pages),
 		cmocka_unit_test(what_a_checkpoint_writes_at_once_counts),
 		cmocka_unit_test(padding_changes_no_pages),
 		cmocka_unit_test(a_small_interval_says_nothing_of_a_full_one),
