@@ -112,6 +112,7 @@ watch_live(const Options *options, Watcher *watcher)
 {
 	Live		live = {.options = options, .tick = -1};
 	int64_t		interval = options->config.sample_interval_ms;
+	int64_t		end;
 
 	/* until it is connected, a signal ends the program: there is nothing to say */
 	live.server = watch_connect(options, &live.start);
@@ -132,8 +133,9 @@ watch_live(const Options *options, Watcher *watcher)
 		else
 			live.tick = next_tick(&live, interval);
 	}
-	watch_end(watcher, next_tick(&live, interval));
-	if (live.trace != NULL && !watch_trace_close(live.trace, next_tick(&live, interval)))
+	end = next_tick(&live, interval);
+	watch_end(watcher, end);
+	if (live.trace != NULL && !watch_trace_close(live.trace, end))
 		live.failed = true;
 	write_prometheus(&live, watcher, true);
 	watch_disconnect(live.server);
