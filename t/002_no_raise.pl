@@ -104,7 +104,9 @@ $idle->backup('of_idle');
 wait_for_sample($idle);
 is(scalar(history($idle)), 0, 'a switch of segments and a backup raise nothing');
 
-# As demand, padding counts for no more than the records.
+# As demand, padding counts for no more than the records.  No checkpoint is forced, so no
+# segment is recycled before it was read.
+set_conf($idle, 'max_wal_size = 1GB');
 $lsn = $idle->safe_psql('postgres', "SELECT pg_current_wal_lsn() - '0/0'");
 my $demand = status($idle)->{demand};
 write_and_switch(2 * MB) foreach 1 .. 3;

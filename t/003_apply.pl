@@ -37,6 +37,7 @@ $node->safe_psql('postgres',
 	'SET default_transaction_read_only = off; CREATE EXTENSION walsizer');
 wait_for_worker($node);
 $pid = pid($node);
+wait_for_log_line($node, qr/walsizer started/, 0);
 is(log_count($node, qr/LOG:  walsizer started: active, "max_wal_size" 4 MB, limit \d+ MB$/), 1,
 	'the log says that walsizer has started');
 

@@ -234,7 +234,7 @@ $standby->enable_streaming($primary);
 move_wal($standby, small_volume(9, 300));
 $standby->start;
 wait_for_worker($standby);
-write_file($primary->basedir . '/checkpoints.sql', "CHECKPOINT \\watch 2\n");
+write_file($primary->basedir . '/checkpoints.sql', "CHECKPOINT \\watch 0.5\n");
 @loads = (start_load($primary, 30),
 	IPC::Run::start([ 'psql', '-X', '-q', '-d', $primary->connstr('postgres'), '-f', $primary->basedir . '/checkpoints.sql' ],
 		'<', \undef, '>', '/dev/null', '2>', '/dev/null'));

@@ -125,12 +125,13 @@ sub run_case
 	push @loads, map { start_dirtying($_, $case->{rate} || 10) } @nodes if $dirty eq 'always';
 	my $began  = time;
 
-	# on a busy machine WAL may fill the sizes later
+	# on a busy machine WAL may fill the sizes later; who is dead cannot be asked
 	while (!$result{died} && (time - $began < $seconds
-			|| $enable eq 'on' && time - $began < 5 * $seconds && !are_even($case, map { setting_mb($_) } @nodes)))
+			|| $enable eq 'on' && time - $began < 5 * $seconds && !are_even($case, @{ $result{sizes} })))
 	{
 		Time::HiRes::usleep(500_000);
 		$result{died} = grep { died($_) } @nodes;
+		$result{sizes} = [ map { $result{died} ? () : setting_mb($_) } @nodes ];
 		if ($dirty eq 'later' && time - $began > $seconds / 2)
 		{
 			push @loads, map { start_dirtying($_, $case->{rate} || 10) } @nodes;
@@ -139,10 +140,8 @@ sub run_case
 	}
 	$result{seconds} = time - $began;
 
-	# who is dead cannot be asked
 	foreach my $node (grep { !$result{died} } @nodes)
 	{
-		push @{ $result{sizes} }, setting_mb($node);
 		$result{written} += $node->safe_psql('postgres',
 			"SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') / 1048576");
 		$result{changes} += history($node);

@@ -468,7 +468,7 @@ foreach my $case (
 	$node->safe_psql('postgres', 'CHECKPOINT');
 	$watch = start_watch($node, '--json', '-U', $role);
 	write_wal($node, 30);
-	write_wal($node, 30);
+	force_checkpoints($node, 30);
 	wait_for_watch($node);
 	($status, $out, $err) = finish_watch($watch, 'INT');
 	like($err, $message, "role $role: the client says what the role may not see");

@@ -110,14 +110,18 @@ sub interval
 }
 
 # The mean WAL of so many intervals.  On a busy machine they last as long: to the
-# script, those are alike that differ by at most a second.
+# script, those are alike that differ by at most a second.  After one that is late,
+# begin anew: it reads the newest ones.
 sub mean_interval
 {
 	my ($node, $load, $intervals) = @_;
-	my $began = time;
-	my $sum = 0;
+	my ($began, $sum, $n) = (time, 0, 0);
 
-	$sum += interval($node, $load, 1, $began + 3 * $_) foreach 1 .. $intervals;
+	while ($n < $intervals)
+	{
+		$sum += interval($node, $load, 1, $began + 3 * ++$n);
+		($began, $sum, $n) = (time, 0, 0) if time > $began + 3 * $n + 0.8;
+	}
 	return $sum / $intervals;
 }
 

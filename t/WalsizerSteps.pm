@@ -9,6 +9,7 @@ use warnings;
 
 use Cwd qw(abs_path);
 use Exporter 'import';
+use Fcntl ':flock';
 use IPC::Run ();
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -77,7 +78,12 @@ sub arm
 
 sub steps
 {
-	unlink "$dir/arm";
+	# a process that is in a step goes through it first, or not at all
+	if (open(my $arm, '<', "$dir/arm"))
+	{
+		flock($arm, LOCK_EX) or die $!;
+		unlink "$dir/arm";
+	}
 	return -e "$dir/log" ? split(/\n/, slurp_file("$dir/log")) : ();
 }
 

@@ -506,16 +506,16 @@ sub wait_until
 	die "this did not come true: $what";
 }
 
-# Wait until a condition on the rows of walsizer_status and walsizer_stats is true.
+# Wait until a condition on the rows of walsizer_status and walsizer_stats is true.  The
+# server may be down.
 sub wait_for
 {
 	my ($node, $condition) = @_;
 
-	not_hanging();
-	$node->poll_query_until('postgres',
-		"SELECT coalesce(($condition), false) FROM walsizer_status, walsizer_stats")
-	  or die "this did not come true: $condition\n"
-	  . JSON::PP->new->canonical->pretty->encode(status($node));
+	my $sql = "SELECT coalesce(($condition), false) FROM walsizer_status, walsizer_stats";
+
+	eval { wait_until($condition, sub { (try_to_ask($node, $sql) // '') eq 't' }) }
+	  or die $@ . JSON::PP->new->canonical->pretty->encode(status($node));
 	return;
 }
 

@@ -22,6 +22,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
@@ -48,6 +49,7 @@ step(const char *what, const char *object)
 	static long armed_ns;
 	static int	steps;
 	FILE	   *file = open_file("arm", "r");
+	FILE	   *list;
 	struct stat st;
 	int			pid = 0;
 	int			at = 0;
@@ -55,26 +57,27 @@ step(const char *what, const char *object)
 
 	if (file == NULL)
 		return;
-	if (fscanf(file, "%d %d %d", &pid, &at, &signal_number) != 3 || pid != getpid())
+	/* the test holds the lock while it removes the file, and reads the log after that */
+	if (flock(fileno(file), LOCK_EX) != 0 || fstat(fileno(file), &st) != 0 || st.st_nlink == 0 ||
+		fscanf(file, "%d %d %d", &pid, &at, &signal_number) != 3 || pid != getpid())
 	{
 		fclose(file);
 		return;
 	}
-	if (fstat(fileno(file), &st) == 0 &&
-		(st.st_mtim.tv_sec != armed || st.st_mtim.tv_nsec != armed_ns))
+	if (st.st_mtim.tv_sec != armed || st.st_mtim.tv_nsec != armed_ns)
 	{
 		armed = st.st_mtim.tv_sec;
 		armed_ns = st.st_mtim.tv_nsec;
 		steps = 0;
 	}
-	fclose(file);
 	steps++;
-	file = open_file("log", "a");
-	if (file != NULL)
+	list = open_file("log", "a");
+	if (list != NULL)
 	{
-		fprintf(file, "%s %s\n", what, object);
-		fclose(file);
+		fprintf(list, "%s %s\n", what, object);
+		fclose(list);
 	}
+	fclose(file);
 	if (steps == at)
 		kill(pid, signal_number);
 }
