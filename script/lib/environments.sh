@@ -139,7 +139,7 @@ fill() { # directory, log, function and arguments
 # PgBouncer for t/033_pooler.pl.  Its package is unpacked, not installed, because that
 # would start a service.
 build_pgbouncer() { # directory
-    (cd "$1" && apt-get -q download pgbouncer && dpkg-deb -x pgbouncer_*.deb . && rm pgbouncer_*.deb)
+    (cd "$1" && apt_get update && apt-get -q download pgbouncer && dpkg-deb -x pgbouncer_*.deb . && rm pgbouncer_*.deb)
 }
 
 # ---- 17, 18, 19: Debian trees
