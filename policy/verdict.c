@@ -223,7 +223,7 @@ find(const WalsizerSituation *c)
 		last->now - state->checkpoints.timer_start > last->settings.timeout_ms)
 		return (WalsizerFinding) {"slow_checkpoint", "a checkpoint takes longer than \"checkpoint_timeout\"",
 			"Raise that, or use faster storage; a larger \"max_wal_size\" does not help.", 6};
-	if (asks_for_more && figures->padding_percent >= MOSTLY_PADDING)
+	if ((asks_for_more || figures->forced > 0) && figures->padding_percent >= MOSTLY_PADDING)
 		return (WalsizerFinding) {"padding", "$5 % of the WAL is padding, because segments are switched before they are full",
 			"See \"archive_timeout\", and what calls pg_switch_wal(); a larger size does not help.", 7};
 	if (asks_for_more && few_pages->bytes > 0 && figures->demand >= few_pages->bytes)

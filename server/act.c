@@ -343,7 +343,7 @@ walsizer_verdict(const WalsizerShared *shared, const WalsizerResult *trouble)
 	WalsizerSituation situation = {
 		.config = &config, .state = state, .decision = &shared->decision,
 		.running = shared->worker_pid != 0,
-		.early = shared->decision.figures.learned == 0 &&
+		.early = state->learned.largest.timeout_ms < shared->sample.settings.timeout_ms &&
 			shared->sample.now - state->window.marks[state->window.first].ms <
 			shared->sample.settings.timeout_ms,
 		.dry_run = walsizer_dry_run,

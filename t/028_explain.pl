@@ -180,6 +180,9 @@ is($node->safe_psql('postgres', 'SELECT proposal FROM walsizer_related_settings'
 like(good_page('bulk load'), qr/Consider min_wal_size = 1100MB instead of 256MB: .*bulk load/, 'the report explains the proposal');
 set_conf($node, "min_wal_size = 1100MB\n");
 is(related_settings(), '', 'a proposal that was followed is not repeated');
+set_conf($node, "max_wal_size = 4GB\n");
+wait_for_sample($node);
+is(status($node)->{verdict_code}, 'so_far', 'what was measured with a shorter checkpoint_timeout does not tell that the value suffices');
 
 # A row of each page: little else than the pages is logged.  A session leaves its
 # statistics when it gets to it.

@@ -45,7 +45,8 @@ typedef struct Server
 	bool		inflated;
 	int			padding;
 	int			few_pages;		/* MB of WAL for 700 */
-	int			old_value;		/* checkpoints */
+	int			forced;			/* checkpoints */
+	int			old_value;		/* the same */
 	int			demand;
 	int			learned;
 	int			wanted;
@@ -126,6 +127,7 @@ static const Server servers[] = {
 	/* such a load is over */
 	{"large_enough", ENOUGH, .few_pages = 430, .demand = 429, .original = 512, .own = 1024},
 	{"large_enough", ENOUGH, .padding = 97},
+	{"padding", "97 % of the WAL is padding, because segments are switched before they are full. See \"archive_timeout\", and what calls pg_switch_wal(); a larger size does not help.", .padding = 97, .forced = 1},
 
 	/* too small, and walsizer acts, as far as the limits allow */
 	{"too_small", SMALL ". walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", BIG},
@@ -219,7 +221,7 @@ judge(const Server *s)
 		.limits_mb = {0, d->config.max_mb, s->disk, s->recovery},
 		.demand = or(s->demand, 400) * MB, .learned = s->learned * MB,
 		.forced_old_value = s->old_value, .checkpoints_fail = s->failing,
-		.padding_percent = s->padding, .inflated = s->inflated,
+		.padding_percent = s->padding, .forced = s->forced, .inflated = s->inflated,
 	};
 	return walsizer_judge(&situation);
 }
