@@ -310,12 +310,11 @@ foreach my $round (1 .. 10)
 
 # A file that was written long before it came into its place, and a signal that comes
 # after the request.
-my ($postmaster) = split /\n/, slurp_file($node->data_dir . '/postmaster.pid');
 sub move_into_place
 {
 	my ($line) = @_;
 
-	return "kill -STOP $postmaster; (sleep 0.3; kill -CONT $postmaster) & "
+	return "kill -STOP $node->{_pid}; (sleep 0.3; kill -CONT $node->{_pid}) & "
 	  . "cp $file $file.new; echo $line >>$file.new; touch -d '1 day ago' $file.new; mv $file.new $file";
 }
 edited_in_one_session(move_into_place('walsizer.enable = off'), $is_off,

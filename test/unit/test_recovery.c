@@ -417,6 +417,19 @@ TEST(which_intervals_count)
 	assert_true(counts(WALSIZER_CAUSE_TIMED, 16 * MB, 16 * MB, 5, 6));
 }
 
+/* An interval with so much more, over this distance, ends after the last one. */
+static void
+next_interval(Driver *d, int64_t distance, WalsizerWal more)
+{
+	d->state.last = d->sample;
+	d->sample.redo_lsn += (uint64_t) distance;
+	d->sample.wal.bytes += more.bytes;
+	d->sample.wal.records += more.records;
+	d->sample.wal.images += more.images;
+	d->sample.wal.written += more.written;
+	walsizer_observe_wal_contents(&d->config, &d->state, &d->sample, WALSIZER_CAUSE_FORCED);
+}
+
 /*
  * Two intervals of this WAL, for which these pages were written: is that WAL
  * of a few pages?
@@ -429,12 +442,7 @@ changes_few(int64_t bytes, int64_t records, int64_t images, int64_t written)
 	for (int i = 0; i < 2; i++)
 	{
 		d->sample.wal.written += written;
-		d->state.last = d->sample;
-		d->sample.redo_lsn += (uint64_t) bytes;
-		d->sample.wal.bytes += bytes;
-		d->sample.wal.records += records;
-		d->sample.wal.images += images;
-		walsizer_observe_wal_contents(&d->config, &d->state, &d->sample, WALSIZER_CAUSE_FORCED);
+		next_interval(d, bytes, (WalsizerWal) {.bytes = bytes, .records = records, .images = images});
 		/* the pages of the first one are not written yet */
 		assert_true(i > 0 || d->state.wal_contents.few_pages.bytes == 0);
 	}
@@ -472,14 +480,8 @@ TEST(messages_after_little_wal_change_no_pages)
 {
 	Driver	   *d = driver_new();
 
-	for (int i = 0; i < 2; i++)
-	{
-		d->state.last = d->sample;
-		d->sample.redo_lsn += i == 0 ? 1000 : 24 * MB;
-		d->sample.wal.bytes += i == 0 ? 1000 : 24 * MB;
-		d->sample.wal.records += i == 0 ? 10 : 100;
-		walsizer_observe_wal_contents(&d->config, &d->state, &d->sample, WALSIZER_CAUSE_FORCED);
-	}
+	next_interval(d, 1000, (WalsizerWal) {.bytes = 1000, .records = 10});
+	next_interval(d, 24 * MB, (WalsizerWal) {.bytes = 24 * MB, .records = 100});
 	assert_int_equal(d->state.wal_contents.few_pages.bytes, 0);
 }
 
@@ -489,14 +491,9 @@ TEST(what_a_checkpoint_writes_at_once_counts)
 	Driver	   *d = driver_new();
 
 	for (int i = 0; i < 3; i++)
-	{
-		d->state.last = d->sample;
-		d->sample.redo_lsn += 530 * MB;
-		d->sample.wal.bytes += 530 * MB;
-		d->sample.wal.records += 5500000;
-		d->sample.wal.written += i == 2 ? 0 : 9000;
-		walsizer_observe_wal_contents(&d->config, &d->state, &d->sample, WALSIZER_CAUSE_FORCED);
-	}
+		next_interval(d, 530 * MB, (WalsizerWal) {
+			.bytes = 530 * MB, .records = 5500000, .written = i == 2 ? 0 : 9000,
+		});
 	assert_int_equal(d->state.wal_contents.few_pages.bytes, 0);
 }
 
@@ -506,13 +503,7 @@ TEST(padding_changes_no_pages)
 	Driver	   *d = driver_new();
 
 	for (int i = 0; i < 3; i++)
-	{
-		d->state.last = d->sample;
-		d->sample.redo_lsn += 530 * MB;
-		d->sample.wal.bytes += 100 * MB;
-		d->sample.wal.records += 1000000;
-		walsizer_observe_wal_contents(&d->config, &d->state, &d->sample, WALSIZER_CAUSE_FORCED);
-	}
+		next_interval(d, 530 * MB, (WalsizerWal) {.bytes = 100 * MB, .records = 1000000});
 	assert_int_equal(d->state.wal_contents.few_pages.bytes, 0);
 }
 
