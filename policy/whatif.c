@@ -25,7 +25,7 @@
 #define KEPT				WALSIZER_CURVE_INTERVALS
 #define LAST_STEPS			6	/* of the curve, for its end */
 #define LEAST_INTERVALS		3
-#define MOST_CHANGE			0.1 /* of the images over the intervals: a load changes */
+#define MOST_CHANGE			0.1 /* of the images: the load changes */
 #define LEAST_IMAGE			50.0	/* bytes; less is no result of a regression */
 
 /*
@@ -69,10 +69,8 @@ walsizer_forbidding(const WalsizerFigures *figures, int64_t mb)
 	static const WalsizerLimit hardest[] = {WALSIZER_LIMIT_DISK, WALSIZER_LIMIT_RECOVERY, WALSIZER_LIMIT_MAX};
 
 	for (int i = 0; i < WALSIZER_LIMITS - 1; i++)
-	{
 		if (figures->limits_mb[hardest[i]] > 0 && mb > figures->limits_mb[hardest[i]])
 			return hardest[i];
-	}
 	return WALSIZER_UNLIMITED;
 }
 
@@ -255,6 +253,26 @@ image_size(const WalsizerCurve *curve)
 	return size < curve->bytes / images ? size : curve->bytes / images;
 }
 
+/*
+ * Does the curve become steeper, by so many of its images?  Distinct pages cannot: then a
+ * job begins late in each interval, or long transactions report their WAL at their end.
+ */
+static bool
+becomes_steeper(const double *mean)
+{
+	double		before = mean[LAST_STEPS - 1];
+
+	for (int i = 2 * LAST_STEPS - 1; i < STEPS; i += LAST_STEPS)
+	{
+		double		images = mean[i] - mean[i - LAST_STEPS];
+
+		if (images - before > MOST_CHANGE * mean[STEPS - 1])
+			return true;
+		before = images;
+	}
+	return false;
+}
+
 /* Why the curve does not tell what is saved; NULL if it does. */
 static const char *
 obstacle(const WalsizerCurve *curve)
@@ -263,7 +281,7 @@ obstacle(const WalsizerCurve *curve)
 		return "cannot tell: fewer than three timed checkpoints in a row";
 	if (curve->bytes <= 0 || curve->records <= 0)
 		return "cannot tell: no WAL is written";
-	if (change_of_images(curve) > MOST_CHANGE)
+	if (change_of_images(curve) > MOST_CHANGE || becomes_steeper(curve->mean))
 		return "cannot tell: the load changes";
 	if (curve->mean[STEPS - 1] > 0 && image_size(curve) < LEAST_IMAGE)
 		return "cannot tell: the size of images is not known";

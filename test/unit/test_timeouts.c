@@ -22,6 +22,8 @@ typedef struct Load
 	double		half;
 	int			records;		/* a second */
 	bool		counted;		/* the server counts the bytes of images, as from 19 on */
+	int			job;			/* images of a job that begins in this second, if not 0 */
+	int			job_begins;
 } Load;
 
 static const Load usual = {.pages = 10000, .half = 300, .records = RECORDS};
@@ -44,8 +46,11 @@ static void
 run_second(Driver *d, const Load *load, int second)
 {
 	int64_t		images = (int64_t) images_within(load, second + 1) - (int64_t) images_within(load, second);
-	int64_t		bytes = load->records * RECORD_BYTES + images * IMAGE_BYTES;
+	int64_t		bytes;
 
+	if (second == load->job_begins)
+		images += load->job;
+	bytes = load->records * RECORD_BYTES + images * IMAGE_BYTES;
 	d->sample.wal.records += load->records;
 	d->sample.wal.images += images;
 	d->sample.wal.image_bytes += load->counted ? images * IMAGE_BYTES : 0;
@@ -300,6 +305,26 @@ TEST(a_load_that_changes_is_no_base)
 	cannot_tell(d, "cannot tell: the load changes");
 }
 
+/*
+ * Another timeout has not as many jobs less.  One of a tenth of the images is no change, nor
+ * is one that begins with the interval, which cannot be told from pages that change often.
+ */
+TEST(a_job_in_each_interval_is_no_base)
+{
+	Load		load = {.pages = 10000, .half = 1e5, .records = RECORDS, .counted = true};
+
+	for (load.job_begins = 0; load.job_begins < 300; load.job_begins += 10)
+	{
+		load.job = 1;
+		assert_string_equal(advise(running(&load, 300, 3), 900).basis, "bounds");
+		load.job = 20;
+		if (load.job_begins < 60)
+			assert_string_equal(advise(running(&load, 300, 3), 900).basis, "bounds");
+		else
+			cannot_tell(running(&load, 300, 3), "cannot tell: the load changes");
+	}
+}
+
 TEST(the_size_of_images_must_be_known)
 {
 	Load		load = usual;
@@ -325,7 +350,8 @@ TEST(the_size_of_images_must_be_known)
 	is_near(advise(d, 900).saved_most, 0, 1e-9);
 	/* never more than there is */
 	d->state.curve.image_bytes = 1e9;
-	d->state.curve.mean[WALSIZER_CURVE_STEPS - 1] = 10;
+	for (int i = 0; i < WALSIZER_CURVE_STEPS; i++)
+		d->state.curve.mean[i] = 10;
 	is_near(advise(d, 900).saved_most, 2.0 / 3, 1e-9);
 
 	d->state.curve.records = 0;
@@ -414,6 +440,7 @@ main(void)
 		cmocka_unit_test(an_interval_that_does_not_count_is_no_part_of_anything),
 		cmocka_unit_test(all_steps_of_an_interval_count_for_its_change),
 		cmocka_unit_test(a_load_that_changes_is_no_base),
+		cmocka_unit_test(a_job_in_each_interval_is_no_base),
 		cmocka_unit_test(the_size_of_images_must_be_known),
 		cmocka_unit_test(nothing_is_said_while_checkpoints_are_forced_or_on_a_standby),
 		cmocka_unit_test(what_was_said_is_compared_with_what_came),
