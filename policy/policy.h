@@ -389,8 +389,8 @@ typedef struct WalsizerWalContents
 {
 	WalsizerWal at_redo;		/* counted when the redo pointer moved */
 	WalsizerWal interval;		/* that stands for a full one; 0: not known */
-	WalsizerWal few_pages;		/* the last, if its WAL changed few pages; or 0 */
-	int64_t		bytes_before;	/* of WAL in the last */
+	WalsizerWal last;			/* interval of any kind */
+	bool		few_pages;		/* are changed by the WAL of that one */
 } WalsizerWalContents;
 
 /* What was said when checkpoint_timeout was changed, to be compared with what came. */

@@ -34,6 +34,7 @@
 /* A server on which no recovery was measured yet: about 40MB/s of small records. */
 #define ASSUMED_SLOWNESS	1.5
 #define ASSUMED_PAGE_MS		0.02	/* to write a page at the end */
+#define LEAST_PAGES			10000	/* that tell more of it than the 0.2 s of any start */
 
 #define LEAST_RECORD		60.0	/* bytes: a mean below that was never seen */
 #define LEAST_BYTES			(16 * WALSIZER_MB)	/* of an interval that counts */
@@ -50,11 +51,11 @@
  * this one, change few pages?  Records larger than a page are messages of programs.
  */
 static bool
-changes_few_pages(const WalsizerWal *interval, int64_t bytes_before)
+changes_few_pages(const WalsizerWal *interval, const WalsizerWal *before)
 {
 	return interval->written >= 0 &&
 		(double) interval->bytes < WALSIZER_PAGE * (double) interval->records &&
-		(double) walsizer_min(interval->bytes, bytes_before) >
+		(double) walsizer_min(interval->bytes, before->bytes) >
 		MANY_CHANGES * (double) walsizer_max(interval->written, interval->images);
 }
 
@@ -102,7 +103,7 @@ writing_time(const WalsizerRecovery *last, const WalsizerSample *sample, double 
 {
 	double		pages = bytes / WALSIZER_PAGE;
 	double		most = (double) sample->buffers;
-	double		each = last->pages_written > 0 ?
+	double		each = last->pages_written >= LEAST_PAGES ?
 		(double) last->writing_ms / (double) last->pages_written : ASSUMED_PAGE_MS;
 
 	return each * (pages < most ? pages : most);
@@ -170,21 +171,20 @@ walsizer_observe_wal_contents(const WalsizerConfig *config, WalsizerState *state
 		.images = sample->wal.images - state->wal_contents.at_redo.images,
 		.written = sample->wal.written - state->wal_contents.at_redo.written,
 	};
-	int64_t		bytes_before = state->wal_contents.bytes_before;
+	WalsizerWal before = state->wal_contents.last;
 
 	state->wal_contents.at_redo = sample->wal;
 	/* the checkpoint may have written some since it began */
 	state->wal_contents.at_redo.written = state->last.wal.written;
-	state->wal_contents.bytes_before = interval.bytes;
-	state->wal_contents.few_pages = (WalsizerWal) {0};
+	state->wal_contents.last = interval;
+	state->wal_contents.few_pages = false;
 	if (cause == WALSIZER_CAUSE_OTHER || interval.bytes < LEAST_BYTES ||
 		interval.bytes < walsizer_distance(state->last.redo_lsn, sample->redo_lsn) / 2 ||
 		interval.records <= 0 || interval.images < 0)
 		return;
 	if (state->wal_contents.interval.bytes == 0 || is_full(config, sample, &interval))
 		state->wal_contents.interval = interval;
-	if (changes_few_pages(&interval, bytes_before))
-		state->wal_contents.few_pages = interval;
+	state->wal_contents.few_pages = changes_few_pages(&interval, &before);
 }
 
 /*
@@ -206,7 +206,8 @@ walsizer_recovery_time(const WalsizerConfig *config, const WalsizerState *state,
 
 /*
  * Time (ms) for a crash at this sample: WAL since the last complete checkpoint.
- * While another one runs, that is a whole interval and the one in progress.
+ * While another one runs, that is a whole interval and the one in progress.  The last
+ * interval tells more of it than a full one, which may be of another load.
  */
 int64_t
 walsizer_recovery_time_now(const WalsizerConfig *config, const WalsizerState *state,
@@ -214,10 +215,12 @@ walsizer_recovery_time_now(const WalsizerConfig *config, const WalsizerState *st
 {
 	double		before = (double) walsizer_distance(sample->completed_lsn, sample->redo_lsn);
 	double		since = (double) walsizer_distance(sample->redo_lsn, sample->write_lsn);
+	const WalsizerWal *contents = &state->wal_contents.last;
 
+	if (contents->bytes < LEAST_BYTES || contents->records <= 0 || contents->images < 0)
+		contents = &state->wal_contents.interval;
 	return recovery_time(config, sample, before + since,
-						 records_in(&state->wal_contents.interval, before) +
-						 records_in(&state->wal_contents.interval, since));
+						 records_in(contents, before) + records_in(contents, since));
 }
 
 /*

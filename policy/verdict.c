@@ -177,7 +177,6 @@ find(const WalsizerSituation *c)
 	const WalsizerFigures *figures = &c->decision->figures;
 	const WalsizerState *state = c->state;
 	const WalsizerSample *last = &state->last;
-	const WalsizerWal *few_pages = &state->wal_contents.few_pages;
 	bool		acts = !c->client && c->config->enable && !c->dry_run &&
 		c->outcome == WALSIZER_NO_OUTCOME;
 	bool		asks_for_more = walsizer_max(figures->wanted_mb, state->owner.own_mb) > state->owner.original_mb;
@@ -226,7 +225,7 @@ find(const WalsizerSituation *c)
 	if ((asks_for_more || figures->forced > 0) && figures->padding_percent >= MOSTLY_PADDING)
 		return (WalsizerFinding) {"padding", "$5 % of the WAL is padding, because segments are switched before they are full",
 			"See \"archive_timeout\", and what calls pg_switch_wal(); a larger size does not help.", 7};
-	if (asks_for_more && few_pages->bytes > 0 && figures->demand >= few_pages->bytes)
+	if (asks_for_more && state->wal_contents.few_pages && figures->demand >= state->wal_contents.last.bytes)
 		return (WalsizerFinding) {"few_pages", "the same few pages are changed over and over: $6 MB of WAL between two checkpoints, for which $7 pages were written",
 			"Look for the statement by \"wal_bytes\" in pg_stat_statements; a larger size helps little.", 9};
 	if (too_small)
@@ -266,7 +265,7 @@ walsizer_judge(const WalsizerSituation *c)
 		.numbers = {
 			c->decision->figures.in_effect_mb, needed(c), c->decision->figures.limit_mb, room(c),
 			walsizer_max(c->state->disk.held, c->state->last_resort.kept) / WALSIZER_MB, c->decision->figures.padding_percent,
-			c->state->wal_contents.few_pages.bytes / WALSIZER_MB, c->state->wal_contents.few_pages.written,
+			c->state->wal_contents.last.bytes / WALSIZER_MB, c->state->wal_contents.last.written,
 		},
 		.texts = {c->message, c->holder, settings[c->decision->limited_by],
 			c->decision->figures.inflated && needed(c) > c->state->boost.size_mb ? "at most " : ""},

@@ -162,9 +162,12 @@ publish(void)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/* The worker starts: complete the measurement of a recovery.  False if there is none. */
+/*
+ * The worker starts: complete the measurement of a recovery.  False if there is none.  If a
+ * session starts it, maybe hours later, nobody knows how long writing the pages took.
+ */
 bool
-walsizer_recovery_ended(void)
+walsizer_recovery_ended(bool by_session)
 {
 	int64		writing = walsizer_monotonic_ms() - walsizer_shared->replayed_at - WORKER_START_MS;
 
@@ -172,6 +175,8 @@ walsizer_recovery_ended(void)
 		return false;
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 	walsizer_shared->recoveries[0].writing_ms = Max(writing, 0);
+	if (by_session)
+		walsizer_shared->recoveries[0].pages_written = 0;
 	walsizer_shared->replayed_at = 0;
 	LWLockRelease(walsizer_shared->lock);
 	return true;

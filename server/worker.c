@@ -72,6 +72,7 @@ walsizer_register_worker(BackgroundWorkerHandle **handle)
 	strlcpy(worker.bgw_function_name, "walsizer_main", sizeof(worker.bgw_function_name));
 	strlcpy(worker.bgw_name, "walsizer", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "walsizer", BGW_MAXLEN);
+	worker.bgw_main_arg = BoolGetDatum(handle != NULL);
 	if (handle != NULL)
 		return RegisterDynamicBackgroundWorker(&worker, handle);
 	RegisterBackgroundWorker(&worker);
@@ -368,7 +369,7 @@ ignore_cancel(SIGNAL_ARGS)
 
 /* Entry point of the background worker. */
 void
-walsizer_main(Datum main_arg pg_attribute_unused())
+walsizer_main(Datum by_session)
 {
 	MemoryContext pass_context;
 	bool		measured;
@@ -399,7 +400,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 		proc_exit(0);
 	}
 	/* not on disk yet */
-	measured = walsizer_recovery_ended();
+	measured = walsizer_recovery_ended(DatumGetBool(by_session));
 	walsizer_shared->configured_mb = walsizer_configured_mb();
 	(void) walsizer_reload_may_come();	/* from now on */
 

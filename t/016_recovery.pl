@@ -127,6 +127,21 @@ cmp_ok($estimate, '>', $took / 1.25, 'recovery takes at most a quarter more than
 cmp_ok($estimate, '<', 6 * $took, 'recovery takes not much less than estimated');
 load_and_crash($node, 2, \&crash_of_one_process);
 
+# Nobody knows when the pages had been written, if the worker does not start by itself.
+$node->safe_psql('postgres', 'CHECKPOINT');
+$node->safe_psql('postgres', 'UPDATE load SET v = v + n') for 1 .. 2;
+act($node, 'walsizer_stop()');
+my $before = measured($node);
+my $writer = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'background writer'");
+$offset = log_offset($node);
+kill 'KILL', $writer or die "could not kill the background writer: $!";
+wait_for_log_line($node, qr/all server processes terminated; reinitializing/, $offset);
+wait_for_log_line($node, qr/database system is ready to accept connections/, $offset);
+act($node, 'walsizer_start()');
+wait_until('the recovery is kept', sub { return measured($node) ne $before });
+like(measured($node), qr/^bytes \d+ .* pages_written 0 /,
+	'a worker that a session starts does not say how long the pages took');
+
 $rate = status($node)->{replay_rate};
 $node->restart;
 wait_for_worker($node);

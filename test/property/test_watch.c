@@ -206,7 +206,7 @@ compare(Both *b, Difference *all)
 	all->forced += llabs((long long) (forced(&b->worker) - forced(&b->watcher.state)));
 	all->wanted = wanted > all->wanted ? wanted : all->wanted;
 	all->raises += (b->raises > 0) != (b->watcher_raises > 0);
-	all->few_pages += b->watcher.state.wal_contents.few_pages.bytes > 0;
+	all->few_pages += b->watcher.state.wal_contents.few_pages;
 	compare_advice(b, all);
 }
 

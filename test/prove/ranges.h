@@ -112,9 +112,10 @@
 		RANGE((s)->primary.checkpoints, 0, 1000); \
 		WAL_RANGES(&(s)->wal_contents.at_redo, RANGE); \
 		WAL_RANGES(&(s)->wal_contents.interval, RANGE); \
-		WAL_RANGES(&(s)->wal_contents.few_pages, RANGE); \
 		RANGE((s)->wal_contents.at_redo.written, 0, INT64_MAX); \
-		RANGE((s)->wal_contents.bytes_before, INT64_MIN, INT64_MAX); \
+		RANGE((s)->wal_contents.last.bytes, INT64_MIN, INT64_MAX); \
+		RANGE((s)->wal_contents.last.records, INT64_MIN, INT64_MAX); \
+		RANGE((s)->wal_contents.last.images, INT64_MIN, INT64_MAX); \
 	} while (0)
 
 #define CHECKPOINTS_RANGES(c, RANGE, FLAG) \
@@ -224,6 +225,7 @@
 		for (int i = 0; i < WALSIZER_WINDOW_SLOTS; i++) \
 			MARK_RANGES(&(s)->window.marks[i], RANGE); \
 		MEASURED_RANGES(s, RANGE); \
+		FLAG((s)->wal_contents.few_pages); \
 		CHECKPOINTS_RANGES(&(s)->checkpoints, RANGE, FLAG); \
 		CURVE_RANGES(&(s)->curve, RANGE, FLAG); \
 		DISK_RANGES(&(s)->disk, RANGE, FLAG); \

@@ -314,6 +314,29 @@ TEST(now_comes_to_the_worst_case)
 	assert_true(walsizer_recovery_time_now(&d->config, &d->state, &d->sample) < worst / 2 + 1);
 }
 
+/* After a bulk load comes one of small records: now is what is replayed, not a full interval. */
+TEST(now_is_of_the_last_interval)
+{
+	Driver	   *d = measured_server();
+	int64_t		now;
+
+	d->sample.buffers = 0;
+	interval_was(d, 1000, 10 * 1000, 100 * 1000);
+	d->sample.completed_lsn = d->sample.redo_lsn;
+	d->sample.write_lsn += 100 * MB;
+	d->state.wal_contents.last = (WalsizerWal) {.bytes = 16 * MB - 1, .records = 160 * 1000};
+	now = walsizer_recovery_time_now(&d->config, &d->state, &d->sample);
+	assert_int_equal(now, time_of(d, 100));
+	d->state.wal_contents.last = (WalsizerWal) {.bytes = 16 * MB, .records = 160 * 1000};
+	assert_true(walsizer_recovery_time_now(&d->config, &d->state, &d->sample) > 2 * now);
+	assert_int_equal(time_of(d, 100), now);
+	/* counters that began anew */
+	d->state.wal_contents.last.images = -1;
+	assert_int_equal(walsizer_recovery_time_now(&d->config, &d->state, &d->sample), now);
+	d->state.wal_contents.last = (WalsizerWal) {.bytes = 16 * MB};
+	assert_int_equal(walsizer_recovery_time_now(&d->config, &d->state, &d->sample), now);
+}
+
 /* A measurement that cannot be is no trap. */
 TEST(any_measurement_gives_an_answer)
 {
@@ -444,9 +467,9 @@ changes_few(int64_t bytes, int64_t records, int64_t images, int64_t written)
 		d->sample.wal.written += written;
 		next_interval(d, bytes, (WalsizerWal) {.bytes = bytes, .records = records, .images = images});
 		/* the pages of the first one are not written yet */
-		assert_true(i > 0 || d->state.wal_contents.few_pages.bytes == 0);
+		assert_false(i == 0 && d->state.wal_contents.few_pages);
 	}
-	return d->state.wal_contents.few_pages.bytes > 0;
+	return d->state.wal_contents.few_pages;
 }
 
 TEST(a_runaway_writer_is_known_by_what_it_does_not_change)
@@ -482,7 +505,7 @@ TEST(messages_after_little_wal_change_no_pages)
 
 	next_interval(d, 1000, (WalsizerWal) {.bytes = 1000, .records = 10});
 	next_interval(d, 24 * MB, (WalsizerWal) {.bytes = 24 * MB, .records = 100});
-	assert_int_equal(d->state.wal_contents.few_pages.bytes, 0);
+	assert_false(d->state.wal_contents.few_pages);
 }
 
 /* A checkpoint that writes within a second has written when its redo pointer is seen. */
@@ -494,7 +517,7 @@ TEST(what_a_checkpoint_writes_at_once_counts)
 		next_interval(d, 530 * MB, (WalsizerWal) {
 			.bytes = 530 * MB, .records = 5500000, .written = i == 2 ? 0 : 9000,
 		});
-	assert_int_equal(d->state.wal_contents.few_pages.bytes, 0);
+	assert_false(d->state.wal_contents.few_pages);
 }
 
 /* Padding, of which the server counts nothing, is no WAL of a few pages. */
@@ -504,7 +527,7 @@ TEST(padding_changes_no_pages)
 
 	for (int i = 0; i < 3; i++)
 		next_interval(d, 530 * MB, (WalsizerWal) {.bytes = 100 * MB, .records = 1000000});
-	assert_int_equal(d->state.wal_contents.few_pages.bytes, 0);
+	assert_false(d->state.wal_contents.few_pages);
 }
 
 /* An interval of this WAL ends. */
@@ -625,11 +648,13 @@ TEST(the_least_recovery_counts)
 	d->config.recoveries[1].replay_ms = 0;
 	assert_int_equal(time_of(d, 1000), 2200 + 1);
 
-	/* pages that were written tell how long a page takes */
-	d->sample.buffers = 10;
-	d->config.recoveries[0].pages_written = 1;
-	d->config.recoveries[0].writing_ms = 7;
+	/* pages that were written tell how long a page takes, but not the few of a small recovery */
+	d->sample.buffers = 1000;
+	d->config.recoveries[0].pages_written = 10000;
+	d->config.recoveries[0].writing_ms = 700;
 	assert_int_equal(time_of(d, 1000), 2200 + 1 + 70);
+	d->config.recoveries[0].pages_written = 9999;
+	assert_int_equal(time_of(d, 1000), 2200 + 1 + 20);
 }
 
 /* Before the first interval is known, all WAL counts as the smallest records. */
@@ -661,6 +686,7 @@ main(void)
 		cmocka_unit_test(a_limit_that_trembles_changes_nothing),
 		cmocka_unit_test(the_slowest_of_the_last_recoveries_counts),
 		cmocka_unit_test(now_comes_to_the_worst_case),
+		cmocka_unit_test(now_is_of_the_last_interval),
 		cmocka_unit_test(any_measurement_gives_an_answer),
 		cmocka_unit_test(what_is_assumed_of_a_server),
 		cmocka_unit_test(records_follow_from_the_last_interval),

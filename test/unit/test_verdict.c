@@ -204,7 +204,8 @@ judge(const Server *s)
 	d->state.disk = (WalsizerDisk) {
 		.known = s->disk > 0, .free = s->free * MB, .wal = s->wal * MB, .held = s->held * MB,
 	};
-	d->state.wal_contents.few_pages = (WalsizerWal) {s->few_pages * MB, 5000000, 40, 700, 0};
+	d->state.wal_contents.few_pages = s->few_pages > 0;
+	d->state.wal_contents.last = (WalsizerWal) {s->few_pages * MB, 5000000, 40, 700, 0};
 	d->config.prevent_disk_full = !s->only_said;
 	d->state.last_resort = (WalsizerLastResort) {
 		.fills = s->fills, .kept = s->kept * MB, .asked_lsn = s->asked > 0,
