@@ -197,6 +197,7 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
  CROSS JOIN (
     SELECT pg_size_bytes(current_setting('wal_segment_size')) AS segment_size,
            pg_size_bytes(current_setting('min_wal_size')) AS min_wal_size,
+           pg_size_bytes(current_setting('wal_buffers')) AS wal_buffers,
            extract(epoch FROM current_setting('checkpoint_timeout')::interval) AS timeout,
            extract(epoch FROM current_setting('wal_writer_delay')::interval) AS writer_delay,
            current_setting('wal_block_size')::numeric AS block_size,
@@ -265,10 +266,12 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
     -- a backend that finds wal_buffers full writes a page of them itself: 3 to 8 %
     -- of the WAL of INSERT ... SELECT and UPDATE, 0.0 % of that of short
     -- transactions, or with 10ms; figures: bench/run bulk, bench/run writer.  Pages of
-    -- padding fill wal_buffers, too, and are not in wal_bytes: then this says nothing
+    -- padding fill wal_buffers, too, unless they hold a segment, and are not in
+    -- wal_bytes: then this says nothing
     ('wal_writer_delay',
      CASE WHEN server.writer_delay >= 0.1 AND wal.backends >= 0.01 AND wal.backends < 1.5
                AND stats.padding_percent < 10
+               AND (current_setting('archive_timeout') = '0' OR server.wal_buffers >= server.segment_size)
           THEN '10ms' END,
      pg_catalog.format('Backends wrote about %s %% of the WAL since the last reset of pg_stat_wal themselves, a page at a time, because they found wal_buffers full. With 10ms, the WAL writer does more of this for them: in benchmarks, bulk loads took 11 to 21 %% less time, and short transactions took no longer. The server wakes up more often.',
             round(100.0 * wal.backends))),

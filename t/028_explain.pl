@@ -209,6 +209,9 @@ CREATE TABLE bulk (a integer);
 INSERT INTO bulk SELECT generate_series(1, 500000);
 SELECT pg_stat_force_next_flush();
 END
+set_conf($node, "archive_timeout = 1h\n");
+unlike(related_settings(), qr/wal_writer_delay/, 'padding may have filled wal_buffers');
+set_conf($node, "archive_timeout = 0\n");
 names_and_is_content('wal_writer_delay', '200ms');
 
 # A longer checkpoint_timeout, at most three times the value in effect, if it saves 15 %
