@@ -73,12 +73,9 @@ walsizer_remember(WalsizerState *state, const WalsizerPeak *peak)
 const WalsizerPeak *
 walsizer_peak_of(const WalsizerState *state, int64_t hour)
 {
-	const WalsizerPeak *peak;
+	const WalsizerPeak *peak = &state->learned.peaks[walsizer_max(hour, 0) % WALSIZER_PEAK_SLOTS];
 
-	if (hour <= 0)
-		return NULL;
-	peak = &state->learned.peaks[hour % WALSIZER_PEAK_SLOTS];
-	return peak->hour == hour ? peak : NULL;
+	return hour > 0 && peak->hour == hour ? peak : NULL;
 }
 
 /*
@@ -317,10 +314,8 @@ rate_since(const WalsizerRate *rate, int slot, int64_t now, uint64_t lsn)
 {
 	int64_t		elapsed = now - rate->ms[slot];
 
-	if (elapsed < RECENT_STEP)
-		return 0;
-	return walsizer_to_int64((double) walsizer_distance(rate->lsn[slot], lsn) *
-							 1000.0 / (double) elapsed);
+	return elapsed < RECENT_STEP ? 0 :
+		walsizer_to_int64((double) walsizer_distance(rate->lsn[slot], lsn) * 1000.0 / (double) elapsed);
 }
 
 /*

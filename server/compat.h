@@ -109,13 +109,10 @@ walsizer_find_setting(const char *name)
 	return find_option(name, false, true, DEBUG5);
 #else
 	struct config_generic **all = get_guc_variables();
-	int			number = GetNumConfigOptions();
 
-	for (int i = 0; i < number; i++)
-	{
+	for (int i = 0; i < GetNumConfigOptions(); i++)
 		if (strcmp(all[i]->name, name) == 0)
 			return all[i];
-	}
 	return NULL;
 #endif
 }

@@ -250,15 +250,6 @@ read_slots(XLogRecPtr oldest, char *name)
 	return oldest;
 }
 
-/* The position that is this many MB before another. */
-static XLogRecPtr
-position_before(XLogRecPtr position, int mb)
-{
-	uint64		distance = (uint64) mb * WALSIZER_MB;
-
-	return position > distance ? position - distance : 0;
-}
-
 /*
  * The first segment that a checkpoint that starts now would keep, for recovery, slots,
  * wal_keep_size or the archiver (KeepLogSeg in xlog.c).  A standby removes no more than its
@@ -269,15 +260,16 @@ static XLogSegNo
 read_first_kept(const WalsizerSample *sample)
 {
 	bool		archives = sample->standby ? XLogArchivingAlways() : XLogArchivingActive();
+	XLogRecPtr	end = sample->write_lsn;
 	XLogRecPtr	oldest;
 	XLogSegNo	first;
 
-	if (XLogRecPtrIsInvalid(sample->write_lsn))
+	if (XLogRecPtrIsInvalid(end))
 		return 0;
-	oldest = read_slots(sample->write_lsn, NULL);
+	oldest = read_slots(end, NULL);
 	if (max_slot_wal_keep_size_mb >= 0)
-		oldest = Max(oldest, position_before(sample->write_lsn, max_slot_wal_keep_size_mb));
-	oldest = Min(oldest, position_before(sample->write_lsn, wal_keep_size_mb));
+		oldest = Max(oldest, end - Min(end, (uint64) max_slot_wal_keep_size_mb * WALSIZER_MB));
+	oldest = Min(oldest, end - Min(end, (uint64) wal_keep_size_mb * WALSIZER_MB));
 	XLByteToSeg(oldest, first, wal_segment_size);
 	if (archives)
 	{

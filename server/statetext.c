@@ -134,10 +134,8 @@ static const char *
 value_of(const Text *text, const char *key)
 {
 	for (int i = 1; i < text->num_words; i += 2)
-	{
 		if (strcmp(text->words[i], key) == 0)
 			return text->words[i + 1];
-	}
 	return NULL;
 }
 
@@ -381,10 +379,8 @@ walsizer_memory_format(WalsizerMemory *memory, char *to, size_t size)
 	for (int i = 0; i < memory->num_recoveries; i++)
 		recovery_line(&text, &memory->recoveries[i]);
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
-	{
 		if (memory->state.learned.peaks[i].hour > 0)
 			peak_line(&text, &memory->state.learned.peaks[i]);
-	}
 	for (int i = 0; i < memory->history.length; i++)
 		event_line(&text, &memory->history.events[i]);
 	append(&text, "\n");

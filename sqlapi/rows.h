@@ -51,10 +51,8 @@ text_of(const char *text)
 	bool		valid = pg_verifymbstr(copy, (int) strlen(copy), true);
 
 	for (char *c = copy; *c != '\0'; c++)
-	{
 		if (!valid && IS_HIGHBIT_SET(*c))
 			*c = '?';
-	}
 	return column(CStringGetTextDatum(copy), copy[0] == '\0');
 }
 
