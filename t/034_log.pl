@@ -321,16 +321,17 @@ foreach my $name ('jsonlog', 'docker', 'cloud', 'operator', 'event_message')
 		"the figures are the same with all objects in one line, in the format $name");
 }
 
-# Rotated files, in any order; the same lines twice; an empty file.
+# Rotated files, in any order; the same lines twice, in whole seconds, too; an empty file.
 my @lines = split /^/, $text;
 write_file("$dir/a.log", join '', @lines[ 7 .. $#lines ]);
 write_file("$dir/b.log", join '', @lines[ 0 .. 6 ]);
 write_file("$dir/c.csv", text_of($formats{csvlog}));
+write_file("$dir/seconds.log", text_of($formats{'%t [%p]: [%l-1] user=%u,db=%d'}));
 write_file("$dir/empty.log", '');
-foreach my $files ([ 'a.log', 'b.log' ], [ 'b.log', 'a.log' ], [ 'c.csv', 'a.log', 'empty.log', 'b.log' ])
+foreach my $files ([ 'a.log', 'b.log' ], [ 'b.log', 'a.log' ], [ 'c.csv', 'a.log', 'empty.log', 'b.log' ], [ 'c.csv', 'seconds.log' ])
 {
 	($status, $out) = watch_log('--json', map { "$dir/$_" } @$files);
-	is(decoded($out)->{demand}, $plain->{demand}, "the demand is the same with the files @$files");
+	is(figures({ %{ decoded($out) }, status => $status }), figures($plain), "the figures are the same with the files @$files");
 }
 
 # Translated: the numbers stand in the same order.
@@ -386,6 +387,7 @@ foreach my $case ([ 'csvlog', 1 ], [ 'jsonlog', 1 ], [ '%m [%p]', 0 ])
 }
 like(judge(join '', grep { !/checkpoint/ } @lines)->{error}, qr/the log has no line about checkpoints/,
 	'a log without checkpoints is an error');
+like(judge("\037\213\010\0")->{error}, qr/the log is compressed: use "zcat -f FILE/, 'a compressed log is an error');
 like(judge(join '', map { s/checkpoint complete/restartpoint complete/r } grep { /complete/ } @lines)->{error},
 	qr/only restartpoints.*primary/, 'the log of a standby is an error');
 my $other = join '', map { s/\[77\]/[88]/r } @lines;

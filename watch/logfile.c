@@ -107,9 +107,8 @@ find_pid(const char *line, const char *end)
 static bool
 continues(const char *line, const char *end)
 {
-	size_t		length = (size_t) (end - line);
-
-	return memchr(line, '\t', length) != NULL || memmem(line, length, "#011", 4) != NULL;
+	return memchr(line, '\t', (size_t) (end - line)) != NULL ||
+		memmem(line, (size_t) (end - line), "#011", 4) != NULL;
 }
 
 /* Hand on a message of level LOG, unless it has no time. */
@@ -261,10 +260,8 @@ take_member(LogJson *json, const char *key, char *value)
 	const char *level;
 
 	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
-	{
 		if (strcmp(key, members[i].key) == 0)
 			member = members[i].member;
-	}
 	if ((member == MEMBER_MESSAGE || member == MEMBER_LINE) &&
 		(value[0] == '{' || ((level = watch_log_level(value)) != NULL &&
 							 watch_log_is_severity(value, (size_t) (level - value)))))
@@ -458,10 +455,12 @@ watch_log_read(Log *log, FILE *file, int year)
 	size_t		room = 0;
 	ssize_t		length;
 
-	while ((length = getline(&line, &room, file)) > 0)
+	for (bool first = true; (length = getline(&line, &room, file)) > 0; first = false)
 	{
 		bool		odd_quotes = false;
 
+		if (first && memcmp(line, "\037\213", 2) == 0)
+			watch_die("the log is compressed: use \"zcat -f FILE... | walsizer-watch --log -\"");
 		for (const char *q = line; (q = memchr(q, '"', (size_t) (line + length - q))) != NULL; q++)
 			odd_quotes = !odd_quotes;
 		take_line(&reader, line, (size_t) length, odd_quotes);

@@ -22,6 +22,7 @@
 #endif
 #define RESOLUTION		1500	/* ms: many logs have whole seconds */
 #define MOST_PIDS		16		/* servers in a log */
+#define MOST_NEAR		8		/* records that begin within a second */
 
 Log *
 watch_log_begin(const Options *options)
@@ -41,7 +42,6 @@ watch_log_take(Log *log, const LogRecord *message)
 
 	if (log->options->pid != 0 && message->pid != log->options->pid)
 		return;
-	log->found.checkpoints += message->kind == LOG_COMPLETE;
 	log->found.restartpoints += message->kind == LOG_RESTARTPOINT;
 	if (message->kind == LOG_RESTARTPOINT)
 		return;
@@ -72,7 +72,18 @@ by_start(const void *a, const void *b)
 		watch_log_compare(first->end_ms, second->end_ms);
 }
 
-/* Sort the records, and leave out what comes twice, in two formats for example. */
+/* Is it the same message, maybe in two formats, of which one has whole seconds? */
+static bool
+is_same(const LogRecord *a, const LogRecord *b)
+{
+	int64_t		from = a->end_ms != 0 ? a->end_ms : a->ms;
+	int64_t		to = b->end_ms != 0 ? b->end_ms : b->ms;
+
+	return a->kind == b->kind && a->distance == b->distance && a->pid == b->pid &&
+		(from == to || (from / 1000 == to / 1000 && (from % 1000 == 0 || to % 1000 == 0)));
+}
+
+/* Sort the records, and leave out what comes twice. */
 static void
 sort_records(Log *log)
 {
@@ -82,10 +93,12 @@ sort_records(Log *log)
 	for (int i = 0; i < number; i++)
 	{
 		const LogRecord *record = &log->records[i];
-		const LogRecord *before = log->kept > 0 ? &log->records[log->kept - 1] : NULL;
+		bool		twice = false;
 
-		if (before == NULL || record->kind >= LOG_PARAMETER || by_start(before, record) != 0 ||
-			before->distance != record->distance || before->pid != record->pid)
+		for (int j = 1; j <= MOST_NEAR && j <= log->kept && record->kind < LOG_PARAMETER; j++)
+			twice |= is_same(&log->records[log->kept - j], record);
+		log->found.checkpoints += !twice && record->kind == LOG_COMPLETE;
+		if (!twice)
 			log->records[log->kept++] = *record;
 	}
 }

@@ -35,10 +35,8 @@ typedef struct Live
 static bool
 is_over(const Live *live)
 {
-	int64_t		duration = live->options->duration_ms;
-
 	return watch_interrupted() || live->failed ||
-		(duration > 0 && watch_clock_ms() - live->began >= duration);
+		(live->options->duration_ms > 0 && watch_clock_ms() - live->began >= live->options->duration_ms);
 }
 
 static void
@@ -50,17 +48,14 @@ write_prometheus(Live *live, const Watcher *watcher, bool last)
 	if (path == NULL || (!last && now < live->prometheus_at))
 		return;
 	live->prometheus_at = now + PROMETHEUS_MS;
-	if (!watch_write_prometheus(watcher, path, watch_connected(live->server) && !is_over(live)))
-		live->failed = true;
+	live->failed |= !watch_write_prometheus(watcher, path, watch_connected(live->server) && !is_over(live));
 }
 
 /* The tick that it is time for, and not the last one again. */
 static int64_t
 next_tick(const Live *live, int64_t interval)
 {
-	int64_t		tick = (watch_clock_ms() - live->began + interval / 2) / interval;
-
-	return tick > live->tick ? tick : live->tick + 1;
+	return walsizer_max(live->tick + 1, (watch_clock_ms() - live->began + interval / 2) / interval);
 }
 
 static void
@@ -135,8 +130,7 @@ watch_live(const Options *options, Watcher *watcher)
 	}
 	end = next_tick(&live, interval);
 	watch_end(watcher, end);
-	if (live.trace != NULL && !watch_trace_close(live.trace, end))
-		live.failed = true;
+	live.failed |= live.trace != NULL && !watch_trace_close(live.trace, end);
 	write_prometheus(&live, watcher, true);
 	watch_disconnect(live.server);
 	return !live.failed;

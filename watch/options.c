@@ -241,12 +241,10 @@ watch_parse_options(Options *options, int argc, char **argv)
 	options->config.replay_rate = 40.0 * WALSIZER_MB;
 	options->config.sample_interval_ms = 0;
 	for (int i = 0; i < OPTIONS; i++)
-	{
 		if (table[i].help != NULL)
 			long_options[number++] = (struct option) {
 				table[i].name, table[i].argument[0] == '=' ? required_argument : no_argument, NULL, 256 + i
 			};
-	}
 	while ((c = getopt_long(argc, argv, "d:h:p:U:qV", long_options, NULL)) != -1)
 	{
 		int			i = c >= 256 ? c - 256 : 0;

@@ -17,9 +17,8 @@
 static volatile sig_atomic_t interrupted = 0;
 
 static void
-handle_signal(int signal_number)
+handle_signal(int signal_number __attribute__((unused)))
 {
-	(void) signal_number;
 	interrupted = 1;
 }
 

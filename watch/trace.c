@@ -285,12 +285,11 @@ read_number(Observation *seen, const Number *number, char **text)
 {
 	char	   *end;
 	long long	value = strtoll(*text, &end, 10);
-	int64_t		unit = unit_of(seen, number);
-	bool		good = end > *text && value >= number->least && value <= number->most && unit > 0;
+	bool		good = end > *text && value >= number->least && value <= number->most && unit_of(seen, number) > 0;
 
 	if (good)
 		*(int64_t *) ((char *) seen + number->field) = number->unit == 0 && value == WATCH_UNKNOWN ?
-			WATCH_UNKNOWN : value * unit;
+			WATCH_UNKNOWN : value * unit_of(seen, number);
 	*text = end;
 	return good;
 }

@@ -163,7 +163,5 @@ watch_time_text(int64_t epoch_s, const char *format)
 	char	   *text = next_text();
 	struct tm	parts;
 
-	if (localtime_r(&when, &parts) == NULL || strftime(text, TEXT_SIZE, format, &parts) == 0)
-		return "?";
-	return text;
+	return localtime_r(&when, &parts) == NULL || strftime(text, TEXT_SIZE, format, &parts) == 0 ? "?" : text;
 }
