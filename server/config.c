@@ -96,21 +96,21 @@ walsizer_auto_conf_in_effect(void)
  * of a reread that may have missed it, by another clock.  Included files are not looked at.
  */
 bool
-walsizer_reload_may_come(void)
+walsizer_files_changed(void)
 {
 	static struct stat seen[2];
 	const char *const files[] = {ConfigFileName, PG_AUTOCONF_FILENAME};
-	bool		may_come = false;
+	bool		changed = false;
 
 	for (int i = 0; i < (int) lengthof(files); i++)
 	{
 		struct stat before = seen[i];
 
 		(void) stat(files[i], &seen[i]);
-		may_come |= seen[i].st_ino != before.st_ino ||
+		changed |= seen[i].st_ino != before.st_ino ||
 			memcmp(&seen[i].st_ctim, &before.st_ctim, sizeof(before.st_ctim)) != 0;
 	}
-	return may_come;
+	return changed;
 }
 
 /*
@@ -172,7 +172,7 @@ walsizer_reread_configuration(void)
 	TimestampTz reloaded_before = PgReloadTime;
 
 	ConfigReloadPending = false;
-	(void) walsizer_reload_may_come();	/* what is written by now is read */
+	(void) walsizer_files_changed();	/* what is written by now is read */
 	ProcessConfigFile(PGC_SIGHUP);
 	if (PgReloadTime != reloaded_before)	/* else it was refused */
 		walsizer_shared->configured_mb = walsizer_configured_mb();

@@ -192,7 +192,7 @@ extern WalsizerHolder walsizer_holder(const WalsizerSample *sample, XLogRecPtr b
 
 /* server/config.c */
 extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);
-extern bool walsizer_reload_may_come(void);
+extern bool walsizer_files_changed(void);
 extern int64 walsizer_configured_mb(void);
 extern WalsizerNote walsizer_note_waiting(void);
 extern WalsizerNote walsizer_restoring(const WalsizerNote *ours, int64 configured_mb,

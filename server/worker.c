@@ -299,7 +299,7 @@ serve_request(void)
 	 * The session may have changed a setting and called pg_reload_conf(): its
 	 * signal to the postmaster, and that to us, may be slower than the request.
 	 */
-	if (walsizer_reload_may_come())
+	if (walsizer_files_changed())
 		(void) await_reload(RELOAD_UNDER_WAY_MS);
 	handle_interrupts();
 	if (request->what == WALSIZER_ASK_STOP)
@@ -402,7 +402,7 @@ walsizer_main(Datum by_session)
 	/* not on disk yet */
 	measured = walsizer_recovery_ended(DatumGetBool(by_session));
 	walsizer_shared->configured_mb = walsizer_configured_mb();
-	(void) walsizer_reload_may_come();	/* from now on */
+	(void) walsizer_files_changed();	/* from now on */
 
 	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(pass_context);
