@@ -266,7 +266,7 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
     -- a backend that finds wal_buffers full writes a page of them itself: 3 to 8 %
     -- of the WAL of INSERT ... SELECT and UPDATE, 0.0 % of that of short
     -- transactions, or with 10ms; figures: bench/run bulk, bench/run writer.  Pages of
-    -- padding fill wal_buffers, too, unless they hold a segment, and are not in
+    -- padding fill wal_buffers that hold no segment, too, and are not in
     -- wal_bytes: then this says nothing
     ('wal_writer_delay',
      CASE WHEN server.writer_delay >= 0.1 AND wal.backends >= 0.01 AND wal.backends < 1.5

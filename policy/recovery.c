@@ -34,7 +34,7 @@
 /* A server on which no recovery was measured yet: about 40MB/s of small records. */
 #define ASSUMED_SLOWNESS	1.5
 #define ASSUMED_PAGE_MS		0.02	/* to write a page at the end */
-#define LEAST_PAGES			10000	/* that tell more of it than the 0.2 s of any start */
+#define LEAST_PAGES			10000	/* fewer measure the 0.2 s of any start, not pages */
 
 #define LEAST_RECORD		60.0	/* bytes: a mean below that was never seen */
 #define LEAST_BYTES			(16 * WALSIZER_MB)	/* of an interval that counts */
@@ -101,12 +101,12 @@ slowness(const WalsizerRecovery *last)
 static double
 writing_time(const WalsizerRecovery *last, const WalsizerSample *sample, double bytes)
 {
-	double		pages = bytes / WALSIZER_PAGE;
-	double		most = (double) sample->buffers;
-	double		each = last->pages_written >= LEAST_PAGES ?
-		(double) last->writing_ms / (double) last->pages_written : ASSUMED_PAGE_MS;
+	double		pages = (double) walsizer_min(walsizer_to_int64(bytes / WALSIZER_PAGE), sample->buffers);
+	double		each = (double) last->writing_ms / (double) walsizer_max(last->pages_written, LEAST_PAGES);
 
-	return each * (pages < most ? pages : most);
+	if (last->pages_written < LEAST_PAGES && each < ASSUMED_PAGE_MS)
+		each = ASSUMED_PAGE_MS;
+	return each * pages;
 }
 
 /*
@@ -147,9 +147,8 @@ static bool
 is_full(const WalsizerConfig *config, const WalsizerSample *sample, const WalsizerWal *interval)
 {
 	double		intervals = 1.0 + sample->settings.completion_target;
-	int64_t		full = walsizer_trigger_point(sample->settings.max_wal_size_mb, &sample->settings);
 
-	return interval->bytes >= full / 2 ||
+	return interval->bytes >= walsizer_trigger_point(sample->settings.max_wal_size_mb, &sample->settings) / 2 ||
 		(config->max_recovery_ms > 0 &&
 		 recovery_time(config, sample, intervals * (double) interval->bytes,
 					   intervals * (double) interval->records) > config->max_recovery_ms);
@@ -217,7 +216,8 @@ walsizer_recovery_time_now(const WalsizerConfig *config, const WalsizerState *st
 	double		since = (double) walsizer_distance(sample->redo_lsn, sample->write_lsn);
 	const WalsizerWal *contents = &state->wal_contents.last;
 
-	if (contents->bytes < LEAST_BYTES || contents->records <= 0 || contents->images < 0)
+	if ((double) contents->bytes < (before > since ? before : since) / 2 ||
+		contents->records <= 0 || contents->images < 0)
 		contents = &state->wal_contents.interval;
 	return recovery_time(config, sample, before + since,
 						 records_in(contents, before) + records_in(contents, since));

@@ -25,7 +25,7 @@
 #define KEPT				WALSIZER_CURVE_INTERVALS
 #define LAST_STEPS			6	/* of the curve, for its end */
 #define LEAST_INTERVALS		3
-#define MOST_CHANGE			0.1 /* of the images: the load changes */
+#define MOST_CHANGE			0.1 /* of the images; more is a load that changes */
 #define LEAST_IMAGE			50.0	/* bytes; less is no result of a regression */
 
 /*
@@ -254,8 +254,8 @@ image_size(const WalsizerCurve *curve)
 }
 
 /*
- * Does the curve become steeper, by so many of its images?  Distinct pages cannot: then a
- * job begins late in each interval, or long transactions report their WAL at their end.
+ * Does the curve become steeper, by more than MOST_CHANGE?  That of distinct pages does not: a
+ * job begins late in each interval, or transactions end in it, or a checkpoint slows the load.
  */
 static bool
 becomes_steeper(const double *mean)

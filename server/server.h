@@ -171,7 +171,7 @@ extern bool walsizer_define_settings(void);
 extern WalsizerConfig walsizer_config(const WalsizerShared *shared);
 
 /* server/worker.c */
-extern PGDLLEXPORT void walsizer_main(Datum by_session);
+extern PGDLLEXPORT void walsizer_main(Datum main_arg);
 extern bool walsizer_register_worker(BackgroundWorkerHandle **handle);
 extern bool walsizer_start_worker(void);
 extern bool walsizer_reload(void);
@@ -207,7 +207,7 @@ extern void walsizer_reread_configuration(void);
 /* server/start.c */
 extern void walsizer_check_at_start(void);
 extern void walsizer_recovery_install_hook(void);
-extern bool walsizer_recovery_ended(bool by_session);
+extern bool walsizer_recovery_ended(void);
 
 /* server/shmem.c */
 extern WalsizerShared *walsizer_shared;

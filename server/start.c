@@ -162,21 +162,17 @@ publish(void)
 	LWLockRelease(walsizer_shared->lock);
 }
 
-/*
- * The worker starts: complete the measurement of a recovery.  False if there is none.  If a
- * session starts it, maybe hours later, nobody knows how long writing the pages took.
- */
+/* The worker starts: complete the measurement of a recovery.  False if there is none. */
 bool
-walsizer_recovery_ended(bool by_session)
+walsizer_recovery_ended(void)
 {
 	int64		writing = walsizer_monotonic_ms() - walsizer_shared->replayed_at - WORKER_START_MS;
 
 	if (walsizer_shared->replayed_at == 0)
 		return false;
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->recoveries[0].writing_ms = Max(writing, 0);
-	if (by_session)
-		walsizer_shared->recoveries[0].pages_written = 0;
+	walsizer_shared->recoveries[0].writing_ms =
+		walsizer_shared->recoveries[0].pages_written > 0 ? Max(writing, 0) : 0;
 	walsizer_shared->replayed_at = 0;
 	LWLockRelease(walsizer_shared->lock);
 	return true;

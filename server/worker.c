@@ -72,7 +72,6 @@ walsizer_register_worker(BackgroundWorkerHandle **handle)
 	strlcpy(worker.bgw_function_name, "walsizer_main", sizeof(worker.bgw_function_name));
 	strlcpy(worker.bgw_name, "walsizer", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "walsizer", BGW_MAXLEN);
-	worker.bgw_main_arg = BoolGetDatum(handle != NULL);
 	if (handle != NULL)
 		return RegisterDynamicBackgroundWorker(&worker, handle);
 	RegisterBackgroundWorker(&worker);
@@ -95,6 +94,11 @@ walsizer_start_worker(void)
 	walsizer_attach_shared();
 	if (walsizer_shared->worker_pid != 0)
 		return false;
+	/* after a crash, maybe hours ago: it is not known how long writing the pages took */
+	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
+	if (walsizer_shared->replayed_at != 0)
+		walsizer_shared->recoveries[0].pages_written = 0;
+	LWLockRelease(walsizer_shared->lock);
 	if (!walsizer_register_worker(&handle))
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_RESOURCES),
@@ -369,7 +373,7 @@ ignore_cancel(SIGNAL_ARGS)
 
 /* Entry point of the background worker. */
 void
-walsizer_main(Datum by_session)
+walsizer_main(Datum main_arg pg_attribute_unused())
 {
 	MemoryContext pass_context;
 	bool		measured;
@@ -400,7 +404,7 @@ walsizer_main(Datum by_session)
 		proc_exit(0);
 	}
 	/* not on disk yet */
-	measured = walsizer_recovery_ended(DatumGetBool(by_session));
+	measured = walsizer_recovery_ended();
 	walsizer_shared->configured_mb = walsizer_configured_mb();
 	(void) walsizer_files_changed();	/* from now on */
 

@@ -127,7 +127,7 @@ cmp_ok($estimate, '>', $took / 1.25, 'recovery takes at most a quarter more than
 cmp_ok($estimate, '<', 6 * $took, 'recovery takes not much less than estimated');
 load_and_crash($node, 2, \&crash_of_one_process);
 
-# Nobody knows when the pages had been written, if the worker does not start by itself.
+# It is not known when the pages had been written, if the worker does not start by itself.
 $node->safe_psql('postgres', 'CHECKPOINT');
 $node->safe_psql('postgres', 'UPDATE load SET v = v + n') for 1 .. 2;
 act($node, 'walsizer_stop()');
@@ -141,6 +141,8 @@ act($node, 'walsizer_start()');
 wait_until('the recovery is kept', sub { return measured($node) ne $before });
 like(measured($node), qr/^bytes \d+ .* pages_written 0 /,
 	'a worker that a session starts does not say how long the pages took');
+load_and_crash($node, 2, \&crash_of_one_process);
+unlike(measured($node), qr/ pages_written 0 /, 'the same worker does after the next crash');
 
 $rate = status($node)->{replay_rate};
 $node->restart;

@@ -334,6 +334,16 @@ foreach my $files ([ 'a.log', 'b.log' ], [ 'b.log', 'a.log' ], [ 'c.csv', 'a.log
 	is(figures({ %{ decoded($out) }, status => $status }), figures($plain), "the figures are the same with the files @$files");
 }
 
+# Text has the time of a clock that may be one second behind for a moment.
+write_file("$dir/seconds.log", slurp_file("$dir/seconds.log") =~ s/ 00:30:20 (?=UTC .*complete)/ 00:30:19 /r);
+write_file("$dir/c.csv", slurp_file("$dir/c.csv") =~ s/ 00:30:20\.500(?=.*complete)/ 00:30:20.002/r);
+is(figures(judge(slurp_file("$dir/c.csv") . slurp_file("$dir/seconds.log"))), figures($plain), 'the clock of text may be behind');
+
+# Checkpoints as fast as they can be, all of the same size, are as many as there are.
+my @fast = map { my $at = 36_000_000 + 237 * $_; sprintf '2025-02-03 %02d:%02d:%02d.%03d UTC', $at / 3_600_000, $at / 60_000 % 60, $at / 1000 % 60, $at % 1000 } 0 .. 2000;
+my $fast = join '', map { "$_ [77] LOG:  " . complete(528, 0.6) . "\n" } @fast;
+is(judge($fast)->{checkpoints}, 2001, 'four checkpoints a second are not taken for one');
+
 # Translated: the numbers stand in the same order.
 my %languages = (
 	German => sub {

@@ -22,7 +22,7 @@
 #endif
 #define RESOLUTION		1500	/* ms: many logs have whole seconds */
 #define MOST_PIDS		16		/* servers in a log */
-#define MOST_NEAR		8		/* records that begin within a second */
+#define MOST_NEAR		8		/* records kept before one that are compared with it */
 
 Log *
 watch_log_begin(const Options *options)
@@ -72,15 +72,13 @@ by_start(const void *a, const void *b)
 		watch_log_compare(first->end_ms, second->end_ms);
 }
 
-/* Is it the same message, maybe in two formats, of which one has whole seconds? */
+/* Is it the same message?  In text, which does not number them, the time may be whole seconds. */
 static bool
 is_same(const LogRecord *a, const LogRecord *b)
 {
-	int64_t		from = a->end_ms != 0 ? a->end_ms : a->ms;
-	int64_t		to = b->end_ms != 0 ? b->end_ms : b->ms;
-
 	return a->kind == b->kind && a->distance == b->distance && a->pid == b->pid &&
-		(from == to || (from / 1000 == to / 1000 && (from % 1000 == 0 || to % 1000 == 0)));
+		a->total_ms == b->total_ms && a->redo == b->redo &&
+		llabs((long long) (a->ms - b->ms)) < ((a->number == 0) != (b->number == 0) ? 1010 : 1);
 }
 
 /* Sort the records, and leave out what comes twice. */

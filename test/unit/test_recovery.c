@@ -324,16 +324,23 @@ TEST(now_is_of_the_last_interval)
 	interval_was(d, 1000, 10 * 1000, 100 * 1000);
 	d->sample.completed_lsn = d->sample.redo_lsn;
 	d->sample.write_lsn += 100 * MB;
-	d->state.wal_contents.last = (WalsizerWal) {.bytes = 16 * MB - 1, .records = 160 * 1000};
+	/* one of less than half as much WAL tells too little of it */
+	d->state.wal_contents.last = (WalsizerWal) {.bytes = 50 * MB - 1, .records = 500 * 1000};
 	now = walsizer_recovery_time_now(&d->config, &d->state, &d->sample);
 	assert_int_equal(now, time_of(d, 100));
-	d->state.wal_contents.last = (WalsizerWal) {.bytes = 16 * MB, .records = 160 * 1000};
+	d->state.wal_contents.last = (WalsizerWal) {.bytes = 50 * MB, .records = 500 * 1000};
 	assert_true(walsizer_recovery_time_now(&d->config, &d->state, &d->sample) > 2 * now);
 	assert_int_equal(time_of(d, 100), now);
+	/* also of what was written before the checkpoint that runs */
+	d->sample.completed_lsn -= 101 * MB;
+	d->sample.write_lsn -= 99 * MB;
+	assert_in_range(walsizer_recovery_time_now(&d->config, &d->state, &d->sample), now, now + 20);
+	d->sample.completed_lsn += 101 * MB;
+	d->sample.write_lsn += 99 * MB;
 	/* counters that began anew */
 	d->state.wal_contents.last.images = -1;
 	assert_int_equal(walsizer_recovery_time_now(&d->config, &d->state, &d->sample), now);
-	d->state.wal_contents.last = (WalsizerWal) {.bytes = 16 * MB};
+	d->state.wal_contents.last = (WalsizerWal) {.bytes = 100 * MB};
 	assert_int_equal(walsizer_recovery_time_now(&d->config, &d->state, &d->sample), now);
 }
 
@@ -648,13 +655,17 @@ TEST(the_least_recovery_counts)
 	d->config.recoveries[1].replay_ms = 0;
 	assert_int_equal(time_of(d, 1000), 2200 + 1);
 
-	/* pages that were written tell how long a page takes, but not the few of a small recovery */
+	/* pages that were written tell how long a page takes, few of them only if it is long */
 	d->sample.buffers = 1000;
-	d->config.recoveries[0].pages_written = 10000;
-	d->config.recoveries[0].writing_ms = 700;
+	d->config.recoveries[0].pages_written = 20000;
+	d->config.recoveries[0].writing_ms = 1400;
 	assert_int_equal(time_of(d, 1000), 2200 + 1 + 70);
-	d->config.recoveries[0].pages_written = 9999;
+	d->config.recoveries[0].pages_written = 75;
+	assert_int_equal(time_of(d, 1000), 2200 + 1 + 140);
+	d->config.recoveries[0].writing_ms = 150;
 	assert_int_equal(time_of(d, 1000), 2200 + 1 + 20);
+	d->config.recoveries[0].pages_written = 10000;
+	assert_int_equal(time_of(d, 1000), 2200 + 1 + 15);
 }
 
 /* Before the first interval is known, all WAL counts as the smallest records. */
