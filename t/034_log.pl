@@ -102,13 +102,16 @@ cmp_ok(decoded($out)->{wanted_size}, '>', decoded($out)->{needed_size_at_least},
 
 # ---- warnings beside complete checkpoints
 
-# A complete checkpoint of so many MB that took so many seconds.
+# A complete checkpoint of so many MB that took so many seconds, with its redo pointer, in MB, if given.
 sub complete
 {
-	my ($mb, $took) = @_;
-	return sprintf 'checkpoint complete: wrote 900 buffers (5.5%%); 0 WAL file(s) added, 0 removed, %d recycled; '
+	my ($mb, $took, $redo) = @_;
+	my $text = sprintf 'checkpoint complete: wrote %d buffers (5.5%%); 0 WAL file(s) added, 0 removed, %d recycled; '
 	  . 'write=%.3f s, sync=0.100 s, total=%.3f s; sync files=9, longest=0.010 s, average=0.002 s; distance=%d kB, estimate=%d kB',
-	  $mb / 16, $took - 0.5, $took, 1024 * $mb, 1024 * $mb;
+	  50 * $mb, $mb / 16, $took - 0.5, $took, 1024 * $mb, 1024 * $mb;
+
+	$text .= sprintf '; lsn=0/%X, redo lsn=0/%X', ($redo + $took) * MB, $redo * MB if defined $redo;
+	return $text;
 }
 
 # Messages, each with its time of day.
@@ -161,6 +164,42 @@ my @waited = map { ([ "08:$_:00", 'checkpoint starting: wal' ], [ "08:$_:59", co
 is(judge(lines(@waited))->{max_wal_size}, 1024 * MB,
 	'a checkpoint that waited may begin in the next second');
 
+# Warned by nobody: without starts, the distance tells the cause, to a segment.
+is(judge(lines(map { [ "08:0$_:00", complete(528, 40) =~ s/distance=540672/distance=540649/r ] } 1 .. 6), '--max-wal-size', '1GB', '--checkpoint-timeout', '5min')->{checkpoints_forced},
+	6, 'a distance just below the trigger point is that of a forced checkpoint');
+
+# The server pauses between pages, so that a checkpoint of few pages takes as long.
+my @few = map { ([ "08:$_:00", 'checkpoint starting: time' ], [ '08:' . ($_ + 2) . ':41', complete(400, 161) =~ s/wrote \d+/wrote 1605/r ]) } 10, 15, 20, 25;
+my $few = judge(lines(@few), '--max-wal-size', '1GB');
+is("$few->{checkpoint_completion_target} @{ $few->{assumed} }", '0.9 checkpoint_completion_target', 'a checkpoint of few pages does not tell checkpoint_completion_target');
+
+# Checkpoints that take longer than the timeout.
+my @slow = map { ([ "07:$_:00", 'checkpoint starting: time' ], [ '07:' . ($_ + 4) . ':00', complete(1200, 240) ]) } 10, 15, 20;
+foreach my $from (25 * 60 + 7 * 3600, map { 25 * 60 + 7 * 3600 + 470 * $_ } 1 .. 4)
+{
+	push @slow, map { [ sprintf('%02d:%02d:%02d', $_->[0] / 3600, $_->[0] / 60 % 60, $_->[0] % 60), $_->[1] ] }
+	  [ $from, 'checkpoint starting: time' ], [ $from + 470, complete($from % 3600 == 1500 ? 1200 : 1880, 470) =~ s/write=\S+/write=269.500/r ];
+}
+my $slow = judge(lines(@slow), '--max-wal-size', '8GB');
+is("$slow->{checkpoint_timeout} " . int($slow->{demand} / MB), '300 1200', 'slow checkpoints do not tell checkpoint_timeout');
+
+# ---- restarts, crashes, promotions
+
+my @hourly = map { ([ "10:$_:00", 'checkpoint starting: time' ], [ '10:' . ($_ + 4) . ':30', complete(300, 270, 20 * $_ * 3) ]) } 10, 15, 20;
+my $ready = 'database system is ready to accept connections';
+my $promoted = judge(lines([ '10:05:00', 'checkpoint starting: force' ], [ '10:05:01', $ready ], [ '10:09:30', complete(300, 270, 300) ], @hourly), '--max-wal-size', '1GB');
+is("$promoted->{verdict} $promoted->{restarts} $promoted->{missing} " . int($promoted->{demand} / MB), 'sufficient 0 0 300',
+	'a promotion is no restart, and its checkpoint ends an interval like any other');
+my @before = map { ([ "09:$_:00", 'checkpoint starting: time' ], [ '09:' . ($_ + 4) . ':30', complete(300, 270) ]) } 40, 45, 50;
+my $crashed = judge(lines(@before, [ '09:55:00', 'checkpoint starting: time' ], [ '09:58:20', 'checkpoint starting: end-of-recovery immediate wait' ],
+		[ '09:58:21', complete(500, 1) ], [ '09:58:21', $ready ], map { [ $_->[0] =~ s/^10:1(\d):00/10:0$1:21/r =~ s/^10:1(\d):30/10:0$1:51/r, $_->[1] =~ s/; lsn.*//r ] } @hourly[ 2, 3 ]),
+	'--max-wal-size', '900MB');
+is("$crashed->{restarts} $crashed->{missing} " . int($crashed->{demand} / MB), '1 0 300', 'a crash while a checkpoint is written: the WAL since the one before is that of all the time since');
+cmp_ok($crashed->{demand_at_most} / MB, '>=', 300, 'a crash while a checkpoint is written: the range of the demand has it');
+my $stopped = judge(lines(@before[ 0 .. 3 ], [ '09:50:00', 'checkpoint starting: shutdown immediate' ],
+		[ '09:50:01', complete(20, 1) =~ s/estimate=\d+/estimate=278528/r ], @hourly));
+is("$stopped->{restarts} $stopped->{missing}", '1 0', 'a restart shows in the checkpoint before it');
+
 # Lines that a terminal has cut off.  The first would have as many numbers as one before 18.
 my $later = complete(528, 20) =~ s/(?=; \d WAL)/, wrote 3 SLRU buffers/r;
 foreach my $end ('distance=540672 kB,', 'estimate=5406')
@@ -188,6 +227,9 @@ is(decoded($out)->{started_at}, 1465272002, '--year is the year of the times in 
 ($status, $out) = watch_log('--json', glob "$logs/08*");
 my (undef, undef, $hour, $day, $month) = gmtime decoded($out)->{started_at};
 is("$month $day $hour", '5 7 4', 'the year of the times in syslog is this one without --year');
+(undef, undef, undef, undef, my $this_month, my $this_year) = localtime;
+(undef, undef, undef, undef, undef, my $year) = gmtime judge("Dec  7 04:00:00 db1 postgres[77]: LOG:  checkpoint starting: time\nDec  7 04:04:00 db1 postgres[77]: LOG:  " . complete(9, 240) . "\n")->{started_at};
+is($year, $this_month == 11 ? $this_year : $this_year - 1, 'a month to come is that of the year before');
 ($status, $out) = watch_log('--json', '--checkpoint-timeout', '20min', '--completion-target', '0.5',
 	'--segment-size', '64MB', '--max-wal-size', '8GB', glob "$logs/01*");
 is(join(' ', map { decoded($out)->{$_} } qw(checkpoint_timeout checkpoint_completion_target wal_segment_size max_wal_size)),
@@ -406,6 +448,9 @@ like(judge($mixed)->{error}, qr/of several servers, two of their checkpointers a
 	'a log of two servers is an error');
 my $one = judge($mixed, '--pid', '77', '--max-wal-size', '4GB');
 is("$one->{checkpoints} $one->{missing}", '6 0', '--pid chooses one of two servers');
+
+$one = judge($mixed, '--pid', '77');
+is("@{ $one->{assumed} }", 'max_wal_size checkpoint_timeout checkpoint_completion_target', 'which server has other settings is not known');
 
 # Hostile: what statements, names, other fields and other processes say.
 my $fake = "checkpoint complete: wrote 1 buffers (0.1%); 0 WAL file(s) added, 0 removed, 9 recycled; write=1.000 s, "

@@ -38,6 +38,8 @@ typedef enum LogKind
 #define LOG_FAST			4	/* not spread over time */
 #define LOG_ASKED			8	/* any other */
 #define LOG_CAUSE_KNOWN		16	/* also if there was no word */
+#define LOG_SHUTDOWN		32
+#define LOG_RECOVERY		64	/* ends with it */
 
 /* A message; then a checkpoint, or what happened between two of them. */
 typedef struct LogRecord
@@ -47,6 +49,7 @@ typedef struct LogRecord
 	int64_t		pid;			/* of the process; 0: not known, like the next */
 	int64_t		number;			/* of the message among those of the process */
 	unsigned int flags;			/* also of LOG_COMPLETE, from 19 on */
+	int64_t		buffers;		/* written */
 	int64_t		files;			/* removed and recycled */
 	int64_t		write_ms;		/* LOG_FREQUENT: between the last two */
 	int64_t		total_ms;

@@ -52,6 +52,10 @@ syslog_time(Reader *reader, const char *text)
 	if (sscanf(text, "%3[A-Za-z] %2d %n", name, &day, &used) != 2 || used != 7 ||
 		(month = strstr(months, name)) == NULL || (month - months) % 3 != 0)
 		return -1;
+	/* a file that begins with a month to come is of the year before */
+	if (reader->month == 0 && reader->log->options->year == 0 &&
+		(month - months) / 3 + 1 > atoi(watch_time_text(time(NULL), "%m")))
+		reader->year--;
 	if (reader->month == 12 && month == months)
 		reader->year++;
 	reader->month = (int) (month - months) / 3 + 1;

@@ -45,8 +45,8 @@ static const struct
 	unsigned int flag;
 }			words[] = {
 	{"time", LOG_TIME}, {"wal", LOG_WAL}, {"xlog", LOG_WAL},
-	{"immediate", LOG_FAST}, {"fast", LOG_FAST}, {"shutdown", LOG_FAST},
-	{"end-of-recovery", LOG_FAST}, {"force", LOG_ASKED}, {"wait", LOG_ASKED},
+	{"immediate", LOG_FAST}, {"fast", LOG_FAST}, {"shutdown", LOG_FAST | LOG_SHUTDOWN},
+	{"end-of-recovery", LOG_FAST | LOG_RECOVERY}, {"force", LOG_ASKED}, {"wait", LOG_ASKED},
 	{"flush-all", LOG_ASKED}, {"flush-unlogged", LOG_ASKED}, {NULL, 0},
 };
 
@@ -192,6 +192,7 @@ is_complete(const char *text, size_t before, LogRecord *message)
 	message->flags = read_flags(text + before + 1, ':', &flags) ? flags : 0;
 	n += count - NUMBERS;
 	message->kind = restartpoint ? LOG_RESTARTPOINT : LOG_COMPLETE;
+	message->buffers = numbers[0];
 	message->files = n[1] + n[2];
 	message->write_ms = n[3] * 1000 + n[4];
 	message->total_ms = n[7] * 1000 + n[8];

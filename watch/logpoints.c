@@ -39,8 +39,12 @@ void
 watch_log_take(Log *log, const LogRecord *message)
 {
 	LogRecord  *record = &log->records[log->number % MOST_RECORDS];
+	bool		other = log->options->pid != 0 && message->pid != log->options->pid;
 
-	if (log->options->pid != 0 && message->pid != log->options->pid)
+	/* the postmaster says that a setting was changed: it is not known, which one's */
+	if (other && message->kind == LOG_PARAMETER)
+		log->assumed |= WATCH_ASSUMED_SIZE | WATCH_ASSUMED_TIMEOUT | WATCH_ASSUMED_TARGET;
+	if (other)
 		return;
 	log->found.restartpoints += message->kind == LOG_RESTARTPOINT;
 	if (message->kind == LOG_RESTARTPOINT)
@@ -192,12 +196,12 @@ follows(const LogRecord *before, const LogRecord *record)
 
 /*
  * Find where each interval began, which lines are missing, and which settings the
- * log names.  After a restart WAL continues, but estimate and timer begin anew.
+ * log names.  After a restart, or a crash, WAL continues; estimate and timer begin anew.
  */
 static void
 link_records(Log *log)
 {
-	const LogRecord *before = NULL;
+	LogRecord  *before = NULL;
 	WalsizerSettings known = {.completion_target = -1};	/* none */
 	int64_t		since = 0;		/* start of the server, or of a checkpoint without an end */
 	bool		lost = false;
@@ -206,6 +210,7 @@ link_records(Log *log)
 	for (int i = 0; i < log->kept; i++)
 	{
 		LogRecord  *record = &log->records[number];
+		bool		crashed;
 		bool		restarted;
 
 		*record = log->records[i];
@@ -218,27 +223,34 @@ link_records(Log *log)
 			continue;
 		}
 		record->settings = known;
+		/* a recovery or a promotion has ended with the checkpoint before */
+		if (record->kind == LOG_READY && before != NULL && before->begins && record->ms < before->end_ms + 1000)
+			before->flags |= LOG_RECOVERY;
+		if (record->kind == LOG_READY && before != NULL && before->flags & LOG_RECOVERY)
+			continue;
 		if (record->kind != LOG_COMPLETE)
 		{
 			since = record->ms;
 			lost = record->kind == LOG_STARTING;
 			continue;
 		}
-		restarted = before != NULL && before->pid != record->pid && !log->pids_wrong;
-		if (since != 0)
+		crashed = before != NULL && record->flags & LOG_RECOVERY;
+		restarted = crashed || (before != NULL && !(before->flags & LOG_RECOVERY) &&
+								((before->pid != record->pid && !log->pids_wrong) || before->flags & LOG_SHUTDOWN));
+		if (since != 0 && !crashed)
 			record->from_ms = since;
-		else if (before != NULL && !restarted && follows(before, record))
+		else if (before != NULL && (crashed || before->flags & LOG_RECOVERY || (!restarted && follows(before, record))))
 			record->from_ms = before->ms;
 		/* the start before may be dated later by its line */
 		record->from_ms = walsizer_min(record->from_ms, record->ms);
 		if (record->redo == 0 && since == 0 && record->from_ms != 0 && before->redo != 0)
 			record->redo = before->redo + (uint64_t) record->distance;
-		record->begins = record->from_ms == 0 || since != 0;
-		log->found.missing += before != NULL && (lost || (since == 0 && !restarted && record->begins));
-		log->found.restarts += before != NULL && !lost && (since != 0 || restarted);
+		record->begins = record->from_ms == 0 || (since != 0 && !crashed);
+		log->found.missing += before != NULL && !restarted && (lost || (since == 0 && record->begins));
+		log->found.restarts += before != NULL && (restarted || (!lost && since != 0));
 		/* many logs have whole seconds */
-		record->waited = before != NULL &&
-			record->ms - before->end_ms <= (before->end_ms % 1000 == 0 ? 1000 : 100);
+		record->waited = crashed ||
+			(before != NULL && record->ms - before->end_ms <= (before->end_ms % 1000 == 0 ? 1000 : 100));
 		before = record;
 		since = 0;
 		lost = false;

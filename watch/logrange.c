@@ -16,6 +16,7 @@
  *-------------------------------------------------------------------------
  */
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "watch/log.h"
@@ -71,7 +72,7 @@ add_checkpoint(Stretch *stretch, const LogRecord *record)
 	bool		begins = last == NULL || record->begins ||
 		record->ms - record->from_ms > LONGEST_LOOKBACK;
 
-	if (record->from_ms > from - timeout / 2)
+	if (record->from_ms > from - (record->waited ? 2 * timeout : timeout / 2))
 		from = record->from_ms;
 	if (last != NULL)
 		from = walsizer_max(from, last->ms);
@@ -178,14 +179,14 @@ static WalsizerCause
 cause_of(const LogRecord *record)
 {
 	const WalsizerSettings *settings = &record->settings;
-	int64_t		trigger = walsizer_trigger_point(settings->max_wal_size_mb, settings);
+	bool		due = record->from_ms != 0 && record->ms - record->from_ms > settings->timeout_ms - SLACK;
 
+	/* a trigger point counts from the start of a segment, a distance from the redo pointer in it */
 	if (record->flags & LOG_WAL ||
-		(record->flags == 0 && record->distance >= trigger && !(record->assumed & WATCH_ASSUMED_SIZE)))
+		(record->flags == 0 && !(record->assumed & WATCH_ASSUMED_SIZE) && record->distance >
+		 walsizer_trigger_point(settings->max_wal_size_mb, settings) - (due ? 1 : settings->segment_bytes)))
 		return WALSIZER_CAUSE_FORCED;
-	if (record->flags & LOG_TIME ||
-		(record->flags == 0 && record->from_ms != 0 &&
-		 record->ms - record->from_ms > settings->timeout_ms - SLACK))
+	if (record->flags & LOG_TIME || (record->flags == 0 && due))
 		return WALSIZER_CAUSE_TIMED;
 	return record->flags != 0 || (record->from_ms != 0 && !(record->assumed & WATCH_ASSUMED_SIZE)) ?
 		WALSIZER_CAUSE_OTHER : WALSIZER_CAUSES;
@@ -206,13 +207,6 @@ count(Watcher *watcher, WatchLog *found, const LogRecord *record)
 		return;
 	watcher->intervals[cause].number++;
 	watcher->intervals[cause].ms += lasted;
-}
-
-static bool
-same_settings(const WalsizerSettings *a, const WalsizerSettings *b)
-{
-	return a->max_wal_size_mb == b->max_wal_size_mb && a->timeout_ms == b->timeout_ms &&
-		a->completion_target == b->completion_target;
 }
 
 /*
@@ -351,7 +345,7 @@ watch_log_judge(Log *log, Watcher *watcher)
 
 	for (int i = 0; i < log->kept; i++)
 	{
-		if (i + 1 < log->kept && same_settings(&log->records[first].settings, &log->records[i + 1].settings))
+		if (i + 1 < log->kept && memcmp(&log->records[first].settings, &log->records[i + 1].settings, sizeof(WalsizerSettings)) == 0)
 			continue;
 		measure_stretch(log, &stretch, first, i, watcher);
 		for (int j = 0; j < stretch.number && log->options->record != NULL; j++)

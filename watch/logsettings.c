@@ -75,7 +75,7 @@ infer_timeout(Log *log, int64_t *values)
 
 		if (record->kind != LOG_COMPLETE || record->settings.timeout_ms != 0)
 			continue;
-		if (spacing > 0 && record->flags & LOG_TIME)
+		if (spacing > 0 && record->flags & LOG_TIME && !record->waited)
 			values[number++] = spacing;
 		else if (record->flags & LOG_WAL)
 			longest = walsizer_max(longest, spacing);
@@ -104,7 +104,9 @@ infer_target(Log *log)
 		const LogRecord *record = &log->records[i];
 		double		part = (double) record->write_ms / (double) log->settings.timeout_ms;
 
-		if (!(record->flags & LOG_TIME) || record->settings.completion_target >= 0 || part > 1)
+		/* the server pauses for 100 ms between two pages at most */
+		if (!(record->flags & LOG_TIME) || record->settings.completion_target >= 0 || part > 1 ||
+			record->write_ms > 90 * record->buffers)
 			continue;
 		most = part > most ? part : most;
 		number++;

@@ -70,8 +70,8 @@ put_numbers(FILE *file, bool json, const Watcher *watcher, const WatchVerdict *v
 	put(file, json, "needed_size", in_bytes(verdict->needed_mb));
 	put(file, json, "wanted_size", in_bytes(verdict->wanted_mb));
 	put(file, json, "proposed_size", in_bytes(verdict->set_mb));
-	put(file, json, "recovery_seconds", watch_recovery_time(watcher, settings->max_wal_size_mb) / 1000);
-	put(file, json, "proposed_recovery_seconds", watch_recovery_time(watcher, verdict->set_mb) / 1000);
+	put(file, json, "recovery_seconds", walsizer_recovery_time(&watcher->config, &watcher->state, &watcher->sample, settings->max_wal_size_mb) / 1000);
+	put(file, json, "proposed_recovery_seconds", walsizer_recovery_time(&watcher->config, &watcher->state, &watcher->sample, verdict->set_mb) / 1000);
 	for (int cause = 0; cause < WALSIZER_CAUSE_DISK_FULL; cause++)
 	{
 		snprintf(name, sizeof(name), "checkpoints_%s_total", causes[cause]);

@@ -45,12 +45,6 @@ say(int indent, const char *format, ...)
 	printf("%s\n", rest);
 }
 
-static long long
-in_mb(int64_t bytes)
-{
-	return bytes / WALSIZER_MB;
-}
-
 /* What a size is followed by. */
 static const char *const limit_texts[] = {
 	[WALSIZER_UNLIMITED] = "", [WALSIZER_LIMIT_MAX] = ", limited by --max",
@@ -75,8 +69,8 @@ watch_say_change(const WatchChange *change)
 			(long long) change->old_mb, (long long) decision->target_mb,
 			limit_texts[decision->limited_by], walsizer_reason_text(decision->reason));
 		say(4, "    WAL written within checkpoint_timeout: %lld MB, now %.1f MB/s; since the last checkpoint: %lld MB of the %lld MB that force one. Forced checkpoints in that time: %lld.",
-			in_mb(figures->demand), (double) figures->rate / WALSIZER_MB,
-			in_mb(figures->used), in_mb(figures->trigger_point), (long long) figures->forced);
+			(long long) (figures->demand / WALSIZER_MB), (double) figures->rate / WALSIZER_MB,
+			(long long) (figures->used / WALSIZER_MB), (long long) (figures->trigger_point / WALSIZER_MB), (long long) figures->forced);
 	}
 	fflush(stdout);
 }
@@ -183,14 +177,14 @@ say_need(const Watcher *watcher, const WatchVerdict *verdict)
 	say(14, "Set           max_wal_size %lld MB%s%s%s, checkpoint_timeout %s, checkpoint_completion_target %g, WAL segments of %lld MB",
 		(long long) settings->max_wal_size_mb, source[0] != '\0' ? " (" : "", source,
 		source[0] != '\0' ? ")" : "", watch_duration_text(settings->timeout_ms),
-		settings->completion_target, in_mb(settings->segment_bytes));
+		settings->completion_target, (long long) (settings->segment_bytes / WALSIZER_MB));
 	say(14, "Trigger       a checkpoint is forced after %lld MB of WAL",
-		in_mb(walsizer_trigger_point(settings->max_wal_size_mb, settings)));
+		(long long) (walsizer_trigger_point(settings->max_wal_size_mb, settings) / WALSIZER_MB));
 	if (watcher->log != NULL)
 		say_range(watcher, verdict);
 	else
 		say(14, "Demand        at most %lld MB of WAL within checkpoint_timeout%s, which needs a max_wal_size of %lld MB, or %lld MB with headroom%s",
-			in_mb(verdict->demand),
+			(long long) (verdict->demand / WALSIZER_MB),
 			verdict->demand > watcher->wal ? ", some of it before the watch began" : "",
 			(long long) verdict->needed_mb, (long long) verdict->wanted_mb,
 			limit_texts[verdict->limited_by]);
@@ -233,14 +227,14 @@ say_recovery(const Watcher *watcher, const WatchVerdict *verdict)
 {
 	int64_t		mb = watcher->sample.settings.max_wal_size_mb;
 	double		rate = watcher->config.replay_rate / WALSIZER_MB;
-	const char *now = watch_duration_text(watch_recovery_time(watcher, mb));
+	const char *now = watch_duration_text(walsizer_recovery_time(&watcher->config, &watcher->state, &watcher->sample, mb));
 
 	if (verdict->set_mb == mb)
 		say(14, "Recovery      after a crash up to %s, if %.0f MB are replayed per second", now, rate);
 	else
 		say(14, "Recovery      after a crash up to %s, with %lld MB up to %s, if %.0f MB are replayed per second",
 			now, (long long) verdict->set_mb,
-			watch_duration_text(watch_recovery_time(watcher, verdict->set_mb)), rate);
+			watch_duration_text(walsizer_recovery_time(&watcher->config, &watcher->state, &watcher->sample, verdict->set_mb)), rate);
 }
 
 /* What a longer checkpoint_timeout would save: as walsizer_timeout_advice. */

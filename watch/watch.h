@@ -222,7 +222,6 @@ extern void watch_begin(Watcher *watcher, const Options *options, int64_t interv
 extern const WatchChange *watch_observe(Watcher *watcher, const Observation *seen);
 extern void watch_end(Watcher *watcher, int64_t tick);
 extern WatchVerdict watch_judge(const Watcher *watcher);
-extern int64_t watch_recovery_time(const Watcher *watcher, int64_t mb);
 
 /* watch/server.c: only this includes libpq */
 typedef struct Server Server;

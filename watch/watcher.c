@@ -383,10 +383,3 @@ watch_judge(const Watcher *watcher)
 	verdict.verdict = policy_verdict(watcher, &verdict);
 	return verdict;
 }
-
-/* How long a crash recovery takes at worst with this size (MB), ms. */
-int64_t
-watch_recovery_time(const Watcher *watcher, int64_t mb)
-{
-	return walsizer_recovery_time(&watcher->config, &watcher->state, &watcher->sample, mb);
-}
