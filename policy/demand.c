@@ -312,10 +312,9 @@ walsizer_begin_rate(WalsizerState *state, const WalsizerSample *sample)
 static int64_t
 rate_since(const WalsizerRate *rate, int slot, int64_t now, uint64_t lsn)
 {
-	int64_t		elapsed = now - rate->ms[slot];
-
-	return elapsed < RECENT_STEP ? 0 :
-		walsizer_to_int64((double) walsizer_distance(rate->lsn[slot], lsn) * 1000.0 / (double) elapsed);
+	return now - rate->ms[slot] < RECENT_STEP ? 0 :
+		walsizer_to_int64((double) walsizer_distance(rate->lsn[slot], lsn) * 1000.0 /
+						  (double) (now - rate->ms[slot]));
 }
 
 /*

@@ -223,12 +223,11 @@ walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 bool
 walsizer_worth_raising(const WalsizerFigures *figures, int64_t size)
 {
-	double		factor = figures->limit_kind == WALSIZER_LIMIT_RECOVERY ? WORTH_RECOVERY : WORTH_RAISING;
-
 	if (walsizer_min(size, figures->limit_mb) <= figures->in_effect_mb)
 		return false;
 	return size <= figures->limit_mb || figures->limit_kind == WALSIZER_LIMIT_MAX ||
-		(double) figures->limit_mb >= factor * (double) figures->in_effect_mb;
+		(double) figures->limit_mb >= (double) figures->in_effect_mb *
+		(figures->limit_kind == WALSIZER_LIMIT_RECOVERY ? WORTH_RECOVERY : WORTH_RAISING);
 }
 
 /* This size (MB), but at least the original value and two segments: nothing lowers further. */

@@ -153,23 +153,23 @@ begin_interval(WalsizerCurve *curve, const WalsizerWal *wal, bool whole)
 	curve->whole = whole;
 }
 
-/* Follow the curve through this interval, and sum up for the regression. */
+/* Follow the curve up to this step, straight if there are several, and sum up for the regression. */
 static void
-take_step(WalsizerCurve *curve, const WalsizerWal *wal)
+take_steps(WalsizerCurve *curve, const WalsizerWal *wal, int due)
 {
-	double		records = grown(curve->step_begin.records, wal->records);
-	double		images = grown(curve->step_begin.images, wal->images);
-	double		bytes = grown(curve->step_begin.bytes, wal->bytes);
+	double		steps = due - curve->steps;
+	double		records = grown(curve->step_begin.records, wal->records) / steps;
+	double		images = grown(curve->step_begin.images, wal->images) / steps;
+	double		bytes = grown(curve->step_begin.bytes, wal->bytes) / steps;
+	const double products[] = {records * records, records * images, images * images, records * bytes, images * bytes};
 
 	if (records < 0 || images < 0 || bytes < 0)
 		curve->whole = false;
+	for (int left = due - curve->steps - 1; left >= 0; left--)
+		curve->images[curve->steps++] = grown(curve->begin.images, wal->images) - left * images;
+	for (int i = 0; i < 5; i++)
+		curve->sums[i] += steps * products[i];
 	curve->step_begin = *wal;
-	curve->images[curve->steps++] = grown(curve->begin.images, wal->images);
-	curve->sums[0] += records * records;
-	curve->sums[1] += records * images;
-	curve->sums[2] += images * images;
-	curve->sums[3] += records * bytes;
-	curve->sums[4] += images * bytes;
 }
 
 /* A whole timed interval has ended here: it counts for one of the last KEPT. */
@@ -178,8 +178,8 @@ keep_interval(WalsizerCurve *curve, const WalsizerWal *wal)
 {
 	double		weight;
 
-	while (curve->steps < STEPS)
-		take_step(curve, wal);
+	if (curve->steps < STEPS)
+		take_steps(curve, wal, STEPS);
 	if (!curve->whole)
 		return;
 	curve->totals[curve->intervals % KEPT] = curve->images[STEPS - 1];
@@ -205,6 +205,7 @@ walsizer_observe_curve(WalsizerState *state, const WalsizerSample *sample, Walsi
 	WalsizerCurve *curve = &state->curve;
 	int64_t		timeout = sample->settings.timeout_ms;
 	int64_t		elapsed = sample->now - state->checkpoints.redo_moved;
+	int			due = curve->steps;
 
 	if (sample->redo_lsn != state->last.redo_lsn)
 	{
@@ -213,8 +214,10 @@ walsizer_observe_curve(WalsizerState *state, const WalsizerSample *sample, Walsi
 		begin_interval(curve, &state->last.wal, true);
 		return;
 	}
-	while (curve->steps < STEPS && elapsed / (curve->steps + 1) >= timeout / STEPS)
-		take_step(curve, &sample->wal);
+	while (due < STEPS && elapsed / (due + 1) >= timeout / STEPS)
+		due++;
+	if (due > curve->steps)
+		take_steps(curve, &sample->wal, due);
 }
 
 /* By how much the images per interval changed over the kept intervals, as a part of them. */

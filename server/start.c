@@ -171,8 +171,7 @@ walsizer_recovery_ended(void)
 	if (walsizer_shared->replayed_at == 0)
 		return false;
 	LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
-	walsizer_shared->recoveries[0].writing_ms =
-		walsizer_shared->recoveries[0].pages_written > 0 ? Max(writing, 0) : 0;
+	walsizer_shared->recoveries[0].writing_ms = walsizer_shared->recoveries[0].pages_written > 0 ? Max(writing, 0) : 0;
 	walsizer_shared->replayed_at = 0;
 	LWLockRelease(walsizer_shared->lock);
 	return true;

@@ -254,6 +254,36 @@ TEST(a_counter_that_goes_back_ends_the_curve)
 	}
 }
 
+/* Between two samples that are far apart the curve is straight: one that does not change is none. */
+TEST(a_late_sample_makes_no_curve)
+{
+	const Load	load = {.pages = 100000, .half = 1e5, .records = RECORDS, .counted = true};
+
+	for (int from = 0; from < 200; from += 10)
+	{
+		Driver	   *d = running(&load, 300, 0);
+
+		for (int i = 0; i < 4; i++)
+		{
+			for (int second = 0; second < 300; second++)
+			{
+				/* nothing is seen for 100 seconds */
+				if (second >= from && second < from + 100)
+				{
+					d->sample.wal.records += load.records;
+					d->sample.wal.images += 1;
+					d->sample.wal.bytes += load.records * RECORD_BYTES + IMAGE_BYTES;
+					d->sample.now += SECOND;
+				}
+				else
+					run_second(d, &load, second);
+			}
+			driver_observe_redo(d, 1, 0);
+		}
+		assert_string_equal(advise(d, 900).basis, "bounds");
+	}
+}
+
 /* Of the regression, too: other WAL before a CHECKPOINT, and counters that begin anew. */
 TEST(an_interval_that_does_not_count_is_no_part_of_anything)
 {
@@ -437,6 +467,7 @@ main(void)
 		cmocka_unit_test(images_take_no_more_than_all_wal),
 		cmocka_unit_test(it_takes_three_timed_intervals),
 		cmocka_unit_test(a_counter_that_goes_back_ends_the_curve),
+		cmocka_unit_test(a_late_sample_makes_no_curve),
 		cmocka_unit_test(an_interval_that_does_not_count_is_no_part_of_anything),
 		cmocka_unit_test(all_steps_of_an_interval_count_for_its_change),
 		cmocka_unit_test(a_load_that_changes_is_no_base),
