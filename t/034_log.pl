@@ -294,6 +294,7 @@ my %formats = (
 	'colours'  => sub { "\e[36mdb-1  | \e[0m$_[3] [$_[1]] LOG:  $_[2]\n" },
 	'docker -t' => sub { '2025-02-03T' . ($_[3] =~ /([\d:.]{12})/)[0] . "123456Z $_[3] [$_[1]] LOG:  $_[2]\n" },
 	'syslog with a priority' => sub { sprintf "<134>Feb  3 %s db1 postgres[%d]: [7-1] LOG:  %s\n", $_[3] =~ /([\d:]{8})/, $_[1], $_[2] },
+	'syslog through grep' => sub { sprintf "/var/log/messages-20250203:Feb  3 %s db1 postgres[%d]: [7-1] LOG:  %s\n", $_[3] =~ /([\d:]{8})/, $_[1], $_[2] },
 	'RFC 5424' => sub { "<134>1 2025-02-03T" . ($_[3] =~ /([\d:.]{12})/)[0] . "Z db1 postgres $_[1] - - [7-1] LOG:  $_[2]\n" },
 	'short-iso' => sub { '2025-02-03T' . ($_[3] =~ /([\d:]{8})/)[0] . "+0000 db1 postgres[$_[1]]: [7-1] LOG:  $_[2]\n" },
 	'short-precise' => sub { 'Feb 03 ' . ($_[3] =~ /([\d:.]{12})/)[0] . "123 db1 postgres[$_[1]]: [7-1] LOG:  $_[2]\n" },

@@ -65,20 +65,18 @@ syslog_time(Reader *reader, const char *text)
 
 /*
  * The time of a line whose prefix goes up to "end": the server's own, which has
- * a space, or else that of a wrapper, given or found; -1 if there is none.  Syslog
- * may begin with a priority, and a container's name may have a colour.
+ * a space, or else that of a wrapper, given or found; -1 if there is none.  Syslog may
+ * have a priority or a file's name before it, and a container's name may have a colour.
  */
 static int64_t
 find_time(Reader *reader, const char *line, const char *end, int64_t wrapper)
 {
 	bool		in_word = false;
-	const char *date = *line == '<' ? line + strcspn(line, ">") + 1 : line;
 
-	if (date < end && isupper((unsigned char) *date) && syslog_time(reader, date) >= 0)
-		wrapper = syslog_time(reader, date);
 	for (const char *p = line; p < end; p++)
 	{
-		int64_t		ms = in_word ? -1 : watch_parse_timestamp(p);
+		int64_t		ms = in_word ? -1 : isupper((unsigned char) *p) ? syslog_time(reader, p) :
+			watch_parse_timestamp(p);
 
 		if (ms >= 0 && p[10] == ' ')
 			return ms;
