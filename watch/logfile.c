@@ -417,6 +417,7 @@ end_field(char *line, size_t level)
 static void
 take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 {
+	char	   *csv = strstr(line, ".csv:");	/* the name of a file, as grep shows it */
 	const char *level;
 	char	   *object;
 	char		colon[2];
@@ -430,7 +431,8 @@ take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 	while (length > 0 && (isspace((unsigned char) line[length - 1]) || line[length - 1] == '\''))
 		length--;
 	line[length] = '\0';
-	if (strlen(line) != length || take_csv(reader, line, odd_quotes))
+	if (strlen(line) != length ||
+		take_csv(reader, csv != NULL && csv < line + strcspn(line, ",") ? csv + 5 : line, odd_quotes))
 		return;
 	level = watch_log_level(line);
 	object = strchr(line, '{');
