@@ -165,8 +165,8 @@ take_steps(WalsizerCurve *curve, const WalsizerWal *wal, int due)
 
 	if (records < 0 || images < 0 || bytes < 0)
 		curve->whole = false;
-	for (int left = due - curve->steps - 1; left >= 0; left--)
-		curve->images[curve->steps++] = grown(curve->begin.images, wal->images) - left * images;
+	for (; curve->steps < due; curve->steps++)
+		curve->images[curve->steps] = grown(curve->begin.images, wal->images) - (due - 1 - curve->steps) * images;
 	for (int i = 0; i < 5; i++)
 		curve->sums[i] += steps * products[i];
 	curve->step_begin = *wal;
