@@ -227,7 +227,7 @@ is(decoded($out)->{started_at}, 1465272002, '--year is the year of the times in 
 ($status, $out) = watch_log('--json', glob "$logs/08*");
 my (undef, undef, $hour, $day, $month) = gmtime decoded($out)->{started_at};
 is("$month $day $hour", '5 7 4', 'the year of the times in syslog is this one without --year');
-(undef, undef, undef, undef, my $this_month, my $this_year) = localtime;
+(undef, undef, undef, undef, my $this_month, my $this_year) = gmtime;
 (undef, undef, undef, undef, undef, my $year) = gmtime judge("Dec  7 04:00:00 db1 postgres[77]: LOG:  checkpoint starting: time\nDec  7 04:04:00 db1 postgres[77]: LOG:  " . complete(9, 240) . "\n")->{started_at};
 is($year, $this_month == 11 ? $this_year : $this_year - 1, 'a month to come is that of the year before');
 ($status, $out) = watch_log('--json', '--checkpoint-timeout', '20min', '--completion-target', '0.5',
