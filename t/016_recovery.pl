@@ -88,22 +88,31 @@ sub crash
 	return ($estimate, $is{bytes}, $is{replay_ms} / 1000 + $writing);
 }
 
+# What is to be replayed.
+sub load
+{
+	my ($node, $updates) = @_;
+
+	$node->safe_psql('postgres', 'CHECKPOINT');
+	$node->safe_psql('postgres', "UPDATE load SET v = v + n") for 1 .. $updates;
+	return;
+}
+
 sub load_and_crash
 {
 	my ($node, $updates, $how) = @_;
 
-	$node->safe_psql('postgres', 'CHECKPOINT');
-	$node->safe_psql('postgres', "UPDATE load SET v = v + n") for 1 .. $updates;
+	load($node, $updates);
 	return crash($node, $how);
 }
 
-# One process crashes, and the postmaster lives on.
+# One process crashes, and the postmaster lives on: the worker, unless another is given.
 sub crash_of_one_process
 {
-	my ($node) = @_;
-	my $pid = pid($node);
+	my ($node, $pid) = @_;
 
-	kill 'KILL', $pid or die "could not kill the worker: $!";
+	$pid //= pid($node);
+	kill 'KILL', $pid or die "could not kill process $pid: $!";
 	wait_for_log_line($node, qr/all server processes terminated; reinitializing/, $offset);
 	wait_for_log_line($node, qr/database system is ready to accept connections/, $offset);
 	return;
@@ -128,15 +137,12 @@ cmp_ok($estimate, '<', 6 * $took, 'recovery takes not much less than estimated')
 load_and_crash($node, 2, \&crash_of_one_process);
 
 # It is not known when the pages had been written, if the worker does not start by itself.
-$node->safe_psql('postgres', 'CHECKPOINT');
-$node->safe_psql('postgres', 'UPDATE load SET v = v + n') for 1 .. 2;
+load($node, 2);
 act($node, 'walsizer_stop()');
 my $before = measured($node);
-my $writer = $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'background writer'");
 $offset = log_offset($node);
-kill 'KILL', $writer or die "could not kill the background writer: $!";
-wait_for_log_line($node, qr/all server processes terminated; reinitializing/, $offset);
-wait_for_log_line($node, qr/database system is ready to accept connections/, $offset);
+crash_of_one_process($node,
+	$node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'background writer'"));
 act($node, 'walsizer_start()');
 wait_until('the recovery is kept', sub { return measured($node) ne $before });
 like(measured($node), qr/^bytes \d+ .* pages_written 0 /,

@@ -177,7 +177,7 @@ is("$few->{checkpoint_completion_target} @{ $few->{assumed} }", '0.9 checkpoint_
 my @slow = map { ([ "07:$_:00", 'checkpoint starting: time' ], [ '07:' . ($_ + 4) . ':00', complete(1200, 240) ]) } 10, 15, 20;
 foreach my $from (25 * 60 + 7 * 3600, map { 25 * 60 + 7 * 3600 + 470 * $_ } 1 .. 4)
 {
-	push @slow, map { [ sprintf('%02d:%02d:%02d', $_->[0] / 3600, $_->[0] / 60 % 60, $_->[0] % 60), $_->[1] ] }
+	push @slow, map { [ clock($_->[0]) =~ /([\d:]{8})/, $_->[1] ] }
 	  [ $from, 'checkpoint starting: time' ], [ $from + 470, complete($from % 3600 == 1500 ? 1200 : 1880, 470) =~ s/write=\S+/write=269.500/r ];
 }
 my $slow = judge(lines(@slow), '--max-wal-size', '8GB');
@@ -238,7 +238,11 @@ is(join(' ', map { decoded($out)->{$_} } qw(checkpoint_timeout checkpoint_comple
 # ---- one log in all formats
 
 # Three timed checkpoints, one forced, one asked for; max_wal_size changes before the last two.
-sub clock { return sprintf '2025-02-03 %02d:%02d:%02d.500 UTC', $_[0] / 3600, $_[0] / 60 % 60, $_[0] % 60; }
+sub clock
+{
+	my ($s, $ms) = (@_, 500);
+	return sprintf '2025-02-03 %02d:%02d:%02d.%03d UTC', $s / 3600, $s / 60 % 60, $s % 60, $ms;
+}
 our @events;
 foreach ([ 1000, 'time', 200 ], [ 1300, 'time', 210 ], [ 1500, 'wal', 528 ], [ 1800, 'time', 100 ],
 	[ 2100, 'time', 300 ], [ 2150, 'immediate force wait', 9 ])
@@ -280,7 +284,6 @@ my %formats = (
 	'compose' => sub { "db-1  | $_[3] [$_[1]] LOG:  $_[2]\n" },
 	'CRI'     => sub { '2025-02-03T' . ($_[3] =~ /([\d:.]{12})/)[0] . "123456+00:00 stderr F [$_[1]] LOG:  $_[2]\n" },
 	'csvlog'  => sub { "$_[3],,,$_[1],,67a0,$numbers{$_[1]},,2025-02-03 00:00:00 UTC,,0,LOG,00000,\"" . doubled($_[2]) . '",,,,,,,,,"","checkpointer",,0' . "\n" },
-	'csvlog through grep' => sub { "/var/log/postgresql/db-1.csv:$_[3],,,$_[1],,67a0,$numbers{$_[1]},,2025-02-03 00:00:00 UTC,,0,LOG,00000,\"" . doubled($_[2]) . '",,,,,,,,,"","checkpointer",,0' . "\n" },
 	'jsonlog' => sub { "{\"timestamp\":\"$_[3]\",\"pid\":$_[1],\"session_id\":\"67a0\",\"line_num\":$numbers{$_[1]},\"error_severity\":\"LOG\",\"message\":\"" . escaped($_[2]) . "\",\"backend_type\":\"checkpointer\",\"query_id\":0}\n" },
 	'docker'  => sub { '{"log":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . "\\n\",\"stream\":\"stderr\",\"time\":\"2025-02-03T09:00:00.1Z\"}\n" },
 	'cloud'   => sub { '{"insertId":"x","resource":{"labels":{"a":"b"}},"textPayload":"' . escaped("$_[3] [$_[1]]: [5-1] db=,user= LOG:  $_[2]") . "\",\"timestamp\":\"2025-02-03T09:00:00.1Z\"}\n" },
@@ -295,7 +298,6 @@ my %formats = (
 	'colours'  => sub { "\e[36mdb-1  | \e[0m$_[3] [$_[1]] LOG:  $_[2]\n" },
 	'docker -t' => sub { '2025-02-03T' . ($_[3] =~ /([\d:.]{12})/)[0] . "123456Z $_[3] [$_[1]] LOG:  $_[2]\n" },
 	'syslog with a priority' => sub { sprintf "<134>Feb  3 %s db1 postgres[%d]: [7-1] LOG:  %s\n", $_[3] =~ /([\d:]{8})/, $_[1], $_[2] },
-	'syslog through grep' => sub { sprintf "/var/log/messages-20250203:Feb  3 %s db1 postgres[%d]: [7-1] LOG:  %s\n", $_[3] =~ /([\d:]{8})/, $_[1], $_[2] },
 	'RFC 5424' => sub { "<134>1 2025-02-03T" . ($_[3] =~ /([\d:.]{12})/)[0] . "Z db1 postgres $_[1] - - [7-1] LOG:  $_[2]\n" },
 	'short-iso' => sub { '2025-02-03T' . ($_[3] =~ /([\d:]{8})/)[0] . "+0000 db1 postgres[$_[1]]: [7-1] LOG:  $_[2]\n" },
 	'short-precise' => sub { 'Feb 03 ' . ($_[3] =~ /([\d:.]{12})/)[0] . "123 db1 postgres[$_[1]]: [7-1] LOG:  $_[2]\n" },
@@ -313,6 +315,8 @@ my %formats = (
 	'labels'   => sub { '{"log":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . '","labels":[{"name":"team","value":"DB: core"}],"time":"2025-02-03T09:00:00.1Z"}' . "\n" },
 	'YAML'     => sub { "textPayload: '$_[3] [$_[1]]: [5-1] db=,user= LOG:  $_[2]'\n" },
 );
+$formats{'csvlog through grep'} = sub { '/var/log/postgresql/db-1.csv:' . $formats{csvlog}->(@_) };
+$formats{'syslog through grep'} = sub { '/var/log/messages-20250203:' . $formats{syslog}->(@_) };
 my @figures = qw(status verdict checkpoints checkpoints_forced checkpoints_timed checkpoints_other max_wal_size checkpoint_timeout
 	demand demand_at_least demand_at_most wanted_size missing restarts);
 sub figures { my ($said) = @_; return join ' ', map { $said->{$_} // 'null' } @figures; }
@@ -384,8 +388,7 @@ write_file("$dir/c.csv", slurp_file("$dir/c.csv") =~ s/ 00:30:20\.500(?=.*comple
 is(figures(judge(slurp_file("$dir/c.csv") . slurp_file("$dir/seconds.log"))), figures($plain), 'the clock of text may be behind');
 
 # Checkpoints as fast as they can be, all of the same size, are as many as there are.
-my @fast = map { my $at = 36_000_000 + 237 * $_; sprintf '2025-02-03 %02d:%02d:%02d.%03d UTC', $at / 3_600_000, $at / 60_000 % 60, $at / 1000 % 60, $at % 1000 } 0 .. 2000;
-my $fast = join '', map { "$_ [77] LOG:  " . complete(528, 0.6) . "\n" } @fast;
+my $fast = join '', map { clock(36_000 + int(237 * $_ / 1000), 237 * $_ % 1000) . ' [77] LOG:  ' . complete(528, 0.6) . "\n" } 0 .. 2000;
 is(judge($fast)->{checkpoints}, 2001, 'four checkpoints a second are not taken for one');
 
 # Translated: the numbers stand in the same order.
