@@ -158,8 +158,8 @@ CREATE VIEW walsizer_timeout_advice AS SELECT * FROM walsizer_get_timeout_advice
 -- The size is what the load needs, or a planned one asks for: within the limits,
 -- and never below the value in effect.  Only ways that have an effect here are
 -- named: nothing overrides the command line, a line of ALTER SYSTEM hides the
--- configuration file (but walsizer's own makes way for an edit, if it may), and
--- what an operator or Patroni writes is theirs.
+-- configuration file (but walsizer's own makes way for an edit, if it acts and did
+-- not replace such a line), and what an operator or Patroni writes is theirs.
 CREATE VIEW walsizer_instructions AS
 SELECT way.place, way.instruction
   FROM walsizer_status AS status
@@ -169,7 +169,9 @@ SELECT way.place, way.instruction
        ) AS size (mb)
  CROSS JOIN LATERAL (
     SELECT coalesce(sourcefile LIKE '%/postgresql.auto.conf' AND
-               (status.set_by_walsizer IS NULL OR status.outcome = 'forbidden'), false) AS hidden,
+               (status.set_by_walsizer IS NULL OR status.outcome = 'forbidden' OR
+                status.state IN ('disabled', 'dry run') OR
+                current_setting('walsizer.last_written') LIKE '%ALTER SYSTEM'), false) AS hidden,
            CASE WHEN status.outcome = 'refused' THEN 'configuration files'
                 WHEN source = 'command line' THEN 'command line'
                 WHEN current_setting('cnpg.config_sha256', true) IS NOT NULL THEN 'CloudNativePG'
@@ -183,8 +185,6 @@ SELECT way.place, way.instruction
        WHEN 'postgresql.conf' THEN NOT hidden
        WHEN 'postgresql.auto.conf' THEN hidden AND status.outcome = 'forbidden'
        WHEN 'SQL' THEN status.outcome IS DISTINCT FROM 'forbidden'
-       WHEN 'Patroni' THEN only_place IS NOT NULL OR NOT hidden
-       WHEN 'CloudNativePG' THEN only_place IS NOT NULL OR NOT hidden
        ELSE only_place IS NOT NULL END;
 
 -- A setting without a proposal has no row.  Nothing is proposed that the
@@ -325,17 +325,20 @@ WITH status AS (
              WHERE size_limit <= 2 * widest) AS l ON true
 )
 SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
-    pg_catalog.format('walsizer on this %s: %s', coalesce(role, 'server'), state),
+    pg_catalog.format('walsizer on this %s: %s', coalesce(role, 'server'), state
+        || CASE WHEN pid IS NULL AND sampled_at IS NOT NULL
+            THEN '; these figures are of ' || to_char(sampled_at, 'YYYY-MM-DD HH24:MI:SS') ELSE '' END),
     verdict,
 
     E'\nmax_wal_size is ' || size || CASE WHEN set_by_walsizer <> original_size
         THEN ', set by walsizer; the original value is ' || pg_size_pretty(original_size)
-        ELSE ' and not set by walsizer' END || '.',
+        WHEN set_by_walsizer IS NULL THEN ' and not set by walsizer'
+        ELSE ', the original value, to which walsizer set it back' END || '.',
     'Planned load: at least ' || pg_size_pretty(boost_size) || ' until '
         || to_char(boost_until, 'YYYY-MM-DD HH24:MI') || '; walsizer_boost_end() ends it.',
     CASE WHEN sampled_at IS NOT NULL THEN pg_catalog.format(CASE WHEN standby
-        THEN 'The primary writes %s of WAL between two checkpoints; after a promotion a checkpoint is forced after %s.'
-        ELSE '%s of WAL were written within the last checkpoint_timeout; a checkpoint is forced after %s.' END
+        THEN 'walsizer has seen the primary write %s of WAL between two checkpoints; after a promotion a checkpoint is forced after %s.'
+        ELSE 'walsizer has seen %s of WAL within the last checkpoint_timeout; a checkpoint is forced after %s.' END
         || ' The largest known demand is %s. With headroom, that much needs a max_wal_size of %s.',
         pg_size_pretty(demand), pg_size_pretty(trigger_point),
         pg_size_pretty(largest_demand), pg_size_pretty(wanted_size)) END,
@@ -351,10 +354,11 @@ SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
     CASE WHEN padding_percent > 0
         THEN pg_catalog.format('Of the WAL within checkpoint_timeout, %s %% is padding: segments were switched before they were full.', padding_percent) END,
     CASE WHEN NOT standby THEN
-        CASE WHEN time_to_forced < time_to_timed
-            THEN 'At the present rate, WAL volume forces the next checkpoint in '
-            ELSE 'The next timed checkpoint is due in ' END
-        || least(time_to_forced, time_to_timed)::text
+        CASE WHEN time_to_forced = interval '0'
+            THEN 'WAL volume forces the next checkpoint when the present segment is full'
+            WHEN time_to_forced < time_to_timed
+            THEN 'At the present rate, WAL volume forces the next checkpoint in ' || time_to_forced::text
+            ELSE 'The next timed checkpoint is due in ' || time_to_timed::text END
         || pg_catalog.format('. After a crash, recovery takes up to %s at %s/s (%s).',
             recovery_time_max, pg_size_pretty(replay_rate),
             replay_rate_source) END,
@@ -373,7 +377,7 @@ SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
             (40 * shown_limit / widest)::integer AS limit_at) AS marks),
 
     E'\n' || CASE WHEN EXISTS (SELECT FROM walsizer_history)
-        THEN 'Last changes:' ELSE 'No changes so far.' END,
+        THEN 'Last changes:' WHEN sampled_at IS NOT NULL THEN 'No changes so far.' END,
     (SELECT string_agg(pg_catalog.format('  %s  %s %s -> %s, %s%s', to_char(changed_at, 'YYYY-MM-DD HH24:MI:SS'),
             h.action, pg_size_pretty(old_size), pg_size_pretty(new_size), h.outcome,
             '; ' || forced_after::text || ' forced after it'), E'\n' ORDER BY id)

@@ -85,7 +85,7 @@ walsizer_outcome_name(unsigned int outcome)
 /* Where max_wal_size is set, and how; for walsizer_verdict_text(), $1 is the size. */
 const WalsizerInstruction walsizer_instructions[] = {
 	{"configuration files", "Correct the error that the server log names, then: SELECT pg_reload_conf();"},
-	{"command line", "Where the server is started, replace the option by -c max_wal_size=$1MB, and restart the server."},
+	{"command line", "Where the server is started, make it -c max_wal_size=$1MB, or remove it so that walsizer can set it, and restart the server."},
 	{"postgresql.conf", "max_wal_size = '$1MB'"},
 	{"postgresql.auto.conf", "max_wal_size = '$1MB'"},
 	{"SQL", "ALTER SYSTEM SET max_wal_size = '$1MB'; SELECT pg_reload_conf();"},

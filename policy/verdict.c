@@ -120,12 +120,12 @@ raise_it(const WalsizerSituation *c)
 	if (c->client)
 		return !allowed ? "The limits allow no more." :
 			c->decision->figures.limit_mb < needed(c) ? "Set it to $2 MB." : "Set it to $1 MB.";
+	if (allowed && c->outcome != WALSIZER_NO_OUTCOME)
+		return "walsizer cannot raise it: $a. See walsizer_instructions.";
 	if (allowed && !c->config->enable)
 		return "Turn on \"walsizer.enable\" to have walsizer raise it, or set it yourself.";
 	if (allowed && c->dry_run)
 		return "Turn off \"walsizer.dry_run\" to have walsizer raise it.";
-	if (allowed && c->outcome != WALSIZER_NO_OUTCOME)
-		return "walsizer cannot raise it: $a. See walsizer_instructions.";
 	return overcome_limit(c);
 }
 

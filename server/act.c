@@ -361,8 +361,8 @@ walsizer_verdict(const WalsizerShared *shared, const WalsizerResult *trouble)
 WalsizerResult
 walsizer_trouble_now(const WalsizerShared *shared)
 {
-	return shared->trouble.outcome == WALSIZER_NO_OUTCOME && shared->worker_pid != 0 &&
-		walsizer_enable && !walsizer_dry_run ? walsizer_obstacle() : shared->trouble;
+	return shared->trouble.outcome == WALSIZER_NO_OUTCOME && shared->worker_pid != 0 ?
+		walsizer_obstacle() : shared->trouble;
 }
 
 /*

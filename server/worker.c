@@ -206,6 +206,7 @@ decide_and_publish(WalsizerSample *sample)
 		/* a dry run has ended, so what it did not do need not wait */
 		walsizer_shared->dry_run_mb = 0;
 		walsizer_shared->state.pacing.tried_mb = 0;
+		walsizer_shared->state.pacing.edit_tried_mb = 0;
 	}
 	decision = walsizer_step(&config, &walsizer_shared->state, sample);
 	walsizer_shared->sample = *sample;

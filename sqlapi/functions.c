@@ -59,8 +59,6 @@ ask_worker(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, TimestampT
 				 errmsg("\"walsizer.enable\" is off"),
 				 errhint("Turn on \"walsizer.enable\", or set \"max_wal_size\" yourself.")));
 
-	/* a limit is in whole segments */
-	boost_mb -= boost_mb % (wal_segment_size / WALSIZER_MB);
 	if (boost_mb > Max(figures->limit_mb, figures->in_effect_mb))
 		limit = figures->limit_kind;
 
@@ -100,7 +98,8 @@ walsizer_boost_1_0(PG_FUNCTION_ARGS)
 		ereport(ERROR,
 				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 				 errmsg("%s must not be null", PG_ARGISNULL(0) ? "size" : "duration")));
-	mb = DatumGetInt64(DirectFunctionCall1(pg_size_bytes, PG_GETARG_DATUM(0))) / WALSIZER_MB;
+	/* at least that, in whole segments, as the limits are */
+	mb = (int64) TYPEALIGN64(wal_segment_size, DatumGetInt64(DirectFunctionCall1(pg_size_bytes, PG_GETARG_DATUM(0)))) / WALSIZER_MB;
 	until = DatumGetTimestampTz(DirectFunctionCall2(timestamptz_pl_interval,
 													TimestampTzGetDatum(now),
 													PG_GETARG_DATUM(1)));

@@ -78,6 +78,10 @@ is(log_count($node, qr/LOG:  walsizer would change "max_wal_size"/, $offset),
 	1, 'dry run: the decision is logged once');
 is(scalar(grep { $_->{outcome} eq 'dry run' } history($node)), 1,
 	'dry run: the decision is recorded once');
+chmod 0400, $node->data_dir . '/postgresql.auto.conf' or die $!;
+like(status($node)->{verdict}, qr/ is too small: .* walsizer cannot raise it: .* is not writable\./,
+	'dry run: the verdict names what would prevent the raise');
+chmod 0600, $node->data_dir . '/postgresql.auto.conf' or die $!;
 set_conf($node, 'walsizer.dry_run = off');
 like(adjust($node), qr/^raise .*: applied$/, 'dry run: after it is turned off, a raise is applied');
 is(last_event($node)->{old_mb}, 4, 'dry run: the raise after it starts at the value in effect');
@@ -123,15 +127,13 @@ $forgetful->safe_psql('postgres', 'SELECT walsizer_forget()');
 # What to do by hand: the size that walsizer wants, in words that can be pasted, and
 # only where it has an effect.  It may want another a moment later.
 my %way = (
-	'CloudNativePG'       => 'spec: {postgresql: {parameters: {max_wal_size: "NMB"}}}',
-	'Patroni'             => 'patronictl edit-config -p max_wal_size=NMB',
 	'SQL'                 => "ALTER SYSTEM SET max_wal_size = 'NMB'; SELECT pg_reload_conf();",
 	'postgresql.conf'     => "max_wal_size = 'NMB'",
-	'command line'        => 'Where the server is started, replace the option by -c max_wal_size=NMB, and restart the server.',
+	'command line'        => 'Where the server is started, make it -c max_wal_size=NMB, or remove it so that walsizer can set it, and restart the server.',
 	'configuration files' => 'Correct the error that the server log names, then: SELECT pg_reload_conf();');
 my %ways = (
-	forbidden  => [ 'CloudNativePG', 'Patroni', 'postgresql.conf' ],
-	failed     => [ 'CloudNativePG', 'Patroni', 'SQL', 'postgresql.conf' ],
+	forbidden  => ['postgresql.conf'],
+	failed     => [ 'SQL', 'postgresql.conf' ],
 	overridden => ['command line'],
 	refused    => ['configuration files']);
 

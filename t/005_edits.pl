@@ -332,8 +332,9 @@ is($event->{new_mb}, 9, 'dry run: the event has the edited value');
 is(setting_mb($node), $raised, 'dry run: the raise stays');
 is(auto_conf($node), $untouched, 'dry run: postgresql.auto.conf stays');
 $id = $event->{id};
+is($node->safe_psql('postgres', q(SELECT string_agg(place, ' ') FROM walsizer_instructions)),
+	'SQL', 'dry run: the instructions name no place that has no effect');
 set_conf($node, 'walsizer.dry_run = off');
-adjust($node);
 is_edited('switched on', $raised, 9);
 set_conf($node, 'walsizer.enable = off');
 $node->append_conf('postgresql.conf', 'max_wal_size = 4MB');

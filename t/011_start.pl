@@ -139,6 +139,8 @@ is(act($node, 'walsizer_start()'), $running, 'a crash: the worker need not be st
 is(act($node, 'walsizer_stop()'), $stopped, 'walsizer_stop() ends the worker');
 is(status($node)->{state}, 'not running', 'stopped: the status says that the worker is not running');
 is(status($node)->{pid}, undef, 'stopped: the status has no process ID');
+like($node->safe_psql('postgres', 'SELECT walsizer_report()'), qr/: not running; these figures are of 2\d{3}-/,
+	'stopped: the report says how old its figures are');
 is(setting_mb($node), $mb, 'stopped: max_wal_size stays');
 is(act($node, 'walsizer_start()'), $started, 'stopped: walsizer_start() starts the worker at once');
 cmp_ok(status($node)->{set_by_walsizer}, '==', $mb * MB, "started again: the value is known as walsizer's");

@@ -120,7 +120,7 @@ like(slurp_file($standby->logfile),
 	qr/LOG:  walsizer changed "max_wal_size" from 4 MB to \d+ MB\n.*DETAIL:  Reason: the primary writes more.*\. WAL that the primary writes between two checkpoints: \d+ MB\./,
 	'the log of the standby says why walsizer raised');
 my $report = $standby->safe_psql('postgres', 'SELECT walsizer_report()');
-like($report, qr/^The primary writes \d+ MB of WAL between two checkpoints; after a promotion/m,
+like($report, qr/^walsizer has seen the primary write \d+ MB of WAL between two checkpoints;/m,
 	'the report speaks of the primary');
 like($report, qr/^Restartpoints since /m, 'the report speaks of restartpoints');
 unlike($report, qr/checkpoint is forced in|^Checkpoints since/m, 'the report counts no restartpoint as a checkpoint');

@@ -154,7 +154,8 @@ chmod 0400, $auto_conf or die $!;
 is_row(status($node), 'blocked, before an attempt', state => 'blocked', outcome => 'forbidden',
 	message => '"postgresql.auto.conf" is not writable', limited_by => 'max');
 set_conf($node, 'walsizer.dry_run = on');
-is_row(status($node), 'dry run, which takes precedence over blocked', state => 'dry run', outcome => undef, message => undef);
+is_row(status($node), 'dry run, which takes precedence over blocked', state => 'dry run', outcome => 'forbidden',
+	message => '"postgresql.auto.conf" is not writable');
 set_conf($node, 'walsizer.enable = off');
 is(status($node)->{state}, 'disabled', 'disabled: the state takes precedence over dry run');
 set_conf($node, 'walsizer.enable = on');

@@ -411,7 +411,7 @@ is($status, 1, 'a trace that was cut still has a verdict');
 write_file("$dir/damaged.trace", substr($trace =~ s/configuration file/command line/r, 0, int(0.9 * length $trace)));
 ($status, $out, $err) = watch('--replay', "$dir/damaged.trace");
 like($out, qr/^Set           max_wal_size 64 MB \(command line\),/m, 'on the command line: the page says so');
-like($out, qr/\n\nTo set it; nothing else has an effect:\n  command line     Where the server is started, replace the option by -c\n {19}max_wal_size=\d+MB, and restart the server\.\n\z/,
+like($out, qr/\n\nTo set it; nothing else has an effect:\n  command line     Where the server is started, make it -c max_wal_size=\d+MB,\n {19}or remove it so that walsizer can set it, and restart the\s+server\.\n\z/,
 	'on the command line: the page has the only way to set it');
 ($status, $out, $err) = watch('--replay', "$dir/none.trace");
 is($status, 2, 'a trace that does not exist is an error');
