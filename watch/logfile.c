@@ -219,8 +219,7 @@ static const struct
 	{"msg", MEMBER_LINE}, {"line", MEMBER_LINE}, {"@message", MEMBER_LINE},
 	{"_raw", MEMBER_LINE}, {"stringValue", MEMBER_LINE}, {"value", MEMBER_LINE},
 	{"error_severity", MEMBER_SEVERITY}, {"errorLevel", MEMBER_SEVERITY},
-	{"level", MEMBER_LEVEL}, {"severity", MEMBER_LEVEL},
-	{"backend_type", MEMBER_BACKEND},
+	{"level", MEMBER_LEVEL}, {"severity", MEMBER_LEVEL}, {"backend_type", MEMBER_BACKEND},
 	{"pid", MEMBER_PID}, {"process_id", MEMBER_PID}, {"processId", MEMBER_PID},
 	{"tid", MEMBER_PID}, {"_PID", MEMBER_PID},
 	{"line_num", MEMBER_NUMBER}, {"session_line_num", MEMBER_NUMBER},
@@ -427,8 +426,8 @@ take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 		reader->quoted = !odd_quotes;
 		return;
 	}
-	/* YAML has quotation marks around it */
-	while (length > 0 && (isspace((unsigned char) line[length - 1]) || line[length - 1] == '\''))
+	/* YAML and Markdown have marks around it, psql has a plus at the end */
+	while (length > 0 && memchr(" \t\r\n'`|+", line[length - 1], 8) != NULL)
 		length--;
 	line[length] = '\0';
 	if (strlen(line) != length ||

@@ -27,7 +27,7 @@
 #define NUMBERS			19		/* in "checkpoint complete" before 18 */
 
 static const char *const severities[] = {
-	"LOG", "LOGG", "СООБЩЕНИЕ", "ЗАПИСУВАННЯ", "日志", "日誌", "로그", "ჟურნალი", NULL,
+	"LOG", "LOGG", "СООБЩЕНИЕ", "ЗАПИСУВАННЯ", "日志", "日誌", "로그", "DZIENNIK", "ჟურნალი", NULL,
 };
 
 static const char *const checkpoint_words[] = {
@@ -131,15 +131,14 @@ is_starting(const char *text, size_t before, LogRecord *message)
 		read_flags(text + before + 1, '\0', &message->flags);
 }
 
-/* "; lsn=C/9E64A98, redo lsn=B/EB002FD8", and nothing after it */
+/* "; lsn=C/9E64A98, redo lsn=B/EB002FD8", or other words for that, and nothing after it */
 static bool
 read_positions(const char *text, LogRecord *message)
 {
 	unsigned int part[4];
 	char		rest;
 
-	if (sscanf(text, "; lsn=%8X/%8X, redo lsn=%8X/%8X%c", &part[0], &part[1], &part[2], &part[3],
-			   &rest) != 4)
+	if (sscanf(text, "; %*3c=%8X/%8X, %*[^=]=%8X/%8X%c", &part[0], &part[1], &part[2], &part[3], &rest) != 4)
 		return false;
 	message->lsn = (uint64_t) part[0] << 32 | part[1];
 	message->redo = (uint64_t) part[2] << 32 | part[3];
@@ -175,7 +174,7 @@ static bool
 is_complete(const char *text, size_t before, LogRecord *message)
 {
 	bool		restartpoint = begins(text, restartpoint_words);
-	const char *lsn = strstr(text, "; lsn=");
+	const char *lsn = strcasestr(text, "; lsn=");
 	const char *percent = strchr(text, '%');
 	int64_t		numbers[NUMBERS + 1];
 	const int64_t *n = numbers + 3; /* after the percentage */
@@ -243,14 +242,19 @@ static bool
 is_parameter(const char *text, LogRecord *message)
 {
 	const char *rest = text + strcspn(text, DIGITS);
-	size_t		length = strspn(rest, DIGITS " .kMGTBmsinhd");
+	int			length = 0;
 	char		value[32];
 
 	message->kind = LOG_PARAMETER;
+	(void) sscanf(text, "parameter \"%*[a-z_]\" removed from configuration file, reset to default%n", &length);
+	if (length > 0 && text[length] == '\0')
+		return read_setting(text, "1GB", &message->settings) || read_setting(text, "5min", &message->settings) ||
+			read_setting(text, "0.9", &message->settings);
+	(void) sscanf(rest, "%*[0-9.]%n %*[kMGTBmsinhd]%n", &length, &length);
 	if (strchr(text, ':') != NULL || length == 0 || rest[length] == '\0' || rest - text > MOST_WORDS ||
 		strlen(rest + length) > MOST_QUOTE || strpbrk(rest + length, DIGITS "_") != NULL)
 		return false;
-	snprintf(value, sizeof(value), "%.*s", (int) length, rest);
+	snprintf(value, sizeof(value), "%.*s", length, rest);
 	return read_setting(text, value, &message->settings);
 }
 
@@ -260,14 +264,9 @@ watch_log_message(const char *text, LogRecord *message)
 {
 	size_t		before;
 
-	*message = (LogRecord) {0};
-	if (strcmp(text, "database system is ready to accept connections") == 0)
-	{
-		message->kind = LOG_READY;
-		return true;
-	}
-	if (strnlen(text, MOST_TEXT) == MOST_TEXT)
-		return false;
+	*message = (LogRecord) {.kind = strcmp(text, "database system is ready to accept connections") == 0 ? LOG_READY : LOG_NOTHING};
+	if (message->kind == LOG_READY || strnlen(text, MOST_TEXT) == MOST_TEXT)
+		return message->kind == LOG_READY;
 	before = strcspn(text, ":" DIGITS);
 	if (is_starting(text, before, message) || is_complete(text, before, message))
 		return true;

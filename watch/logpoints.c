@@ -107,7 +107,7 @@ sort_records(Log *log)
 
 /*
  * Give each complete checkpoint its start, if it is in the log and agrees with how
- * long it took: that has the cause, and the better time.  So has a warning before it.
+ * long it took: that has the cause, and the better time.  A warning has the cause.
  */
 static void
 pair_records(Log *log)
@@ -130,8 +130,8 @@ pair_records(Log *log)
 
 			if (record->kind != LOG_COMPLETE || (record->started && !warns))
 				continue;
-			record->started = record->started || !warns;
-			record->ms = start->ms;
+			record->started |= !warns;
+			record->ms = warns ? record->ms : start->ms;
 			record->flags |= start->flags;
 			log->found.warnings -= warns;
 			start->kind = LOG_NOTHING;
@@ -159,7 +159,7 @@ check_pids(Log *log)
 	{
 		const LogRecord *record = &log->records[i];
 
-		if (record->kind == LOG_READY)
+		if (record->kind == LOG_READY || record->flags & (LOG_SHUTDOWN | LOG_RECOVERY))
 			number = 0;
 		if (record->pid == 0 || record->kind == LOG_NOTHING || record->kind >= LOG_PARAMETER)
 			continue;

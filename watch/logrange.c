@@ -82,11 +82,11 @@ add_checkpoint(Stretch *stretch, const LogRecord *record)
 		high = walsizer_max(high, last->high);
 	}
 
-	/* warnings alone: there may have been others, further apart */
+	/* warnings alone: there may have been others, further apart, each after 30 s */
 	if (record->kind == LOG_FREQUENT && last != NULL && from - last->ms > SLACK && from - last->ms < timeout)
 	{
 		low = last->low;
-		high = last->high + record->distance * (1 + (from - last->ms) / 30000);
+		high = last->high + record->distance * (1 + (from - last->ms - 28000) / 30000);
 		begins = false;
 	}
 	if (begins || last == NULL || from > last->ms)
@@ -157,7 +157,7 @@ measure(Watcher *watcher, const Point *first, const Point *last, WatchLog *found
 		while (before < j && (before + 1)->ms <= j->ms - timeout + SLACK)
 			before++;
 		if (before->ms <= j->ms - timeout + SLACK)
-			found->most = walsizer_max(found->most, j->high - before->low);
+			found->most = walsizer_max(found->most, j->high - before->high);
 		if (j > first)
 		{
 			int64_t		demand = middle - between(before + (before < j), j->ms - timeout);
@@ -168,7 +168,7 @@ measure(Watcher *watcher, const Point *first, const Point *last, WatchLog *found
 		while (after < last && after->ms < j->ms + timeout - SLACK)
 			after++;
 		if (after->ms >= j->ms + timeout - SLACK)
-			found->most = walsizer_max(found->most, after->high - j->low);
+			found->most = walsizer_max(found->most, after->high - j->high);
 		if (after > first)
 			found->about = walsizer_max(found->about, between(after, j->ms + timeout) - middle);
 	}
@@ -267,9 +267,9 @@ measure_stretch(Log *log, Stretch *stretch, int first, int last, Watcher *watche
 		measure(watcher, &stretch->points[run], &stretch->points[i], found);
 		run = i + 1;
 	}
-	if ((found->to - found->from) * 1000 + SLACK < begin->settings.timeout_ms)
-		found->most = WATCH_UNKNOWN;
 	found->about = walsizer_max(found->about, found->least);
+	found->most = found->most == WATCH_UNKNOWN || (found->to - found->from) * 1000 + SLACK < begin->settings.timeout_ms ?
+		WATCH_UNKNOWN : walsizer_max(found->most, found->about);
 	found->sized = found->about + walsizer_max(0, found->most - found->about) / 2;
 }
 
@@ -377,6 +377,6 @@ watch_log(const Options *options, Watcher *watcher)
 	if (log->kept == 0 && log->found.restartpoints > 0)
 		watch_die("the log has only restartpoints, those of a standby: use the log of its primary");
 	if (log->kept == 0)
-		watch_die("the log has no line about checkpoints that can be read: is log_checkpoints on, does log_line_prefix have a time, and are the lines as the server wrote them?");
+		watch_die("the log has no line about checkpoints that can be read: is log_checkpoints on, does log_line_prefix have a time, and are the lines as the server wrote them, in UTF-8 and not compressed?");
 	return watch_log_judge(log, watcher);
 }

@@ -95,21 +95,20 @@ say_log_is_short(const Watcher *watcher, const WatchVerdict *verdict)
 {
 	const WatchLog *log = watcher->log;
 	const WalsizerSettings *settings = &watcher->sample.settings;
-	long long	mb = settings->max_wal_size_mb;
 
 	if (verdict->status == WATCH_TOO_SMALL)
 		say(0, "max_wal_size of %lld MB is too small: at least %lld MB are needed. The log is shorter than checkpoint_timeout, so it may be more.",
-			mb, (long long) verdict->set_mb);
+			(long long) settings->max_wal_size_mb, (long long) verdict->set_mb);
 	else if (log->checkpoints != 1 && log->warnings > 0)
 		say(0, "max_wal_size was too small: the log has warnings that WAL volume forces checkpoints (%lld), but not how much WAL there was. To learn how much is needed, give --max-wal-size, and these warnings alone.",
 			(long long) log->warnings);
 	else if (log->checkpoints < 2 || watcher->samples < 2 ||
 			 log->lasted_ms + WALSIZER_TIMER_SLACK < settings->timeout_ms)
-		say(0, "Too little: complete checkpoints in the log: %lld. To tell whether max_wal_size suffices takes two, at least one checkpoint_timeout apart.",
+		say(0, "Too little: complete checkpoints in the log: %lld, without lines that are wrapped or cut off. To tell whether max_wal_size suffices takes two, at least one checkpoint_timeout apart.",
 			(long long) log->checkpoints);
 	else
-		say(0, "max_wal_size %s if it is %lld MB and checkpoint_timeout is %s, of which the log does not tell all: give --max-wal-size or --checkpoint-timeout.",
-			verdict->needed_mb > mb ? "is too small" : "suffices", mb, watch_duration_text(settings->timeout_ms));
+		say(0, "The log does not tell all settings: about %lld MB suffice if checkpoint_timeout is %s. Compare with SHOW max_wal_size, or give --max-wal-size and --checkpoint-timeout.",
+			(long long) verdict->needed_mb, watch_duration_text(settings->timeout_ms));
 }
 
 /* What was read, in place of what was watched. */
@@ -118,9 +117,8 @@ say_log(const Watcher *watcher)
 {
 	static const char *const results[] = {"suffices", "is too small", "could not be judged"};
 	const WatchLog *log = watcher->log;
-	int64_t		first = walsizer_max(0, log->num_stretches - WATCH_STRETCHES);
 
-	for (int64_t i = first; i < log->num_stretches; i++)
+	for (int64_t i = walsizer_max(0, log->num_stretches - WATCH_STRETCHES); i < log->num_stretches; i++)
 	{
 		const WatchStretch *before = &log->stretches[i % WATCH_STRETCHES];
 
@@ -139,7 +137,7 @@ say_log(const Watcher *watcher)
 		say(14, "              Restartpoints, of a standby: %lld. They tell nothing about the size.",
 			(long long) log->restartpoints);
 	if (log->assumed != 0)
-		say(14, "Assumed      %s%s%s, which the log does not tell",
+		say(14, "Assumed      %s%s%s, which the log does not tell; the size depends on that",
 			log->assumed & WATCH_ASSUMED_SIZE ? " --max-wal-size" : "",
 			log->assumed & WATCH_ASSUMED_TIMEOUT ? " --checkpoint-timeout" : "",
 			log->assumed & WATCH_ASSUMED_TARGET ? " --completion-target" : "");
@@ -351,6 +349,9 @@ watch_report(const Watcher *watcher)
 		printf("%s", log == NULL ? "\n" : "");
 		walsizer_verdict_text(&verdict.verdict, verdict.verdict.found.text, finding);
 		walsizer_verdict_text(&verdict.verdict, verdict.verdict.found.remedy, remedy);
+		if (log != NULL && verdict.status == WATCH_SUFFICIENT && log->assumed & WATCH_ASSUMED_SIZE)
+			snprintf(finding, sizeof(finding), "\"max_wal_size\", which the log does not tell, is large enough: about %lld MB are needed",
+					 (long long) verdict.needed_mb);
 		if (log != NULL && verdict.status == WATCH_SUFFICIENT &&
 			log->before_mb > watcher->sample.settings.max_wal_size_mb)
 			snprintf(remedy, sizeof(remedy), "Before the settings were changed, up to %lld MB were needed: set as much if such a load comes again.",

@@ -401,8 +401,7 @@ fill(Server *server, const PGresult *row, int64_t start, Observation *seen)
 			.segment_bytes = segment, .max_wal_size_mb = value_of(row, MAX_WAL_SIZE),
 			.completion_target = strtod(PQgetvalue(row, 0, COMPLETION_TARGET), NULL), .timeout_ms = value_of(row, TIMEOUT),
 		},
-		.standby = value_of(row, IN_RECOVERY) == 1,
-		.busy = value_of(row, BUSY),
+		.standby = value_of(row, IN_RECOVERY) == 1, .busy = value_of(row, BUSY),
 		.requested = value_of(row, REQUESTED), .timed = value_of(row, TIMED),
 		.images = value_of(row, IMAGES), .image_bytes = value_of(row, IMAGE_BYTES),
 		.wal = {

@@ -181,8 +181,7 @@ make_sample(Watcher *watcher, const Observation *seen)
 		.checkpoint_age = since_known ? watcher->now - tracker->timer_start : -1,
 		.standby = seen->standby,
 		.requested = seen->requested != WATCH_UNKNOWN ? seen->requested : 0,
-		.timed = seen->timed != WATCH_UNKNOWN ? seen->timed : 0,
-		.settings = seen->settings,
+		.timed = seen->timed != WATCH_UNKNOWN ? seen->timed : 0, .settings = seen->settings,
 
 		/* the disk is "read" each time: WAL since the last complete checkpoint is on it */
 		.disk_tried = true, .disk_read = watcher->disk_limit > 0, .disk_alone = true,
