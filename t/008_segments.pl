@@ -54,10 +54,10 @@ is(adjust($node), 'raise to 256 MB, limited by max: applied',
 	'walsizer.max is rounded down to whole segments');
 revert($node);
 $node->safe_psql('postgres', 'SELECT walsizer_forget()');
-is(act($node, "walsizer_boost('300MB', '1 hour')"), 'raise to 256 MB: applied',
-	'a size that is only rounded down is not limited');
-is(act($node, "walsizer_boost('320MB', '1 hour')"), 'none, limited by max: the limit is 256 MB',
-	'a size that exceeds walsizer.max is limited');
+is(act($node, "walsizer_boost('200MB', '1 hour')"), 'raise to 256 MB: applied',
+	'a planned size is rounded up to whole segments');
+is(act($node, "walsizer_boost('300MB', '1 hour')"), 'none, limited by max: the limit is 256 MB',
+	'a size that exceeds the whole segments of walsizer.max is limited');
 $node->safe_psql('postgres', 'SELECT walsizer_boost_end()');
 set_conf($node, 'walsizer.max = 2MB');
 wait_for($node, 'size_limit < 256 * 1048576');

@@ -398,7 +398,7 @@ foreach my $name (sort keys %formats)
 	is(figures(judge(text_of($formats{$name}), @year)), figures($plain),
 		"the figures are the same in the format $name");
 }
-my $text = text_of($formats{'%m [%p]'});
+$text = text_of($formats{'%m [%p]'});
 
 # A prefix without a process, but with a number in its place.
 my $line = 0;
