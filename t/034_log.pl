@@ -114,6 +114,9 @@ sub complete
 	return $text;
 }
 
+# Seconds as a time of day.
+sub at { return sprintf '%02d:%02d:%02d', $_[0] / 3600, $_[0] / 60 % 60, $_[0] % 60; }
+
 # Messages, each with its time of day.
 sub lines
 {
@@ -135,13 +138,13 @@ is(join(' ', map { judge($grep)->{$_} } qw(checkpoints_forced checkpoints_other 
 	'a warning tells that WAL forced a checkpoint, where the log has no start of it');
 
 # Of warnings alone, a longer log of the same load tells the same.
-my @alone = map { my $from = $_; map { [ clock(3600 + 65 * $from + $_) =~ /([\d:]{8})/, $frequent ] } 21, 43 } 0 .. 299;
-is(join(' ', map { judge(lines(@alone[ 0 .. $_ ]), '--max-wal-size', '1GB')->{demand_at_most} // 'none' } 599),
+my @alone = map { my $from = $_; map { [ at(3600 + 65 * $from + $_), $frequent ] } 21, 43 } 0 .. 299;
+is(judge(lines(@alone), '--max-wal-size', '1GB')->{demand_at_most},
 	judge(lines(@alone[ 0 .. 59 ]), '--max-wal-size', '1GB')->{demand_at_most},
 	'warnings alone: what is not known of earlier gaps does not add up');
 
 # A checkpoint each second, and each warned of.
-my $hurried = judge(lines(map { my ($at) = clock(3600 + $_) =~ /([\d:]{8})/; ([ $at, $frequent ], [ $at, 'checkpoint starting: wal' ], [ $at, complete(32, 0.9) ]) } 0 .. 900));
+my $hurried = judge(lines(map { my $at = at(3600 + $_); ([ $at, $frequent ], [ $at, 'checkpoint starting: wal' ], [ $at, complete(32, 0.9) ]) } 0 .. 900));
 is("$hurried->{checkpoint_timeout} " . int($hurried->{demand} / MB / 320), '300 30', 'a storm within the resolution of a log keeps its times');
 
 # ---- sizes
@@ -190,8 +193,7 @@ is(judge(lines([ '07:00:00', 'checkpoint starting: wal' ], [ '07:00:30', complet
 
 # A write each hour, and one load.
 my @hours = map { ([ sprintf('%02d:02:10', $_), 'checkpoint starting: time' ], [ sprintf('%02d:02:18', $_), complete(1, 8) ]) } 1 .. 20;
-my @load = map { ([ "20:$_:10", 'checkpoint starting: time' ], [ '20:' . ($_ + 4) . ':40', complete(300, 270) ]) } '07';
-is(judge(lines(@hours, @load))->{checkpoint_timeout}, 300, 'writes far apart do not tell checkpoint_timeout');
+is(judge(lines(@hours, [ '20:07:10', 'checkpoint starting: time' ], [ '20:11:40', complete(300, 270) ]))->{checkpoint_timeout}, 300, 'writes far apart do not tell checkpoint_timeout');
 
 # The log does not tell the size, nor that it is the demand.
 my @unknown = map { ([ "10:$_:00", 'checkpoint starting: time' ], [ '10:' . ($_ + 4) . ':30', complete(1600, 270) ]) } 10, 15, 20;
@@ -220,7 +222,7 @@ is("$few->{checkpoint_completion_target} @{ $few->{assumed} }", '0.9 checkpoint_
 my @slow = map { ([ "07:$_:00", 'checkpoint starting: time' ], [ '07:' . ($_ + 4) . ':00', complete(1200, 240) ]) } 10, 15, 20;
 foreach my $from (25 * 60 + 7 * 3600, map { 25 * 60 + 7 * 3600 + 470 * $_ } 1 .. 4)
 {
-	push @slow, map { [ clock($_->[0]) =~ /([\d:]{8})/, $_->[1] ] }
+	push @slow, map { [ at($_->[0]), $_->[1] ] }
 	  [ $from, 'checkpoint starting: time' ], [ $from + 470, complete($from % 3600 == 1500 ? 1200 : 1880, 470) =~ s/write=\S+/write=269.500/r ];
 }
 my $slow = judge(lines(@slow), '--max-wal-size', '8GB');
@@ -298,7 +300,7 @@ is(join(' ', map { decoded($out)->{$_} } qw(checkpoint_timeout checkpoint_comple
 sub clock
 {
 	my ($s, $ms) = (@_, 500);
-	return sprintf '2025-02-03 %02d:%02d:%02d.%03d UTC', $s / 3600, $s / 60 % 60, $s % 60, $ms;
+	return '2025-02-03 ' . at($s) . sprintf '.%03d UTC', $ms;
 }
 our @events;
 foreach ([ 1000, 'time', 200 ], [ 1300, 'time', 210 ], [ 1500, 'wal', 528 ], [ 1800, 'time', 100 ],
