@@ -94,7 +94,8 @@ sub pgbench
 }
 
 # An interval: so many times the load, and CHECKPOINT, not before that time.  The
-# checkpoint's time is that of the next commit.  Returns the interval's WAL.
+# checkpoint's time is that of the next commit, if that is written out: otherwise
+# the script has it in whole seconds.  Returns the interval's WAL and that time.
 sub interval
 {
 	my ($node, $load, $units, $earliest) = @_;
@@ -104,23 +105,28 @@ sub interval
 	$load->() foreach 1 .. $units;
 	usleep(100_000) while time < ($earliest // 0);
 	my $wal = $node->safe_psql('postgres', $position) - $before;
-	$node->safe_psql('postgres',
-		"CHECKPOINT;\nSELECT pg_logical_emit_message(true, 'walsizer', 'begins')");
-	return $wal;
+	my $end = $node->safe_psql('postgres', <<'END_SQL');
+CHECKPOINT;
+SET synchronous_commit = on;
+SELECT extract(epoch FROM clock_timestamp()) FROM pg_logical_emit_message(true, 'walsizer', 'begins');
+END_SQL
+	return ($wal, $end);
 }
 
-# The mean WAL of so many intervals.  On a busy machine they last as long: to the
-# script, those are alike that differ by at most a second.  After one that is late,
-# begin anew: it reads the newest ones.
+# The mean WAL of so many intervals.  To the script, those are alike that differ by
+# at most a second, so each lasts 3 seconds or a little longer.  After one that is
+# late, begin anew: it reads the newest ones.
 sub mean_interval
 {
 	my ($node, $load, $intervals) = @_;
-	my ($began, $sum, $n) = (time, 0, 0);
+	my ($sum, $n) = (0, 0);
+	my ($wal, $begin) = interval($node, $load, 1);
 
 	while ($n < $intervals)
 	{
-		$sum += interval($node, $load, 1, $began + 3 * ++$n);
-		($began, $sum, $n) = (time, 0, 0) if time > $began + 3 * $n + 0.8;
+		($wal, my $end) = interval($node, $load, 1, $begin + 3);
+		($sum, $n) = $end < $begin + 3.8 ? ($sum + $wal, $n + 1) : (0, 0);
+		$begin = $end;
 	}
 	return $sum / $intervals;
 }
@@ -131,7 +137,7 @@ sub compare
 	my ($node, $load, $each, $rows, $factor) = @_;
 	my %saved     = saved_by_factor($rows);
 	my $predicted = $factor * $each * (1 - ($saved{$factor} || 0) / 100);
-	my $measured  = interval($node, $load, $factor);
+	my ($measured) = interval($node, $load, $factor);
 	my $error     = 100 * ($predicted / $measured - 1);
 
 	note sprintf '%d times as long: predicted %.0f, measured %.0f (%+.1f %%)', $factor, $predicted,
