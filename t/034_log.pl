@@ -601,7 +601,7 @@ cmp_ok($longest * 2.5, '<=', 300, 'equal samples are written every five minutes'
 
 # ---- a server: the watch and three logs of the same load
 
-# Half a segment is a second of the load: a checkpointer may be as late.
+# Half a segment is two seconds of the load: a checkpointer may be as late.
 my $node = make_node('logs', segsize => 16, conf => <<'END');
 max_wal_size = 64MB
 min_wal_size = 32MB
@@ -620,7 +620,7 @@ wait_until('the watch has begun',
 $node->safe_psql('postgres', 'CHECKPOINT');
 my $before = status($node)->{checkpoints_forced};
 # slow enough for the watch to tell one checkpoint from the next
-my $load = start_load($node, 8);
+my $load = start_load($node, 4);
 wait_for($node, "checkpoints_forced >= $before + 3");
 stop_load($load);
 # a checkpoint may be under way: its end is to be seen before the last one
