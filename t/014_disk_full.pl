@@ -111,11 +111,14 @@ sub invalidate_slot
 
 # ---- with, and without
 
-my $node = make_full('with', 9, 400);
+# A load leaves a worker or a checkpointer that stalls at least 5 seconds at any time:
+# walsizer asks when half as much can be removed as there is room for.
+
+my $node = make_full('with', 13, 400);
 my @off = (
-	make_full('prevent', 10, 300, conf => "walsizer.prevent_disk_full = off\n"),
-	make_full('enable', 11, 300, conf => "walsizer.enable = off\n"));
-my @loads = map { (start_load($_, 60), start_dirtying($_, 10)) } $node;
+	make_full('prevent', 14, 300, conf => "walsizer.prevent_disk_full = off\n"),
+	make_full('enable', 15, 300, conf => "walsizer.enable = off\n"));
+my @loads = map { (start_load($_, 30), start_dirtying($_, 10)) } $node;
 my $lives = 1;
 $lives &&= lives_through($node, 400) foreach 1 .. $fills;
 # a load that the machine starves needs fewer checkpoints
@@ -137,19 +140,21 @@ is(status($node)->{verdict_code}, 'disk_full', 'with: the verdict says that WAL 
 is(setting_mb($node), 4096, 'with: max_wal_size stays');
 
 # Other data leaves little free, and the server crashes.
-write_ballast("$ENV{WALSIZER_SMALL_FS}/9", free_mb(9) - 50);
+stop_load($_) foreach @loads;
+@loads = (start_load($node, 20), start_dirtying($node, 10));
+write_ballast("$ENV{WALSIZER_SMALL_FS}/13", free_mb(13) - 50);
 ok(lives_through($node, 250), 'other data: the server continues on the nearly full volume');
-cmp_ok(free_mb(9), '<=', 50, 'other data: the volume is nearly full');
+cmp_ok(free_mb(13), '<=', 50, 'other data: the volume is nearly full');
 $node->stop('immediate');
 stop_load($_) foreach @loads;
 $node->start;
 wait_for_worker($node);
-@loads = (start_load($node, 40));
+@loads = (start_load($node, 20));
 ok(lives_through($node, 250), 'crash: the server continues on the nearly full volume');
 stop_load($_) foreach @loads;
 $node->stop;
 
-my $dry = make_full('dry_run', 9, 300, conf => "walsizer.dry_run = on\n");
+my $dry = make_full('dry_run', 13, 300, conf => "walsizer.dry_run = on\n");
 @loads = (start_load($dry, 20), map { start_load($_, 40) } @off);
 wait_for($dry, "verdict_code = 'disk_full'");
 is(scalar(requests($dry)), 0, 'dry_run = on: the verdict says it, and the history has no request');
@@ -171,10 +176,10 @@ $_->stop('immediate', fail_ok => 1) foreach @off, $dry;
 # From 18 on a slot can be invalidated without the loss of its position.
 my $idle_timeout = $node->pg_version >= 18 ? "idle_replication_slot_timeout = '1s'\n" : '';
 my @cases = (
-	{ node => make_full('small', 9, 100, segsize => 1), rate => 15, mb => 250 },
-	{ node => make_full('large', 10, 700, segsize => 64, streaming => 1,
+	{ node => make_full('small', 13, 100, segsize => 1), rate => 8, mb => 250 },
+	{ node => make_full('large', 14, 700, segsize => 64, streaming => 1,
 			conf => $idle_timeout), rate => 60, mb => 900 },
-	{ node => make_full('others', 11, 500), rate => 20, mb => 400 });
+	{ node => make_full('others', 15, 500), rate => 8, mb => 250 });
 invalidate_slot($cases[1]->{node}) if $idle_timeout;
 @loads = map { start_load($_->{node}, $_->{rate}) } @cases;
 push @loads,
@@ -182,7 +187,7 @@ push @loads,
 	[
 		'bash', '-c',
 		'for n in {1..200}; do head -c 2M /dev/zero; sleep 0.1; done >"$0/others"',
-		"$ENV{WALSIZER_SMALL_FS}/11"
+		"$ENV{WALSIZER_SMALL_FS}/15"
 	]);
 foreach my $case (@cases)
 {
@@ -196,9 +201,9 @@ $_->{node}->stop('immediate') foreach @cases;
 
 # ---- WAL that a checkpoint would not remove, and checkpoints that fail
 
-my $slot = make_full('slot', 9, 250, streaming => 1);
-my $archiver = make_full('archiver', 10, 250, streaming => 1, conf => "archive_mode = on\narchive_command = 'false'\n");
-my $failing = make_full('failing', 11, 250);
+my $slot = make_full('slot', 13, 250, streaming => 1);
+my $archiver = make_full('archiver', 14, 250, streaming => 1, conf => "archive_mode = on\narchive_command = 'false'\n");
+my $failing = make_full('failing', 15, 250);
 $slot->safe_psql('postgres', "SELECT pg_create_physical_replication_slot('gone', true)");
 chmod 0, $failing->data_dir . '/pg_xact/0000' or die "could not change the permissions: $!";
 my %load = map { $_->name => start_load($_, 12) } $slot, $archiver, $failing;
@@ -231,11 +236,11 @@ my $standby = PostgreSQL::Test::Cluster->new('standby');
 $primary->backup('copy');
 $standby->init_from_backup($primary, 'copy', has_streaming => 1);
 $standby->enable_streaming($primary);
-move_wal($standby, small_volume(9, 300));
+move_wal($standby, small_volume(13, 300));
 $standby->start;
 wait_for_worker($standby);
 write_file($primary->basedir . '/checkpoints.sql', "CHECKPOINT \\watch 0.5\n");
-@loads = (start_load($primary, 30),
+@loads = (start_load($primary, 15),
 	IPC::Run::start([ 'psql', '-X', '-q', '-d', $primary->connstr('postgres'), '-f', $primary->basedir . '/checkpoints.sql' ],
 		'<', \undef, '>', '/dev/null', '2>', '/dev/null'));
 ok(lives_through($standby, 450), 'standby: the server receives and replays more than the volume holds');
