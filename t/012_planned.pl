@@ -251,7 +251,7 @@ is(setting_mb($node), 12, 'max_wal_size stays while walsizer is switched off');
 
 # The worker waits a second for the server's signal.  If that second passes, and the
 # answer is another, the machine may have stalled: ask once more, but not each time.
-my $stalls = 3;
+my $stalls = 8;
 sub in_time
 {
 	my ($expected, $ask) = @_;
@@ -270,7 +270,7 @@ sub in_one_session
 	my $sql = "ALTER SYSTEM SET $setting;\nSELECT pg_reload_conf();\n"
 	  . "SELECT new_size / 1048576, limited_by, outcome FROM walsizer_boost('${mb}MB', '1 hour')";
 
-	return in_time(qr/applied$/, sub { return ($node->psql('postgres', $sql))[1] });
+	return in_time(qr/^t\n$mb\|\|applied$/, sub { return ($node->psql('postgres', $sql))[1] });
 }
 is(in_one_session('walsizer.enable = on', 100), "t\n100||applied",
 	'in one session: a load can be planned right after walsizer is turned on');

@@ -76,7 +76,7 @@ is(status($node)->{original_size}, $status->{original_size}, 'the worker still k
 # The postmaster does not reload, so the worker waits in the middle of a request.
 my $postmaster = slurp_file($node->data_dir . '/postmaster.pid') =~ s/\n.*//sr;
 $node->psql('postgres', <<"END", stderr => \$stderr, on_error_stop => 0);
-SET statement_timeout = '3s';
+SET statement_timeout = '7s';
 \\! kill -STOP $postmaster
 SELECT walsizer_boost('300MB', '1 hour');
 \\! kill -CONT $postmaster

@@ -297,7 +297,7 @@ wait_for($node, 'outcome IS NULL AND set_by_walsizer > 4 * 1048576');
 pass('clock: the trouble ends with a good reload, whatever the time is');
 set_clock(0);
 back_to_original('clock');
-is(act($node, "walsizer_boost('100MB', '3 seconds')"), 'raise to 100 MB: applied',
+is(act($node, "walsizer_boost('100MB', '10 seconds')"), 'raise to 100 MB: applied',
 	'clock: the planned load is applied');
 set_clock(-7200);
 wait_for($node, 'boost_size IS NULL');

@@ -8,6 +8,7 @@ use FindBin;
 use lib $FindBin::RealBin;
 
 use IPC::Run ();
+use List::Util qw(first);
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -37,16 +38,17 @@ is_deeply(advice('15 min'),
 # The watch sees all that the worker sees.
 my ($page, $complaints) = ('', '');
 my $watch = IPC::Run::start([ 'walsizer-watch', '-d', $node->connstr('postgres') ], '<', \undef, '>', \$page, '2>', \$complaints,
-	IPC::Run::timeout(5 * $PostgreSQL::Test::Utils::timeout_default));
+	IPC::Run::timeout(10 * $PostgreSQL::Test::Utils::timeout_default));
 $node->poll_query_until('postgres', "SELECT count(*) > 0 FROM pg_stat_activity
 	WHERE query LIKE '%pg_is_in_recovery()%' AND pid <> pg_backend_pid()")
   or die 'the watch does not begin';
 
-# 1500 pages, which a steady load changes again and again
+# 1500 pages, which a steady load changes again and again.  An interval in which the
+# machine starves it counts for twelve intervals, which is twice the time of a poll.
 make_pages($node);
 my $load = start_dirtying($node, 30, 1500);
-$node->poll_query_until('postgres',
-	"SELECT basis = 'bounds' FROM walsizer_timeout_advice WHERE checkpoint_timeout = '15 min'")
+my $knows = "SELECT basis = 'bounds' FROM walsizer_timeout_advice WHERE checkpoint_timeout = '15 min'";
+first { $node->poll_query_until('postgres', $knows) } 1 .. 3
   or die 'it never knows';
 my $row = advice('15 min');
 my ($images, $bytes) = split /\|/, $node->safe_psql('postgres', 'SELECT wal_fpi, wal_bytes FROM pg_stat_wal');

@@ -125,7 +125,7 @@ sub mean_interval
 	while ($n < $intervals)
 	{
 		($wal, my $end) = interval($node, $load, 1, $begin + 3);
-		($sum, $n) = $end < $begin + 3.8 ? ($sum + $wal, $n + 1) : (0, 0);
+		($sum, $n) = $end < $begin + 3.9 ? ($sum + $wal, $n + 1) : (0, 0);
 		$begin = $end;
 	}
 	return $sum / $intervals;
