@@ -111,8 +111,9 @@ sub invalidate_slot
 
 # ---- with, and without
 
-# A load leaves a worker or a checkpointer that stalls at least 5 seconds at any time:
-# walsizer asks when half as much can be removed as there is room for.
+# The worker or the checkpointer may stall for 5 seconds at any time before one of these
+# loads fills its volume: walsizer requests a checkpoint when half as much can be removed
+# as there is room for.
 
 my $node = make_full('with', 13, 400);
 my @off = (
