@@ -119,7 +119,7 @@ my $node = make_full('with', 13, 400);
 my @off = (
 	make_full('prevent', 14, 300, conf => "walsizer.prevent_disk_full = off\n"),
 	make_full('enable', 15, 300, conf => "walsizer.enable = off\n"));
-my @loads = map { (start_load($_, 30), start_dirtying($_, 10)) } $node;
+my @loads = (start_load($node, 30), start_dirtying($node, 10));
 my $lives = 1;
 $lives &&= lives_through($node, 400) foreach 1 .. $fills;
 # a load that the machine starves needs fewer checkpoints

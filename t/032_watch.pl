@@ -276,7 +276,8 @@ my @statements = slurp_file($node->logfile) =~ /(?:statement|execute [^:]*): (.*
 my @foreign = grep { !/^(SELECT|SET|CREATE EXTENSION|CHECKPOINT|WITH|BEGIN|COMMIT)/i } @statements;
 is(join("\n", @foreign), '', 'the client sends only SELECT and SET');
 ok($said->{samples} > 50, 'the client takes more than 50 samples');
-# One that a signal ends may have sent the next one.
+# One that a signal ends may have sent the next one, so another is counted, once that
+# session has ended.
 $node->poll_query_until('postgres',
 	"SELECT count(*) = 0 FROM pg_stat_activity WHERE application_name = 'walsizer-watch'")
   or die 'the session of the watch does not end';
