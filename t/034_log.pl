@@ -90,7 +90,7 @@ like($out, qr/^max_wal_size of 1024 MB is too small: at least 4848 MB are needed
 like($out, qr/^Assumed       --checkpoint-timeout/m, 'the page: it says what is assumed');
 ($status, $out) = watch_log(glob "$logs/07*");
 is($status, 2, 'warnings alone are not enough for a verdict');
-like($out, qr/the log has warnings .*\(7\).*give\s+--max-wal-size/s,
+like($out, qr/^max_wal_size was too small: WAL volume forced checkpoints \(7\).*or --max-wal-size\.$/ms,
 	'the client says that warnings need --max-wal-size');
 ($status, $out) = watch_log('--json', '--max-wal-size', '1GB', glob "$logs/07*");
 is($status, 1, 'warnings are enough for a verdict with --max-wal-size');
@@ -128,7 +128,7 @@ my @quiet = map { ([ "09:0$_:00", 'checkpoint starting: time' ], [ "09:0$_:20", 
 my $warned = lines([ '02:10:21', $frequent ], [ '02:10:42', $frequent ], @quiet);
 is(judge(lines(@quiet))->{status}, 0, 'two quiet checkpoints: the size suffices');
 is(judge($warned)->{status}, 2, 'a log that had only warnings at first: it cannot be told');
-like((watch_log(\$warned, '-'))[1], qr/^max_wal_size was too small: the log has warnings .*\(2\)/s,
+like((watch_log(\$warned, '-'))[1], qr/^max_wal_size was too small: WAL volume forced checkpoints \(2\).* or only\s+the\s+warnings,\s+with\s+--max-wal-size\./s,
 	'a log that had only warnings at first: the page says that the size was too small');
 
 # grep "too frequently\|complete" has no starts
@@ -136,6 +136,17 @@ my $grep = lines([ '09:00:00', complete(528, 20) ],
 	map { ([ "09:00:${_}1", $frequent ], [ "09:00:${_}9", complete(528, 8) ]) } 0 .. 5);
 is(join(' ', map { judge($grep)->{$_} } qw(checkpoints_forced checkpoints_other warnings)), '7 0 0',
 	'a warning tells that WAL forced a checkpoint, where the log has no start of it');
+
+# grep "too frequently\|starting", or terminals that cut off what is longer
+my @cut = map { ([ "09:0$_:21", $frequent ], [ "09:0$_:21", 'checkpoint starting: wal' ]) } 0 .. 4;
+is(judge(lines(@cut), '--max-wal-size', '1GB')->{checkpoints_forced}, 5, 'a warning and its start are one checkpoint');
+
+# grep starting
+my @starts = map { [ "09:$_:00", 'checkpoint starting: time' ] } 10 .. 20;
+like((watch_log(\lines(@starts), '-'))[1], qr/^Too little: whole lines "checkpoint complete" in the log: 0\..* WAL\s+volume forced none/s,
+	'the page: starts alone tell that none was forced');
+like((watch_log(\lines(@starts, map { [ "09:$_:00", 'checkpoint starting: wal' ] } 30, 31), '-'))[1], qr/^max_wal_size was too small: WAL volume forced checkpoints \(2\).*"checkpoint complete"\.$/ms,
+	'the page: starts alone tell that some were forced');
 
 # Of warnings alone, a longer log of the same load tells the same.
 my @alone = map { my $from = $_; map { [ at(3600 + 65 * $from + $_), $frequent ] } 21, 43 } 0 .. 299;
@@ -206,8 +217,13 @@ like((watch_log(\($text = lines(@unknown)), '-'))[1], qr/^"max_wal_size", which 
 	([ sprintf('10:%02d:00', 10 + 5 * $_), 'checkpoint starting: time' ],
 		[ sprintf('10:%02d:30', 14 + 5 * $_), complete(700, 270, $redo) =~ s/lsn=0\/\w+/sprintf 'lsn=0\/%X', $lsn * MB/er ])
 } 0 .. 4;
-like((watch_log(\($text = lines(@unknown)), '-'))[1], qr/^The log does not tell all settings: about \d+ MB suffice if checkpoint_timeout\s+is 5 min 0 s\./,
+like((watch_log(\($text = lines(@unknown)), '-'))[1], qr/^The log does not tell all settings: about \d+ MB suffice if checkpoint_timeout\s+is 5 min 0 s\..*--checkpoint-timeout\.\n.* max_wal_size \d+ MB \(assumed\)/s,
 	'the page: no size is called too small that the log does not tell');
+is(judge($text)->{source}, 'assumed', 'a size that is assumed is not said to be in effect');
+
+# grep complete
+like((watch_log(\lines(map { [ "08:${_}0:00", complete(20 + $_, 40) ] } 1 .. 5), '-'))[1], qr/ or also the\s+lines "checkpoint starting"\.\n.* 1 for other or unknown reasons/s,
+	'the page: without starts, it says what would tell the causes');
 
 # Warned by nobody: without starts, the distance tells the cause, to a segment.
 is(judge(lines(map { [ "08:0$_:00", complete(528, 40) =~ s/distance=540672/distance=540649/r ] } 1 .. 6), '--max-wal-size', '1GB', '--checkpoint-timeout', '5min')->{checkpoints_forced},
@@ -235,6 +251,17 @@ my $ready = 'database system is ready to accept connections';
 my $promoted = judge(lines([ '10:05:00', 'checkpoint starting: force' ], [ '10:05:01', $ready ], [ '10:09:30', complete(300, 270, 300) ], @hourly), '--max-wal-size', '1GB');
 is("$promoted->{verdict} $promoted->{restarts} $promoted->{missing} " . int($promoted->{demand} / MB), 'sufficient 0 0 300',
 	'a promotion is no restart, and its checkpoint ends an interval like any other');
+# The distance of the first checkpoint is from the last restartpoint, which may be long ago.
+my $replayed = complete(300, 270) =~ s/checkpoint/restartpoint/r;
+$promoted = judge(lines([ '09:50:00', 'restartpoint starting: time' ], [ '09:54:30', $replayed ],
+		[ '10:05:00', 'checkpoint starting: force' ], [ '10:05:01', $ready ], [ '10:09:30', complete(900, 270, 300) ], @hourly), '--max-wal-size', '1GB');
+is("$promoted->{verdict} $promoted->{restarts} $promoted->{missing} " . int($promoted->{demand} / MB), 'sufficient 0 0 300',
+	'what was written before a promotion is no demand');
+my $beside = judge(join('', lines(@hourly), lines([ '10:17:00', $replayed ]) =~ s/\[77\]/[78]/r), '--max-wal-size', '1GB');
+is(int($beside->{wal} / MB), 900, 'a standby in the same log changes nothing');
+# So is that of a recovery with which a log begins.
+my $recovered = judge(lines([ '10:05:00', 'checkpoint starting: end-of-recovery immediate wait' ], [ '10:05:02', complete(900, 1, 300) ], [ '10:05:02', $ready ], @hourly), '--max-wal-size', '1GB');
+is("$recovered->{verdict} " . int($recovered->{demand} / MB - 1), 'sufficient 300', 'what was written before a crash that the log does not have is no demand');
 my @before = map { ([ "09:$_:00", 'checkpoint starting: time' ], [ '09:' . ($_ + 4) . ':30', complete(300, 270) ]) } 40, 45, 50;
 my $crashed = judge(lines(@before, [ '09:55:00', 'checkpoint starting: time' ], [ '09:58:20', 'checkpoint starting: end-of-recovery immediate wait' ],
 		[ '09:58:21', complete(500, 1) ], [ '09:58:21', $ready ], map { [ $_->[0] =~ s/^10:1(\d):00/10:0$1:21/r =~ s/^10:1(\d):30/10:0$1:51/r, $_->[1] =~ s/; lsn.*//r ] } @hourly[ 2, 3 ]),
@@ -269,12 +296,12 @@ foreach my $end ('distance=540672 kB,', 'estimate=5406')
 is(judge(lines([ '09:00:00', 'parameter "max_wal_size" changed to "4' ], @quiet))->{max_wal_size}, 1024 * MB,
 	'a value that is cut off is not read');
 
-foreach my $name ('10-cri-managed', '11-operator-json')
-{
-	($status, $out) = watch_log("$logs/$name.log");
-	like($out, qr/^Too little: complete checkpoints in the log: 1,/m,
-		"$name: the page says that there are too few checkpoints");
-}
+($status, $out) = watch_log(glob "$logs/10*");
+like($out, qr/^max_wal_size was too small: WAL volume forced checkpoints \(1\)/m,
+	'10-cri-managed: the page says that a checkpoint was forced');
+($status, $out) = watch_log(glob "$logs/11*");
+like($out, qr/^Too little: whole lines "checkpoint complete" in the log: 1\./m,
+	'11-operator-json: the page says that there are too few checkpoints');
 ($status, $out) = watch_log(glob "$logs/01*");
 is(join("\n", grep { length > 80 } split /\n/, $out), '', 'the page: it fits into 80 columns');
 like($out, qr/^Demand        about 699 MB of WAL within checkpoint_timeout \(579 MB to 1056\s+MB\)/m,
@@ -375,6 +402,8 @@ my %formats = (
 	'Insights' => sub { '[{"field":"@timestamp","value":"2025-02-03 00:00:00"},{"field":"@message","value":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . '"}]' . "\n" },
 	'Insights console' => sub { '{"@timestamp":"2025-02-03 00:00:00.100","@message":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . "\"}\n" },
 	'labels'   => sub { '{"log":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . '","labels":[{"name":"team","value":"DB: core"}],"time":"2025-02-03T09:00:00.1Z"}' . "\n" },
+	'columns'  => sub { "build\tRun tests\t2025-02-03T09:00:00.1Z $_[3] [$_[1]] LOG:  $_[2]\n" },
+	'a window' => sub { "│ $_[3] [$_[1]] LOG:  $_[2]  │\n" },
 	'YAML'     => sub { "textPayload: '$_[3] [$_[1]]: [5-1] db=,user= LOG:  $_[2]'\n" },
 );
 $formats{'csvlog through grep'} = sub { '/var/log/postgresql/db-1.csv:' . $formats{csvlog}->(@_) };
@@ -533,6 +562,7 @@ my @hostile = (
 	"$now [5] client backend LOG:  $fake\n",
 	"$now [5] LOG:  parameter \"max_wal_size\" changed to \"1MB\" ERROR:  syntax error\n",
 	"2025-02-03T00:28:20.1Z stderr F \t$now [5] LOG:  $fake\n",
+	"build\tRun tests\t2025-02-03T00:28:20.1Z \t$now [5] LOG:  $fake\n",
 	"Feb  3 00:28:20 db1 postgres[5]: [7-2] #011LOG:  $fake\n",
 	"$now,\"x\",\"y\",5,,67a0,5,,2025-02-03 00:00:00 UTC,,0,ERROR,42601,\"syntax error\",,,,,,\"SELECT '\n$now,,,5,,67a0,5,,2025-02-03 00:00:00 UTC,,0,LOG,00000,\"\"$fake\"\"\n$now [5] LOG:  $fake\n'\",,,\"\",\"client backend\",,0\n",
 	"$now,\"x\",\"y\",5,,67a0,5,,2025-02-03 00:00:00 UTC,,0,LOG,00000,\"$fake\",,,,,,,,,\"\",\"client backend\",,0\n",

@@ -105,12 +105,14 @@ find_pid(const char *line, const char *end)
 	return 0;
 }
 
-/* Does the line continue a message?  Then it has a tab before what looks like another. */
+/* Does the line continue a message, and begin with a tab?  A tab after a word divides a wrapper's columns. */
 static bool
 continues(const char *line, const char *end)
 {
-	return memchr(line, '\t', (size_t) (end - line)) != NULL ||
-		memmem(line, (size_t) (end - line), "#011", 4) != NULL;
+	for (const char *p = line; (p = memchr(p, '\t', (size_t) (end - p))) != NULL; p++)
+		if (p == line || !isalnum((unsigned char) p[-1]))
+			return true;
+	return memmem(line, (size_t) (end - line), "#011", 4) != NULL;
 }
 
 /* Hand on a message of level LOG, unless it has no time. */
@@ -426,8 +428,8 @@ take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 		reader->quoted = !odd_quotes;
 		return;
 	}
-	/* YAML and Markdown have marks around it, psql has a plus at the end */
-	while (length > 0 && memchr(" \t\r\n'`|+", line[length - 1], 8) != NULL)
+	/* YAML and Markdown have marks around it, psql a plus, a window a line of U+2502 at the end */
+	while (length > 0 && memchr(" \t\r\n'`|+\342\224\202", line[length - 1], 11) != NULL)
 		length--;
 	line[length] = '\0';
 	if (strlen(line) != length ||
@@ -488,7 +490,6 @@ watch_log_read_all(Log *log)
 		watch_log_read(log, file, year);
 		if (ferror(file))
 			watch_die("could not read \"%s\": %s", path, strerror(errno));
-		if (file != stdin)
-			fclose(file);
+		fclose(file);
 	}
 }

@@ -47,8 +47,6 @@ watch_log_take(Log *log, const LogRecord *message)
 	if (other)
 		return;
 	log->found.restartpoints += message->kind == LOG_RESTARTPOINT;
-	if (message->kind == LOG_RESTARTPOINT)
-		return;
 	*record = *message;
 	log->number++;
 	if (message->kind == LOG_COMPLETE)
@@ -128,6 +126,9 @@ pair_records(Log *log)
 		{
 			LogRecord  *record = &log->records[j];
 
+			/* its warning tells more, if there is nothing else */
+			if (record->kind == LOG_FREQUENT && log->found.checkpoints == 0)
+				start->kind = LOG_NOTHING;
 			if (record->kind != LOG_COMPLETE || (record->started && !warns))
 				continue;
 			record->started |= !warns;
@@ -161,7 +162,7 @@ check_pids(Log *log)
 
 		if (record->kind == LOG_READY || record->flags & (LOG_SHUTDOWN | LOG_RECOVERY))
 			number = 0;
-		if (record->pid == 0 || record->kind == LOG_NOTHING || record->kind >= LOG_PARAMETER)
+		if (record->pid == 0 || record->kind == LOG_NOTHING || record->kind == LOG_RESTARTPOINT || record->kind >= LOG_PARAMETER)
 			continue;
 		all++;
 		if (number > 0 && recent[(number - 1) % MOST_PIDS] == record->pid)
@@ -205,6 +206,7 @@ link_records(Log *log)
 	WalsizerSettings known = {.completion_target = -1};	/* none */
 	int64_t		since = 0;		/* start of the server, or of a checkpoint without an end */
 	bool		lost = false;
+	int64_t		replayed = -1;	/* by this process, up to the restartpoint before; -1: none */
 	int			number = 0;		/* kept: checkpoints, or warnings */
 
 	for (int i = 0; i < log->kept; i++)
@@ -214,7 +216,9 @@ link_records(Log *log)
 		bool		restarted;
 
 		*record = log->records[i];
-		if (record->kind == LOG_NOTHING)
+		if (record->kind == LOG_RESTARTPOINT)
+			replayed = record->pid;
+		if (record->kind == LOG_NOTHING || record->kind == LOG_RESTARTPOINT)
 			continue;
 		number += record->kind < LOG_PARAMETER;
 		if (record->kind == LOG_PARAMETER)
@@ -234,6 +238,11 @@ link_records(Log *log)
 			lost = record->kind == LOG_STARTING;
 			continue;
 		}
+		/* from a restartpoint, or from before a crash: nobody knows how long ago */
+		before = record->pid == replayed ? NULL : before;
+		if (record->pid == replayed || (before == NULL && record->flags & LOG_RECOVERY))
+			record->distance = 0;
+		replayed = -1;
 		crashed = before != NULL && record->flags & LOG_RECOVERY;
 		restarted = crashed || (before != NULL && !(before->flags & LOG_RECOVERY) &&
 								((before->pid != record->pid && !log->pids_wrong) || before->flags & LOG_SHUTDOWN));

@@ -203,8 +203,6 @@ count(Watcher *watcher, WatchLog *found, const LogRecord *record)
 		lasted = 0;
 	found->lasted_ms += lasted;
 	watcher->wal += record->distance;
-	if (cause == WALSIZER_CAUSES)
-		return;
 	watcher->intervals[cause].number++;
 	watcher->intervals[cause].ms += lasted;
 }
@@ -249,6 +247,8 @@ measure_stretch(Log *log, Stretch *stretch, int first, int last, Watcher *watche
 	seen.settings = begin->settings;
 	seen.tick = found->to - found->from;
 	(void) watch_observe(watcher, &seen);
+	if (found->assumed & WATCH_ASSUMED_SIZE)
+		strcpy(watcher->seen.source, "assumed");
 	watcher->restarts = found->restarts;
 	watcher->began = WATCH_CLOCK_START;
 

@@ -13,7 +13,7 @@
 #include "watch/watch.h"
 
 #define PROMETHEUS_MS		15000	/* between two writes of the file */
-#define FIRST_PAUSE			1000	/* ms, before it connects again; doubled each time */
+#define FIRST_PAUSE			1000	/* ms, before it connects again: as long as it was lost */
 #define LONGEST_PAUSE		60000
 
 /* A watch of a server.  Times are ms of watch_clock_ms(). */
@@ -26,7 +26,6 @@ typedef struct Live
 	int64_t		began;			/* the same */
 	int64_t		tick;			/* the last */
 	int64_t		lost;			/* when the connection was */
-	int64_t		pause;
 	int64_t		retry_at;
 	int64_t		prometheus_at;
 	bool		failed;			/* a file could not be written */
@@ -65,8 +64,8 @@ connect_again(Live *live)
 		return;
 	if (watch_reconnect(live->server))
 		watch_complain("connected again after %s", watch_duration_text(watch_clock_ms() - live->lost));
-	live->retry_at = watch_clock_ms() + live->pause;
-	live->pause = walsizer_min(live->pause * 2, LONGEST_PAUSE);
+	live->retry_at = watch_clock_ms() +
+		walsizer_min(walsizer_max(watch_clock_ms() - live->lost, FIRST_PAUSE), LONGEST_PAUSE);
 }
 
 static void
@@ -95,8 +94,7 @@ take_sample(Live *live, Watcher *watcher)
 	else if (!watch_connected(live->server))
 	{
 		live->lost = watch_clock_ms();
-		live->pause = FIRST_PAUSE;
-		live->retry_at = live->lost + live->pause;
+		live->retry_at = live->lost + FIRST_PAUSE;
 	}
 	write_prometheus(live, watcher, !watch_connected(live->server));
 }

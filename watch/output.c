@@ -94,13 +94,14 @@ put_numbers(FILE *file, bool json, const Watcher *watcher, const WatchVerdict *v
 	put(file, json, "missing", log->missing);
 }
 
-/* All are written by us, so no text needs escapes. */
-static void
-put_text(const char *name, const char *value)
+/* A text in JSON.  All are written by us, so none needs escapes. */
+static const char *
+quoted(const char *value)
 {
-	const char *quote = value[0] != '\0' ? "\"" : "";
+	static char text[64];
 
-	printf("  \"%s\": %s%s%s,\n", name, quote, value[0] != '\0' ? value : "null", quote);
+	snprintf(text, sizeof(text), value[0] != '\0' ? "\"%s\"" : "null", value);
+	return text;
 }
 
 static void
@@ -113,14 +114,12 @@ put_changes(const Watcher *watcher)
 	{
 		const WatchChange *change = &watcher->changes[i % WATCH_CHANGES];
 		const WalsizerDecision *decision = &change->decision;
-		const char *limit = walsizer_limit_name(decision->limited_by);
-		const char *quote = limit[0] != '\0' ? "\"" : "";
 
-		printf("%s\n    {\"at\": %lld, \"action\": \"%s\", \"reason\": \"%s\", \"old_size\": %lld, \"wanted_size\": %lld, \"new_size\": %lld, \"limited_by\": %s%s%s}",
+		printf("%s\n    {\"at\": %lld, \"action\": \"%s\", \"reason\": \"%s\", \"old_size\": %lld, \"wanted_size\": %lld, \"new_size\": %lld, \"limited_by\": %s}",
 			   i > first ? "," : "", (long long) change->at, walsizer_action_name(decision->action),
 			   walsizer_reason_code(decision->reason), (long long) in_bytes(change->old_mb),
-			   (long long) in_bytes(decision->wanted_mb), (long long) in_bytes(decision->target_mb), quote,
-			   limit[0] != '\0' ? limit : "null", quote);
+			   (long long) in_bytes(decision->wanted_mb), (long long) in_bytes(decision->target_mb),
+			   quoted(walsizer_limit_name(decision->limited_by)));
 	}
 	printf("%s]\n", watcher->num_changes > 0 ? "\n  " : "");
 }
@@ -161,12 +160,10 @@ watch_json(const Watcher *watcher)
 	const char *source = watcher->seen.source;
 	WatchVerdict verdict = watch_judge(watcher);
 
-	printf("{\n");
-	put_text("verdict", verdicts[verdict.status]);
-	put_text("role", watcher->seen.standby ? "standby" : "primary");
-	put_text("source", source[0] != '\0' ? source : "unknown");
-	put_text("limited_by", walsizer_limit_name(verdict.limited_by));
-	printf("  \"checkpoint_completion_target\": %g,\n", watcher->sample.settings.completion_target);
+	printf("{\n  \"verdict\": \"%s\",\n  \"role\": \"%s\",\n  \"source\": \"%s\",\n  \"limited_by\": %s,\n  \"checkpoint_completion_target\": %g,\n",
+		   verdicts[verdict.status], watcher->seen.standby ? "standby" : "primary",
+		   source[0] != '\0' ? source : "unknown", quoted(walsizer_limit_name(verdict.limited_by)),
+		   watcher->sample.settings.completion_target);
 	put_numbers(stdout, true, watcher, &verdict);
 	if (watcher->log != NULL)
 		put_log(watcher->log);

@@ -95,20 +95,24 @@ say_log_is_short(const Watcher *watcher, const WatchVerdict *verdict)
 {
 	const WatchLog *log = watcher->log;
 	const WalsizerSettings *settings = &watcher->sample.settings;
+	int64_t		forced = watcher->intervals[WALSIZER_CAUSE_FORCED].number;
+	bool		few = log->checkpoints < 2 || watcher->samples < 2 || log->lasted_ms + WALSIZER_TIMER_SLACK < settings->timeout_ms;
 
 	if (verdict->status == WATCH_TOO_SMALL)
 		say(0, "max_wal_size of %lld MB is too small: at least %lld MB are needed. The log is shorter than checkpoint_timeout, so it may be more.",
 			(long long) settings->max_wal_size_mb, (long long) verdict->set_mb);
-	else if (log->checkpoints != 1 && log->warnings > 0)
-		say(0, "max_wal_size was too small: the log has warnings that WAL volume forces checkpoints (%lld), but not how much WAL there was. To learn how much is needed, give --max-wal-size, and these warnings alone.",
-			(long long) log->warnings);
-	else if (log->checkpoints < 2 || watcher->samples < 2 ||
-			 log->lasted_ms + WALSIZER_TIMER_SLACK < settings->timeout_ms)
-		say(0, "Too little: complete checkpoints in the log: %lld, without lines that are wrapped or cut off. To tell whether max_wal_size suffices takes two, at least one checkpoint_timeout apart.",
-			(long long) log->checkpoints);
+	else if (log->warnings > 0 || (few && forced > 0))
+		say(0, "max_wal_size was too small: WAL volume forced checkpoints (%lld), but the log does not tell how much WAL there was. To learn how much is needed, give whole lines \"checkpoint complete\"%s.",
+			(long long) walsizer_max(forced, log->warnings), log->warnings == 0 ? "" :
+			log->checkpoints == 0 ? ", or --max-wal-size" : ", or only the warnings, with --max-wal-size");
+	else if (few)
+		say(0, "Too little: whole lines \"checkpoint complete\" in the log: %lld. To tell whether max_wal_size suffices takes two, at least one checkpoint_timeout apart.%s",
+			(long long) log->checkpoints, watcher->intervals[WALSIZER_CAUSE_TIMED].number == 0 ? "" :
+			" WAL volume forced none of the checkpoints in the log.");
 	else
-		say(0, "The log does not tell all settings: about %lld MB suffice if checkpoint_timeout is %s. Compare with SHOW max_wal_size, or give --max-wal-size and --checkpoint-timeout.",
-			(long long) verdict->needed_mb, watch_duration_text(settings->timeout_ms));
+		say(0, "The log does not tell all settings: about %lld MB suffice if checkpoint_timeout is %s. Compare with SHOW max_wal_size, or give --max-wal-size and --checkpoint-timeout%s.",
+			(long long) verdict->needed_mb, watch_duration_text(settings->timeout_ms),
+			watcher->intervals[WALSIZER_CAUSES].number == 0 ? "" : ", or also the lines \"checkpoint starting\"");
 }
 
 /* What was read, in place of what was watched. */
@@ -131,8 +135,9 @@ say_log(const Watcher *watcher)
 		watch_time_text(log->from, MINUTES), watch_time_text(log->to, MINUTES),
 		watch_size_text(watcher->wal));
 	if (log->restarts > 0 || log->missing > 0)
-		say(14, "              Restarts: %lld. Places where checkpoints are missing: %lld.",
-			(long long) log->restarts, (long long) log->missing);
+		say(14, "              Restarts: %lld. Places where checkpoints are missing: %lld.%s",
+			(long long) log->restarts, (long long) log->missing,
+			log->missing * 4 > log->checkpoints ? " The log may be of several servers." : "");
 	if (log->restartpoints > 0)
 		say(14, "              Restartpoints, of a standby: %lld. They tell nothing about the size.",
 			(long long) log->restartpoints);
@@ -160,10 +165,8 @@ say_range(const Watcher *watcher, const WatchVerdict *verdict)
 			watch_size_text(log->about), watch_size_text(log->least), watch_size_text(log->most),
 			(long long) verdict->needed_mb, least_mb,
 			(long long) walsizer_size_for(log->most, settings));
-	say(14, "Size          %s%lld MB: %s, with headroom%s", short_log ? "at least " : "",
-		(long long) verdict->wanted_mb,
-		short_log ? "for the WAL of the whole log" : "the middle of about and at most",
-		limit_texts[verdict->limited_by]);
+	say(14, "Size          %s%lld MB: for a demand of %s, with headroom%s", short_log ? "at least " : "",
+		(long long) verdict->wanted_mb, watch_size_text(log->sized), limit_texts[verdict->limited_by]);
 }
 
 static void
@@ -195,11 +198,11 @@ say_checkpoints(const Watcher *watcher)
 	const WatchIntervals *old_value = &watcher->intervals[WALSIZER_CAUSE_OLD_VALUE];
 	int64_t		lasted = watcher->now - watcher->began;
 
-	say(14, "%s %lld forced by WAL volume, %lld timed, %lld requested by commands; forced ones ended %.0f %% of the time%s",
+	say(14, "%s %lld forced by WAL volume, %lld timed, %lld for other or unknown reasons; forced ones ended %.0f %% of the time%s",
 		watcher->seen.standby ? "Restartpoints" : "Checkpoints  ",
 		(long long) (forced->number + old_value->number),
 		(long long) watcher->intervals[WALSIZER_CAUSE_TIMED].number,
-		(long long) watcher->intervals[WALSIZER_CAUSE_OTHER].number,
+		(long long) (watcher->intervals[WALSIZER_CAUSE_OTHER].number + watcher->intervals[WALSIZER_CAUSES].number),
 		lasted > 0 ? 100.0 * (double) (forced->ms + old_value->ms) / (double) lasted : 0,
 		watcher->seen.completed == WATCH_UNKNOWN ?
 		". These are inferred: the server does not show its checkpoints" : "");
@@ -292,7 +295,7 @@ say_hours(const Watcher *watcher)
 		widest = walsizer_max(widest, mb);
 	}
 	printf("\n");
-	say(0, "max_wal_size that each hour%s needed, with headroom (| is %lld MB, in effect):",
+	say(0, "max_wal_size that each hour%s needed, with headroom (| is %lld MB):",
 		by_day ? " of the day at most" : "", (long long) settings->max_wal_size_mb);
 	for (int64_t i = 0; i < MOST_ROWS && i <= last - first; i++)
 	{

@@ -112,7 +112,6 @@ open_connection(const Options *options)
 	return PQconnectdbParams(keywords, values, 1);
 }
 
-/* If there is one. */
 static void
 close_connection(Server *server)
 {

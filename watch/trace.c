@@ -324,7 +324,6 @@ read_change(TraceReader *reader, char *line)
 
 	if (strncmp(line, "begin primary ", 14) == 0 || strncmp(line, "begin standby ", 14) == 0)
 	{
-		/* another server, or restarted */
 		seen->begins = reader->begun = true;
 		seen->standby = line[6] == 's';
 		line += 14;
@@ -369,11 +368,10 @@ read_token(TraceReader *reader)
 static bool
 find_sample(TraceReader *reader)
 {
-	char	   *line;
-
 	while (reader->repeated == 0 && !read_token(reader))
 	{
-		line = next_line(reader);
+		char	   *line = next_line(reader);
+
 		reader->token = "";
 		if (line == NULL)
 			return false;

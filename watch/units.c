@@ -26,14 +26,12 @@ typedef struct Unit
 
 /* in MB; names as in the server's configuration, case counts */
 static const Unit size_units[] = {
-	{"B", 1.0 / 1024 / 1024}, {"kB", 1.0 / 1024}, {"MB", 1}, {"GB", 1024}, {"TB", 1024.0 * 1024},
-	{NULL, 0},
+	{"B", 1.0 / 1024 / 1024}, {"kB", 1.0 / 1024}, {"MB", 1}, {"GB", 1024}, {"TB", 1024.0 * 1024}, {NULL, 0},
 };
 
 /* in ms */
 static const Unit time_units[] = {
-	{"us", 0.001}, {"ms", 1}, {"s", 1000}, {"min", 60000}, {"h", 3600000}, {"d", 86400000},
-	{NULL, 0},
+	{"us", 0.001}, {"ms", 1}, {"s", 1000}, {"min", 60000}, {"h", 3600000}, {"d", 86400000}, {NULL, 0},
 };
 
 /* A number, and a unit unless it is the default one.  Rounds as the server. */

@@ -213,7 +213,7 @@ typedef struct Watcher
 	int64_t		wal;			/* bytes written */
 	int64_t		images;			/* WATCH_UNKNOWN: the server does not say */
 	int64_t		image_bytes;	/* likewise */
-	WatchIntervals intervals[WALSIZER_CAUSES];
+	WatchIntervals intervals[WALSIZER_CAUSES + 1];	/* the last: a log does not tell */
 	int64_t		num_changes;	/* all, also those no longer kept */
 	WatchChange changes[WATCH_CHANGES]; /* a ring */
 } Watcher;

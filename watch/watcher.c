@@ -125,10 +125,7 @@ track_redo(RedoTracker *tracker, const Observation *seen, int64_t now, WalsizerS
 		complete(tracker, seen, state);
 	else if (tracker->running && tracker->seen.busy == 0 && seen->busy == 0)
 	{
-		/*
-		 * A completion is shown at once, so what looked like a checkpoint was none: the
-		 * checkpointer had other work, at the start of the server for example.
-		 */
+		/* a completion shows at once, so this was none, but other work, as at the server's start */
 		tracker->redo = tracker->seen.completed;
 		state->last.redo_lsn = (uint64_t) tracker->redo;
 		tracker->running = false;
