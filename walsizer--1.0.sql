@@ -157,11 +157,12 @@ CREATE VIEW walsizer_timeout_advice AS SELECT * FROM walsizer_get_timeout_advice
 
 -- The size is what the load needs, or a planned one asks for: within the limits,
 -- and never below the value in effect.  Only ways that have an effect here are
--- named: nothing overrides the command line, a line of ALTER SYSTEM hides the
--- configuration file (but walsizer's own makes way for an edit, if it acts and did
+-- named: nothing overrides the command line, a file that is included counts more
+-- than what stands before that, a line of ALTER SYSTEM hides both (but walsizer's own makes way for an edit, if it acts and did
 -- not replace such a line), and what an operator or Patroni writes is theirs.
 CREATE VIEW walsizer_instructions AS
-SELECT way.place, way.instruction
+SELECT CASE WHEN way.place = 'postgresql.conf' THEN coalesce(found.included, way.place) ELSE way.place END AS place,
+       way.instruction
   FROM walsizer_status AS status
  CROSS JOIN walsizer_stats AS stats
  CROSS JOIN LATERAL (VALUES (greatest(status.max_wal_size,
@@ -172,6 +173,8 @@ SELECT way.place, way.instruction
                (status.set_by_walsizer IS NULL OR status.outcome = 'forbidden' OR
                 status.state IN ('disabled', 'dry run') OR
                 current_setting('walsizer.last_written') LIKE '%ALTER SYSTEM'), false) AS hidden,
+           CASE WHEN sourcefile NOT LIKE '%/postgresql.conf' AND sourcefile NOT LIKE '%/postgresql.auto.conf'
+           THEN sourcefile END AS included,
            CASE WHEN status.outcome = 'refused' THEN 'configuration files'
                 WHEN source = 'command line' THEN 'command line'
                 WHEN current_setting('cnpg.config_sha256', true) IS NOT NULL THEN 'CloudNativePG'
@@ -223,7 +226,8 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
      CROSS JOIN LATERAL (VALUES (server.segment_size::numeric * floor((1.0 + server.target) *
               (1.0 + ceil(stats.demand::numeric * seconds / server.timeout / server.segment_size::numeric)))
            )) AS n (needed)
-     WHERE server.timeout < 300.0 AND stats.demand >= 16 * server.segment_size
+     WHERE current_setting('full_page_writes')::boolean
+       AND server.timeout < 300.0 AND stats.demand >= 16 * server.segment_size
        AND needed <= stats.size_limit::numeric
      ORDER BY seconds DESC LIMIT 1
   ) AS longer ON true
@@ -238,7 +242,8 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
  CROSS JOIN LATERAL (VALUES
     -- one that the file system cannot hold, or that walsizer leaves alone
     ('max_wal_size',
-     CASE WHEN status.verdict_code IN ('no_room', 'beyond_max')
+     CASE WHEN status.verdict_code = 'no_room'
+               OR (status.verdict_code = 'beyond_max' AND status.wanted_size <= stats.size_limit)
           THEN (stats.size_limit / 1048576)::text || 'MB' END,
      status.verdict),
     -- below 5 minutes, unless fewer than 16 segments are written in that time: the
@@ -337,14 +342,14 @@ SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
     'Planned load: at least ' || pg_size_pretty(boost_size) || ' until '
         || to_char(boost_until, 'YYYY-MM-DD HH24:MI') || '; walsizer_boost_end() ends it.',
     CASE WHEN sampled_at IS NOT NULL THEN pg_catalog.format(CASE WHEN standby
-        THEN 'walsizer has seen the primary write %s of WAL between two checkpoints; after a promotion a checkpoint is forced after %s.'
+        THEN 'walsizer has seen the primary write %s of WAL within checkpoint_timeout; after a promotion, a checkpoint is forced after %s.'
         ELSE 'walsizer has seen %s of WAL within the last checkpoint_timeout; a checkpoint is forced after %s.' END
         || ' The largest known demand is %s. With headroom, that much needs a max_wal_size of %s.',
         pg_size_pretty(demand), pg_size_pretty(trigger_point),
         pg_size_pretty(largest_demand), pg_size_pretty(wanted_size)) END,
     CASE WHEN sampled_at IS NOT NULL THEN pg_catalog.format(CASE WHEN standby
-        THEN 'Restartpoints since %s: %s timed, %s forced by WAL volume, which is harmless on a standby, %s requested by commands.'
-        ELSE 'Checkpoints since %s: %s timed, %s forced by WAL volume%5$s, %4$s requested by commands.' END,
+        THEN 'Restartpoints since %s: %s timed, %s forced by WAL volume, which is harmless on a standby, %s for other reasons.'
+        ELSE 'Checkpoints since %s: %s timed, %s forced by WAL volume%5$s, %4$s for other reasons.' END,
         to_char(stats_reset, 'YYYY-MM-DD HH24:MI:SS'), checkpoints_timed,
         checkpoints_forced + checkpoints_forced_old_value, checkpoints_other,
         CASE WHEN checkpoints_forced_old_value > 0 THEN pg_catalog.format(

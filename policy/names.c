@@ -34,7 +34,7 @@ static const struct
 	[WALSIZER_BECAUSE_WAITING] = {"waiting", "the last change that was decided has not taken effect"},
 	[WALSIZER_BECAUSE_EDIT_HIDDEN] = {"edit_hidden", "walsizer.enable is off, and walsizer's value hides an edit of max_wal_size in the configuration file"},
 	[WALSIZER_BECAUSE_DISABLED] = {"disabled", "walsizer.enable is off"},
-	[WALSIZER_BECAUSE_PRIMARY] = {"primary", "the primary writes more WAL between two checkpoints than the value in effect allows"},
+	[WALSIZER_BECAUSE_PRIMARY] = {"primary", "the primary writes more WAL within checkpoint_timeout than the value in effect allows"},
 	[WALSIZER_BECAUSE_REVERT] = {"revert", "walsizer_revert() was called"},
 	[WALSIZER_BECAUSE_EDITED] = {"edited", "max_wal_size was edited in the configuration file"},
 	[WALSIZER_BECAUSE_BOOST] = {"boost", "walsizer_boost() asked for a planned load"},
@@ -75,9 +75,7 @@ walsizer_limit_name(unsigned int limit)
 const char *
 walsizer_outcome_name(unsigned int outcome)
 {
-	static const char *const names[] = {
-		"none", "applied", "dry run", "forbidden", "overridden", "refused", "failed"
-	};
+	static const char *const names[] = {"none", "applied", "dry run", "forbidden", "overridden", "refused", "failed"};
 
 	return NAME_OF(names, outcome);
 }

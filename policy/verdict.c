@@ -36,7 +36,7 @@ room(const WalsizerSituation *c)
 static bool
 exceeds_max(const WalsizerSituation *c)
 {
-	return c->state->owner.own_mb == 0 && c->decision->figures.in_effect_mb > c->config->max_mb;
+	return !walsizer_is_own_raise(c->state) && c->decision->figures.in_effect_mb > c->config->max_mb;
 }
 
 /*
@@ -86,7 +86,7 @@ release(const WalsizerSituation *c)
 		return "Replication slot \"$b\" holds back $4 MB: have its consumer catch up, or drop it.";
 	if (c->held_by == WALSIZER_HELD_BY_ARCHIVER)
 		return "Archiving fails, last at $b, which holds back $4 MB: see the server log.";
-	return "See which of these holds back $4 MB: a replication slot, \"wal_keep_size\", or the archiver.";
+	return "See which of these holds back $4 MB: a replication slot, \"wal_keep_size\", or the archiver. If none does, the next checkpoint removes it.";
 }
 
 /*
@@ -100,14 +100,17 @@ overcome_limit(const WalsizerSituation *c)
 	{
 		case WALSIZER_LIMIT_DISK:
 			if (needed(c) > room(c))
-				return "Enlarge the file system of \"pg_wal\": it has room for $3 MB of WAL.";
+				return "Enlarge the file system of \"pg_wal\": it holds at most $3 MB of WAL.";
 			return "Raise \"walsizer.max_disk_percent\" so that it allows $d$1 MB, or enlarge the file system of \"pg_wal\".";
 		case WALSIZER_LIMIT_RECOVERY:
 			return "Raise \"walsizer.max_recovery_time\" so that it allows $d$1 MB, or accept forced checkpoints.";
 		case WALSIZER_LIMIT_MAX:
 			return "Raise \"walsizer.max\" to $d$1 MB, or accept forced checkpoints.";
 		default:
-			return "walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().";
+			return c->state->last.now < c->state->pacing.raise_not_before ?
+				"walsizer waits, because a limit fell; walsizer_adjust() raises it now." : c->state->last.standby ?
+				"walsizer raises it when the primary's load needs it; for a larger size now, set it yourself." :
+				"walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().";
 	}
 }
 
@@ -184,13 +187,11 @@ find(const WalsizerSituation *c)
 	const WalsizerFinding small = {
 		"too_small", !c->decision->limited ? "\"max_wal_size\" of $0 MB is too small: $d$1 MB are needed" :
 		"\"max_wal_size\" of $0 MB is too small: $d$1 MB are needed, and \"$c\" allows $2 MB",
-		raise_it(c),
-		c->decision->limited && c->decision->reason != WALSIZER_BECAUSE_BOOST ? 9 + (int) c->decision->limited_by : 0
+		raise_it(c), c->decision->limited && c->decision->reason != WALSIZER_BECAUSE_BOOST ? 9 + (int) c->decision->limited_by : 0
 	};
 
 	if (!c->running)
-		return (WalsizerFinding) {"not_running", "the walsizer worker is not running",
-			"walsizer_start() starts it, or says why it cannot.", 0};
+		return (WalsizerFinding) {"not_running", "the walsizer worker is not running", "walsizer_start() starts it, or says why it cannot.", 0};
 	if (c->decision->reason == WALSIZER_BECAUSE_INVALID)
 		return (WalsizerFinding) {"no_sample", "walsizer has not taken a valid sample yet", "Look again in a second.", 0};
 	too_small = walsizer_max(state->boost.size_mb,
@@ -199,18 +200,18 @@ find(const WalsizerSituation *c)
 
 	if (disk_fills(c))
 		return (WalsizerFinding) {"disk_full",
-			"WAL is about to fill the file system of \"pg_wal\", which has room for $3 MB of WAL",
+			"WAL is about to fill the file system of \"pg_wal\", which holds at most $3 MB of WAL",
 			make_room(c), WALSIZER_NOTICE_DISK_FULL};
 	if (figures->checkpoints_fail)
 		return (WalsizerFinding) {"checkpoints_fail", "checkpoints start and do not complete, so no WAL is removed",
 			"The server log has the error; a larger size does not help.", 2};
-	if (!c->client && state->disk.known && figures->in_effect_mb > room(c))
+	if (!c->client && state->disk.known && figures->in_effect_mb > room(c) + (is_held(c) ? state->disk.held / WALSIZER_MB : 0))
 		return (WalsizerFinding) {"no_room",
-			"\"max_wal_size\" of $0 MB exceeds the file system of \"pg_wal\", which has room for $3 MB of WAL",
-			is_held(c) ? release(c) : "Lower it to at most $2 MB, or enlarge the file system.", 3};
+			"\"max_wal_size\" of $0 MB exceeds the file system of \"pg_wal\", which holds at most $3 MB of WAL",
+			"Lower it to at most $2 MB, or enlarge the file system.", 3};
 	if (is_held(c))
 		return (WalsizerFinding) {"held_back", "$4 MB of WAL are held back, which \"max_wal_size\" does not limit", release(c), 1};
-	if (c->taken_back)
+	if (c->taken_back && acts)
 		return (WalsizerFinding) {"taken_back", "another program sets \"max_wal_size\" back after each raise",
 			"Have only one of the two set it: turn off \"walsizer.enable\", or take it from the other.", 4};
 	if (too_small && !acts)
@@ -238,6 +239,7 @@ find(const WalsizerSituation *c)
 	if (exceeds_max(c))
 		return (WalsizerFinding) {"beyond_max",
 			"\"max_wal_size\" of $0 MB exceeds \"walsizer.max\", so walsizer does not change it",
+			needed(c) > c->config->max_mb ? "Raise \"walsizer.max\" to $d$1 MB, unless that is intended." :
 			"Lower it, or raise \"walsizer.max\", unless that is intended.", 8};
 	if (c->early)
 		return (WalsizerFinding) {"so_far", "\"max_wal_size\" of $0 MB has sufficed so far",
@@ -256,19 +258,19 @@ find(const WalsizerSituation *c)
 WalsizerVerdict
 walsizer_judge(const WalsizerSituation *c)
 {
-	static const char *const settings[WALSIZER_LIMITS] = {
-		"", "walsizer.max", "walsizer.max_disk_percent", "walsizer.max_recovery_time"
-	};
+	static const char *const settings[WALSIZER_LIMITS] = {"", "walsizer.max", "walsizer.max_disk_percent", "walsizer.max_recovery_time"};
+	const WalsizerFigures *figures = &c->decision->figures;
+	bool		longer = c->state->learned.largest.timeout_ms > c->state->last.settings.timeout_ms;
 
 	return (WalsizerVerdict) {
 		.state = state_name(c), .limited_by = limited_by(c), .found = find(c),
 		.numbers = {
-			c->decision->figures.in_effect_mb, needed(c), c->decision->figures.limit_mb, room(c),
-			walsizer_max(c->state->disk.held, c->state->last_resort.kept) / WALSIZER_MB, c->decision->figures.padding_percent,
+			figures->in_effect_mb, needed(c), figures->limit_mb, room(c),
+			walsizer_max(c->state->disk.held, c->state->last_resort.kept) / WALSIZER_MB, figures->padding_percent,
 			c->state->wal_contents.last.bytes / WALSIZER_MB, c->state->wal_contents.last.written,
 		},
 		.texts = {c->message, c->holder, settings[c->decision->limited_by],
-			c->decision->figures.inflated && needed(c) > c->state->boost.size_mb ? "at most " : ""},
+			(figures->inflated || (longer && figures->learned > figures->demand)) && needed(c) > c->state->boost.size_mb ? "at most " : ""},
 	};
 }
 

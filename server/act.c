@@ -80,7 +80,7 @@ figures_text(const WalsizerEvent *event)
 						(long long) (resort->room / WALSIZER_MB),
 						(long long) (resort->until_full_ms / 1000), rate_mb, used_mb, trigger_mb);
 	if (event->standby)
-		return psprintf("WAL that the primary writes between two checkpoints: %lld MB.", demand_mb);
+		return psprintf("WAL that the primary writes within \"checkpoint_timeout\": %lld MB.", demand_mb);
 	return psprintf("WAL written within \"checkpoint_timeout\": %lld MB, now %.1f MB/s; since the last checkpoint: %lld MB of the %lld MB that force one. Forced checkpoints in that time: %lld; the next timed one is due in %lld s.",
 					demand_mb, rate_mb, used_mb, trigger_mb, (long long) figures->forced,
 					(long long) (figures->until_timed_ms / 1000));
@@ -105,6 +105,8 @@ log_event(const WalsizerEvent *event)
 			 outcome == WALSIZER_APPLIED ?
 			 errmsg("walsizer changed \"max_wal_size\" from %lld MB to %lld MB", from, to) :
 			 errmsg("an administrator changed \"max_wal_size\" from %lld MB to %lld MB", from, to),
+			 outcome == WALSIZER_NO_OUTCOME && (walsizer_dry_run || !walsizer_enable) ?
+			 errdetail("walsizer takes this as the original value.") :
 			 outcome == WALSIZER_NO_OUTCOME ?
 			 errdetail("walsizer takes this as the original value, and leaves it alone for one \"checkpoint_timeout\", but for five minutes at most.") :
 			 errdetail("Reason: %s. %s", walsizer_reason_text(event->decision.reason), figures_text(event)),

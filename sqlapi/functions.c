@@ -82,8 +82,7 @@ ask_worker(FunctionCallInfo fcinfo, WalsizerAsk what, int64 boost_mb, TimestampT
 ASKING_FUNCTION(walsizer_adjust_1_0, WALSIZER_ASK_ADJUST)
 ASKING_FUNCTION(walsizer_revert_1_0, WALSIZER_ASK_REVERT)
 ASKING_FUNCTION(walsizer_boost_end_1_0, WALSIZER_ASK_BOOST)
-ASKING_FUNCTION(walsizer_start_1_0,
-				walsizer_start_worker() ? WALSIZER_ASK_START : WALSIZER_ASK_LOOK)
+ASKING_FUNCTION(walsizer_start_1_0, walsizer_start_worker() ? WALSIZER_ASK_START : WALSIZER_ASK_LOOK)
 ASKING_FUNCTION(walsizer_stop_1_0, WALSIZER_ASK_STOP)
 
 /* At least this size (text, like '8GB') for this long.  A new call replaces the one before. */
@@ -118,8 +117,7 @@ walsizer_boost_1_0(PG_FUNCTION_ARGS)
 	if (until <= now || until > now + WALSIZER_BOOST_MOST_DAYS * USECS_PER_DAY + USECS_PER_HOUR)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("duration must be positive and at most %d days",
-						WALSIZER_BOOST_MOST_DAYS)));
+				 errmsg("duration must be positive and at most %d days", WALSIZER_BOOST_MOST_DAYS)));
 	return ask_worker(fcinfo, WALSIZER_ASK_BOOST, mb, until);
 }
 

@@ -342,6 +342,21 @@ $node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '5MB'");
 $node->reload;
 wait_for($node, 'original_size = 5 * 1048576');
 is(last_event($node)->{action}, 'external', 'switched off: walsizer notices changes');
+like(slurp_file($node->logfile, -s $node->logfile > 4000 ? (-s $node->logfile) - 4000 : 0),
+	qr/an administrator changed "max_wal_size" from 9 MB to 5 MB\n.*DETAIL:  walsizer takes this as the original value\.\n/,
+	'switched off: the log does not say that walsizer leaves it alone only for a time');
+my $included = $node->data_dir . '/included.conf';
+write_file($included, "max_wal_size = 6MB\n");
+$node->append_conf('postgresql.conf', "include 'included.conf'");
+$node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
+$node->reload;
+wait_for($node, 'original_size = 6 * 1048576');
+is($node->safe_psql('postgres', q(SELECT string_agg(place, ' ' ORDER BY place COLLATE "C") FROM walsizer_instructions)),
+	"$included SQL", 'included: the instructions name the file that counts');
+write_file($included, '');
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '5MB'");
+$node->reload;
+wait_for($node, 'original_size = 5 * 1048576');
 force_checkpoints($node, 6);
 is(adjust($node), 'none: walsizer.enable is off', 'switched off: walsizer does not raise');
 is(setting_mb($node), 5, "switched off: the administrator's value stays");

@@ -152,7 +152,7 @@ wait_for_log_line($node, $limited, $offset);
 is(log_count($node, $limited, $offset), 1, 'the log names the limit once');
 my ($needed, $hint) = slurp_file($node->logfile, $offset) =~
   /is too small: ((?:at most )?\d+) MB are needed, .*\n.*DETAIL:  .*\n.*HINT:  (.*)/;
-like($hint, $needed =~ s/\D+//r > 487 ? qr/^Enlarge the file system of "pg_wal": it has room for \d+ MB of WAL\.$/ :
+like($hint, $needed =~ s/\D+//r > 487 ? qr/^Enlarge the file system of "pg_wal": it holds at most \d+ MB of WAL\.$/ :
 	  qr/^Raise "walsizer.max_disk_percent" so that it allows $needed MB, or enlarge/,
 	"the hint does not ask for more than there is ($needed MB)");
 
@@ -333,6 +333,13 @@ foreach my $case (@cases)
 		"$name: the verdict names what holds WAL back, unless it is a setting");
 	is(log_count($node, qr/LOG:  \d+ MB of WAL are held back, which "max_wal_size" does not limit$/),
 		$name eq 'wal_keep_size' ? 0 : 1, "$name: the log says so once, unless it is a setting");
+	if ($name eq 'slot')
+	{
+		$node->safe_psql('postgres', "SELECT pg_drop_replication_slot('gone')");
+		wait_for($node, "verdict LIKE '%If none does, the next checkpoint removes it.'");
+		$node->safe_psql('postgres', 'CHECKPOINT');
+		wait_for($node, "verdict_code <> 'held_back'");
+	}
 	$node->stop('immediate');
 }
 
@@ -344,7 +351,7 @@ $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION walsizer');
 wait_for($node, "verdict_code = 'no_room'");
 like(status($node)->{verdict},
-	qr/^"max_wal_size" of 4096 MB exceeds the file system of "pg_wal", which has room for \d+ MB of WAL\. Lower it to at most \d+ MB, or enlarge the file system\.$/,
+	qr/^"max_wal_size" of 4096 MB exceeds the file system of "pg_wal", which holds at most \d+ MB of WAL\. Lower it to at most \d+ MB, or enlarge the file system\.$/,
 	'too large: the verdict says so');
 wait_for_log_line($node, qr/HINT:  Lower it to at most/, 0);
 is(log_count($node, qr/LOG:  "max_wal_size" of 4096 MB exceeds the file system/), 1,

@@ -22,7 +22,7 @@ plan skip_all => 'needs file systems of its own' unless $ENV{WALSIZER_SMALL_FS};
 
 my $fills = 2 * ($ENV{WALSIZER_FILLS} // 1);
 my $requested = qr/checkpoint starting: (?:immediate|fast) force$/;
-my $said = qr/LOG:  WAL is about to fill the file system of "pg_wal", which has room for \d+ MB of WAL$/;
+my $said = qr/LOG:  WAL is about to fill the file system of "pg_wal", which holds at most \d+ MB of WAL$/;
 my $panic = qr/PANIC:|No space left on device/;
 
 # A server whose pg_wal has a volume of that size, and whose max_wal_size, the

@@ -117,10 +117,10 @@ cmp_ok($status->{max_wal_size}, '<=', 1.7 * $needed * MB,
 like(auto_conf($standby), qr/^max_wal_size = '\d+MB'$/m, 'the standby writes its own postgresql.auto.conf');
 wait_for_log_line($standby, qr/LOG:  walsizer changed "max_wal_size" from 4 MB/, 0);
 like(slurp_file($standby->logfile),
-	qr/LOG:  walsizer changed "max_wal_size" from 4 MB to \d+ MB\n.*DETAIL:  Reason: the primary writes more.*\. WAL that the primary writes between two checkpoints: \d+ MB\./,
+	qr/LOG:  walsizer changed "max_wal_size" from 4 MB to \d+ MB\n.*DETAIL:  Reason: the primary writes more.*\. WAL that the primary writes within "checkpoint_timeout": \d+ MB\./,
 	'the log of the standby says why walsizer raised');
 my $report = $standby->safe_psql('postgres', 'SELECT walsizer_report()');
-like($report, qr/^walsizer has seen the primary write \d+ MB of WAL between two checkpoints;/m,
+like($report, qr/^walsizer has seen the primary write \d+ MB of WAL within\s+checkpoint_timeout;/m,
 	'the report speaks of the primary');
 like($report, qr/^Restartpoints since /m, 'the report speaks of restartpoints');
 unlike($report, qr/checkpoint is forced in|^Checkpoints since/m, 'the report counts no restartpoint as a checkpoint');
@@ -197,7 +197,7 @@ wait_for_log_line($clone,
 	qr/LOG:  "max_wal_size" of \d+ MB is too small: (?:at most )?\d+ MB are needed, and "walsizer.max_disk_percent" allows \d+ MB/,
 	0);
 like(slurp_file($clone->logfile),
-	qr/DETAIL:  WAL that the primary writes between two checkpoints: \d+ MB\.\n.*HINT:  (?:Raise "walsizer.max_disk_percent"|Enlarge the file system)/,
+	qr/DETAIL:  WAL that the primary writes within "checkpoint_timeout": \d+ MB\.\n.*HINT:  (?:Raise "walsizer.max_disk_percent"|Enlarge the file system)/,
 	'clone: the log has the demand of the primary, and a hint');
 
 # ---- promotion

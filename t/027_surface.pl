@@ -207,6 +207,11 @@ for (1 .. 2)
 wait_for($node, "verdict_code = 'taken_back'");
 wait_for_log_line($node, qr/LOG:  another program sets "max_wal_size" back after each raise$/, 0);
 is(log_count($node, qr/HINT:  Have only one of the two set it: /), 1, 'taken back: the hint says what to do');
+set_conf($node, 'walsizer.enable = off');
+wait_for($node, "state = 'disabled'");
+isnt(status($node)->{verdict_code}, 'taken_back', 'taken back: the verdict is over when the hint was followed');
+set_conf($node, 'walsizer.enable = on');
+wait_for($node, "state = 'active'");
 like(act($node, "walsizer_boost('50MB', '1 hour')"), qr/^raise to 50 MB: applied$/,
 	'taken back: walsizer raises again');
 isnt(status($node)->{verdict_code}, 'taken_back',

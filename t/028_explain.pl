@@ -31,6 +31,13 @@ sub good_page
 	return $page =~ s/\n(?=\S)/ /gr;
 }
 
+sub proposal
+{
+	my ($setting) = @_;
+
+	return $node->safe_psql('postgres', "SELECT proposal FROM walsizer_related_settings WHERE setting = '$setting'");
+}
+
 sub related_settings
 {
 	return $node->safe_psql('postgres',
@@ -49,8 +56,7 @@ sub names_and_is_content
 	like(related_settings(), qr/\b$setting\b/, "$setting = $value: the setting is named");
 	like(good_page("$setting = $value"), qr/Consider $setting = \S+ instead of \S+: \w/,
 		"$setting = $value: the report proposes another value");
-	my $proposal = $node->safe_psql('postgres',
-		"SELECT proposal FROM walsizer_related_settings WHERE setting = '$setting'");
+	my $proposal = proposal($setting);
 	$node->append_conf('postgresql.conf', "$setting = $proposal\n");
 	$node->reload;
 	$node->poll_query_until('postgres',
@@ -114,11 +120,16 @@ like(good_page('followed'), qr/^walsizer on this primary: blocked "max_wal_size"
 set_conf($node, "walsizer.max = 80MB\n");
 wait_for($node, 'size_limit = 80 * 1048576 AND wanted_size > size_limit');
 is(status($node)->{limited_by}, 'max', 'a limit below the value of the administrator keeps walsizer from any change');
-is(status($node)->{verdict}, '"max_wal_size" of 800 MB exceeds "walsizer.max", so walsizer does not change it. '
-	  . 'Lower it, or raise "walsizer.max", unless that is intended.', "the verdict says that the administrator's value is above the limit");
+my $exceeds = '"max_wal_size" of 800 MB exceeds "walsizer.max", so walsizer does not change it\.';
+like(status($node)->{verdict}, qr/^$exceeds Raise "walsizer\.max" to (?:at most )?\d+ MB, unless that is intended\.$/,
+	"the verdict says that the administrator's value is above the limit");
+is(proposal('max_wal_size'), '', 'no max_wal_size is proposed that is too small');
 wait_for_log_line($node, qr/LOG:  "max_wal_size" of 800 MB exceeds "walsizer\.max"/, 0);
-is($node->safe_psql('postgres', "SELECT proposal FROM walsizer_related_settings WHERE setting = 'max_wal_size'"),
-	'80MB', 'the limit is proposed for max_wal_size');
+set_conf($node, "walsizer.max = 790MB\n");
+wait_for($node, 'size_limit = 790 * 1048576 AND wanted_size <= size_limit');
+like(status($node)->{verdict}, qr/^$exceeds Lower it, or raise "walsizer\.max", unless that is intended\.$/,
+	"the verdict says that the administrator's value may be lower");
+is(proposal('max_wal_size'), '790MB', 'the limit is proposed for max_wal_size');
 chmod 0600, $node->data_dir . '/postgresql.auto.conf';
 $node->stop;
 
@@ -139,25 +150,23 @@ write_wal($node, 20);
 names_and_is_content('checkpoint_timeout',           '4min');
 
 # Nothing is proposed that the limits forbid, nor with a size that exceeds them.
-sub proposal
+foreach my $case ([ 100, '5min', '100MB' ], [ 30, '', '' ])
 {
-	my ($setting) = @_;
-
-	return $node->safe_psql('postgres', "SELECT proposal FROM walsizer_related_settings WHERE setting = '$setting'");
-}
-foreach my $case ([ 100, '5min' ], [ 30, '' ])
-{
-	my ($limit, $proposal) = @$case;
+	my ($limit, $proposal, $size) = @$case;
 
 	set_conf($node, "checkpoint_timeout = 4min\nmin_wal_size = 32MB\nwalsizer.max = ${limit}MB\n");
 	wait_for($node, "size_limit = $limit * 1048576");
 	is(proposal('checkpoint_timeout'), $proposal,
 		"a limit of $limit MB: checkpoint_timeout is proposed no longer than the limit allows");
 	is(proposal('min_wal_size'), '', "a limit of $limit MB: no min_wal_size is proposed that exceeds it");
-	is(proposal('max_wal_size'), "${limit}MB", "a limit of $limit MB: it is proposed for max_wal_size");
+	is(proposal('max_wal_size'), $size, "a limit of $limit MB: it is proposed for max_wal_size if it suffices");
 }
 set_conf($node, "min_wal_size = 256MB\nwalsizer.max = 16GB\n");
 wait_for($node, 'size_limit > 2048 * 1048576::bigint');
+is(proposal('checkpoint_timeout'), '15min', 'a longer checkpoint_timeout is proposed');
+set_conf($node, "full_page_writes = off\n");
+is(proposal('checkpoint_timeout'), '', 'without full-page images, no longer checkpoint_timeout is proposed');
+set_conf($node, "full_page_writes = on\n");
 names_and_is_content('checkpoint_completion_target', '0.5');
 set_conf($node, "checkpoint_timeout = 1d\n");
 unlike(related_settings(), qr/checkpoint_completion_target/,

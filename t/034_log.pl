@@ -402,7 +402,7 @@ my %formats = (
 	'Insights' => sub { '[{"field":"@timestamp","value":"2025-02-03 00:00:00"},{"field":"@message","value":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . '"}]' . "\n" },
 	'Insights console' => sub { '{"@timestamp":"2025-02-03 00:00:00.100","@message":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . "\"}\n" },
 	'labels'   => sub { '{"log":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . '","labels":[{"name":"team","value":"DB: core"}],"time":"2025-02-03T09:00:00.1Z"}' . "\n" },
-	'columns'  => sub { "build\tRun tests\t2025-02-03T09:00:00.1Z $_[3] [$_[1]] LOG:  $_[2]\n" },
+	'columns'  => sub { "build\t3\t2025-02-03T09:00:00.1Z $_[3] [$_[1]] LOG:  $_[2]\n" },
 	'a window' => sub { "│ $_[3] [$_[1]] LOG:  $_[2]  │\n" },
 	'YAML'     => sub { "textPayload: '$_[3] [$_[1]]: [5-1] db=,user= LOG:  $_[2]'\n" },
 );
@@ -562,7 +562,7 @@ my @hostile = (
 	"$now [5] client backend LOG:  $fake\n",
 	"$now [5] LOG:  parameter \"max_wal_size\" changed to \"1MB\" ERROR:  syntax error\n",
 	"2025-02-03T00:28:20.1Z stderr F \t$now [5] LOG:  $fake\n",
-	"build\tRun tests\t2025-02-03T00:28:20.1Z \t$now [5] LOG:  $fake\n",
+	"build\t3\t2025-02-03T00:28:20.1Z \t$now [5] LOG:  $fake\n",
 	"Feb  3 00:28:20 db1 postgres[5]: [7-2] #011LOG:  $fake\n",
 	"$now,\"x\",\"y\",5,,67a0,5,,2025-02-03 00:00:00 UTC,,0,ERROR,42601,\"syntax error\",,,,,,\"SELECT '\n$now,,,5,,67a0,5,,2025-02-03 00:00:00 UTC,,0,LOG,00000,\"\"$fake\"\"\n$now [5] LOG:  $fake\n'\",,,\"\",\"client backend\",,0\n",
 	"$now,\"x\",\"y\",5,,67a0,5,,2025-02-03 00:00:00 UTC,,0,LOG,00000,\"$fake\",,,,,,,,,\"\",\"client backend\",,0\n",

@@ -43,6 +43,8 @@ typedef struct Server
 	bool		idle;			/* none runs */
 	bool		limited;
 	bool		inflated;
+	bool		longer;			/* timeout, of what was learned */
+	bool		waits;			/* since a limit fell */
 	int			padding;
 	int			few_pages;		/* MB of WAL for 700 */
 	int			forced;			/* checkpoints */
@@ -71,7 +73,7 @@ typedef struct Server
 	WalsizerLimit limited_by;
 } Server;
 
-#define FILLS	"WAL is about to fill the file system of \"pg_wal\", which has room for 736 MB of WAL. "
+#define FILLS	"WAL is about to fill the file system of \"pg_wal\", which holds at most 736 MB of WAL. "
 #define TOO_LARGE	.free = 636, .wal = 100, .disk = 320, .limit = 320, .kind = WALSIZER_LIMIT_DISK
 
 static const Server servers[] = {
@@ -86,19 +88,25 @@ static const Server servers[] = {
 	{"disk_full", FILLS "The checkpoint that walsizer requested has not helped: see the server log, and what else fills the file system.", .fills = true, .asked = 10001, TOO_LARGE},
 	{"disk_full", FILLS "Replication slot \"gone\" holds back 90 MB: have its consumer catch up, or drop it.", .fills = true, .kept = 90, .held = 60, .held_by = WALSIZER_HELD_BY_SLOT, TOO_LARGE},
 	{"disk_full", FILLS "walsizer requests checkpoints. Lower \"max_wal_size\" to at most 320 MB, or enlarge the file system.", .asked = -299999, TOO_LARGE},
-	{"no_room", "\"max_wal_size\" of 1024 MB exceeds the file system of \"pg_wal\", which has room for 736 MB of WAL. Lower it to at most 320 MB, or enlarge the file system.", .asked = -300000, TOO_LARGE},
+	{"no_room", "\"max_wal_size\" of 1024 MB exceeds the file system of \"pg_wal\", which holds at most 736 MB of WAL. Lower it to at most 320 MB, or enlarge the file system.", .asked = -300000, TOO_LARGE},
 	{"checkpoints_fail", "checkpoints start and do not complete, so no WAL is removed. The server log has the error; a larger size does not help.", .failing = true, BIG},
-	{"no_room", "\"max_wal_size\" of 1024 MB exceeds the file system of \"pg_wal\", which has room for 736 MB of WAL. Lower it to at most 320 MB, or enlarge the file system.",
+	{"no_room", "\"max_wal_size\" of 1024 MB exceeds the file system of \"pg_wal\", which holds at most 736 MB of WAL. Lower it to at most 320 MB, or enlarge the file system.",
 	.free = 636, .wal = 100, .disk = 320, .limit = 320, .kind = WALSIZER_LIMIT_DISK},
-	{"no_room", "\"max_wal_size\" of 1024 MB exceeds the file system of \"pg_wal\", which has room for 736 MB of WAL. Replication slot \"gone\" holds back 544 MB: have its consumer catch up, or drop it.",
+	/* without what is held back, it would fit, or not */
+	{"held_back", "544 MB of WAL are held back, which \"max_wal_size\" does not limit. Replication slot \"gone\" holds back 544 MB: have its consumer catch up, or drop it.",
 	.free = 636, .wal = 100, .held = 544, .held_by = WALSIZER_HELD_BY_SLOT, .disk = 320, .limit = 320, .kind = WALSIZER_LIMIT_DISK},
+	{"no_room", "\"max_wal_size\" of 1024 MB exceeds the file system of \"pg_wal\", which holds at most 736 MB of WAL. Lower it to at most 320 MB, or enlarge the file system.",
+	.free = 636, .wal = 100, .held = 144, .held_by = WALSIZER_HELD_BY_SLOT, .disk = 320, .limit = 320, .kind = WALSIZER_LIMIT_DISK},
+	{"no_room", "\"max_wal_size\" of 1024 MB exceeds the file system of \"pg_wal\", which holds at most 736 MB of WAL. Lower it to at most 320 MB, or enlarge the file system.",
+	.free = 636, .wal = 100, .held = 544, .held_by = WALSIZER_HELD_BY_SETTING, .disk = 320, .limit = 320, .kind = WALSIZER_LIMIT_DISK},
 	{"large_enough", ENOUGH, .free = 924, .wal = 100, .disk = 2000},
 	{"large_enough", ENOUGH, .client = true, .free = 500, .disk = 2000},
 	{"held_back", "3000 MB of WAL are held back, which \"max_wal_size\" does not limit. Archiving fails, last at gone, which holds back 3000 MB: see the server log.",
 	.free = 26000, .wal = 900, .held = 3000, .held_by = WALSIZER_HELD_BY_ARCHIVER, BIG},
-	{"held_back", "3000 MB of WAL are held back, which \"max_wal_size\" does not limit. See which of these holds back 3000 MB: a replication slot, \"wal_keep_size\", or the archiver.",
+	{"held_back", "3000 MB of WAL are held back, which \"max_wal_size\" does not limit. See which of these holds back 3000 MB: a replication slot, \"wal_keep_size\", or the archiver. If none does, the next checkpoint removes it.",
 	.free = 26000, .wal = 900, .held = 3000, .dry_run = true, .state = "dry run", BIG},
 	{"taken_back", "another program sets \"max_wal_size\" back after each raise. Have only one of the two set it: turn off \"walsizer.enable\", or take it from the other.", .taken_back = true, BIG},
+	{"too_small", SMALL ". Turn on \"walsizer.enable\" to have walsizer raise it, or set it yourself.", "disabled", .disabled = true, .taken_back = true, BIG},
 
 	/* too small, and walsizer may not act */
 	{"too_small", SMALL ". Turn on \"walsizer.enable\" to have walsizer raise it, or set it yourself.", "disabled", .disabled = true, BIG},
@@ -137,9 +145,13 @@ static const Server servers[] = {
 	{"too_small", SMALL ", and \"walsizer.max\" allows 1024 MB. Raise \"walsizer.max\" to 1500 MB, or accept forced checkpoints.", "limited", BIG, .limit = 1024, .max = 1024, .limited = true, .limited_by = WALSIZER_LIMIT_MAX},
 	{"too_small", SMALL ", and \"walsizer.max_recovery_time\" allows 1100 MB. Raise \"walsizer.max_recovery_time\" so that it allows 1500 MB, or accept forced checkpoints.", "limited", BIG, .limit = 1100, .recovery = 1100, .kind = WALSIZER_LIMIT_RECOVERY, .limited = true, .limited_by = WALSIZER_LIMIT_RECOVERY},
 	{"too_small", SMALL ", and \"walsizer.max_disk_percent\" allows 1024 MB. Raise \"walsizer.max_disk_percent\" so that it allows 1500 MB, or enlarge the file system of \"pg_wal\".", "limited", BIG, .limit = 1024, .disk = 1024, .free = 1100, .wal = 948, .kind = WALSIZER_LIMIT_DISK, .limited = true, .limited_by = WALSIZER_LIMIT_DISK},
-	{"too_small", SMALL ". Enlarge the file system of \"pg_wal\": it has room for 1400 MB of WAL.", "limited", BIG, .limit = 700, .disk = 700, .free = 500, .wal = 900, .kind = WALSIZER_LIMIT_DISK},
-	{"too_small", SMALL ". Enlarge the file system of \"pg_wal\": it has room for 1400 MB of WAL.", "limited", BIG, .limit = 700, .disk = 700, .free = 500, .wal = 900, .held = 1600, .held_by = WALSIZER_HELD_BY_SETTING, .kind = WALSIZER_LIMIT_DISK},
-	/* what forced checkpoints inflate is no more than a bound */
+	{"too_small", SMALL ". Enlarge the file system of \"pg_wal\": it holds at most 1400 MB of WAL.", "limited", BIG, .limit = 700, .disk = 700, .free = 500, .wal = 900, .kind = WALSIZER_LIMIT_DISK},
+	{"too_small", SMALL ". Enlarge the file system of \"pg_wal\": it holds at most 1400 MB of WAL.", "limited", BIG, .limit = 700, .disk = 700, .free = 500, .wal = 900, .held = 1600, .held_by = WALSIZER_HELD_BY_SETTING, .kind = WALSIZER_LIMIT_DISK},
+	{"too_small", SMALL ". walsizer raises it when the primary's load needs it; for a larger size now, set it yourself.", .standby = true, BIG},
+	{"too_small", SMALL ". walsizer waits, because a limit fell; walsizer_adjust() raises it now.", .waits = true, BIG},
+	/* what forced checkpoints inflate is no more than a bound, nor what was measured with a longer timeout */
+	{"large_enough", "\"max_wal_size\" of 1024 MB is large enough: at most 900 MB are needed" NOTHING, .learned = 401, .longer = true},
+	{"large_enough", ENOUGH, .learned = 400, .longer = true},
 	{"too_small", AT_MOST ". walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", .inflated = true, BIG},
 	{"too_small", AT_MOST ", and \"walsizer.max\" allows 1024 MB. Raise \"walsizer.max\" to at most 1500 MB, or accept forced checkpoints.", "limited", .inflated = true, BIG, .limit = 1024, .max = 1024, .limited = true, .limited_by = WALSIZER_LIMIT_MAX},
 	{"too_small", AT_MOST ". Raise \"walsizer.max_disk_percent\" so that it allows at most 1500 MB, or enlarge the file system of \"pg_wal\".", "limited", .inflated = true, BIG, .limit = 1024, .disk = 1024, .free = 1100, .wal = 948, .kind = WALSIZER_LIMIT_DISK},
@@ -147,7 +159,7 @@ static const Server servers[] = {
 	{"too_small", "\"max_wal_size\" of 1024 MB is too small: 8192 MB are needed. walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", .inflated = true, .boost = 8192},
 	{"large_enough", "\"max_wal_size\" of 1024 MB is large enough: at most 900 MB are needed" NOTHING, .inflated = true},
 	/* walsizer.max is the limit, but to raise it would not help */
-	{"too_small", SMALL ". Enlarge the file system of \"pg_wal\": it has room for 1400 MB of WAL.", "limited", BIG, .limit = 512, .max = 512, .disk = 700, .free = 500, .wal = 900, .own = 1024, .original = 256},
+	{"too_small", SMALL ". Enlarge the file system of \"pg_wal\": it holds at most 1400 MB of WAL.", "limited", BIG, .limit = 512, .max = 512, .disk = 700, .free = 500, .wal = 900, .own = 1024, .original = 256},
 	/* nor does a percentage, where WAL is held back */
 	{"held_back", "1100 MB of WAL are held back, which \"max_wal_size\" does not limit. Replication slot \"gone\" holds back 1100 MB: have its consumer catch up, or drop it.", "limited", BIG, .limit = 1400, .disk = 1400, .free = 20000, .wal = 900, .held = 1100, .held_by = WALSIZER_HELD_BY_SLOT, .kind = WALSIZER_LIMIT_DISK},
 
@@ -164,6 +176,8 @@ static const Server servers[] = {
 	{"large_enough", ENOUGH, .free = 20000, .wal = 900, .held = 9100, .held_by = WALSIZER_HELD_BY_SETTING},
 	{"large_enough", ENOUGH, .free = 20000, .wal = 900, .held = 1024, .held_by = WALSIZER_HELD_BY_SLOT},
 	{"beyond_max", "\"max_wal_size\" of 1024 MB exceeds \"walsizer.max\", so walsizer does not change it. Lower it, or raise \"walsizer.max\", unless that is intended.", "limited", .max = 1000, .limit = 1000},
+	{"beyond_max", "\"max_wal_size\" of 1024 MB exceeds \"walsizer.max\", so walsizer does not change it. Raise \"walsizer.max\" to 900 MB, unless that is intended.", "limited", .max = 800, .limit = 800},
+	{"beyond_max", "\"max_wal_size\" of 1024 MB exceeds \"walsizer.max\", so walsizer does not change it. Lower it, or raise \"walsizer.max\", unless that is intended.", "limited", .max = 1000, .limit = 1000, .own = 1024},
 	{"large_enough", ENOUGH, .max = 1000, .limit = 1000, .own = 1024, .original = 512},
 	{"so_far", "\"max_wal_size\" of 1024 MB has sufficed so far. It takes one \"checkpoint_timeout\" to say more.", .early = true, .wanted = 1100},
 	{"tight", "\"max_wal_size\" of 1024 MB is large enough, but not with headroom, which takes 1100 MB" NOTHING, .wanted = 1100},
@@ -201,6 +215,8 @@ judge(const Server *s)
 	d->state.owner.original_mb = or(s->original, 1024);
 	d->state.owner.own_mb = s->own;
 	d->state.boost.size_mb = s->boost;
+	d->state.learned.largest.timeout_ms = d->sample.settings.timeout_ms + s->longer;
+	d->state.pacing.raise_not_before = d->sample.now + s->waits;
 	d->state.disk = (WalsizerDisk) {
 		.known = s->disk > 0, .free = s->free * MB, .wal = s->wal * MB, .held = s->held * MB,
 	};
