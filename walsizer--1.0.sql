@@ -170,8 +170,8 @@ SELECT CASE WHEN way.place = 'postgresql.conf' THEN coalesce(found.included, way
        ) AS size (mb)
  CROSS JOIN LATERAL (
     SELECT coalesce(sourcefile LIKE '%/postgresql.auto.conf' AND
-               (status.set_by_walsizer IS NULL OR status.outcome = 'forbidden' OR
-                status.state IN ('disabled', 'dry run') OR
+               (status.set_by_walsizer IS NULL OR status.outcome IN ('forbidden', 'failed') OR
+                status.state IN ('disabled', 'dry run', 'not running') OR
                 current_setting('walsizer.last_written') LIKE '%ALTER SYSTEM'), false) AS hidden,
            CASE WHEN sourcefile NOT LIKE '%/postgresql.conf' AND sourcefile NOT LIKE '%/postgresql.auto.conf'
            THEN sourcefile END AS included,
@@ -382,7 +382,7 @@ SELECT rtrim(regexp_replace(pg_catalog.concat_ws(E'\n',
             (40 * shown_limit / widest)::integer AS limit_at) AS marks),
 
     E'\n' || CASE WHEN EXISTS (SELECT FROM walsizer_history)
-        THEN 'Last changes:' WHEN sampled_at IS NOT NULL THEN 'No changes so far.' END,
+        THEN 'Last changes:' WHEN sampled_at IS NOT NULL THEN 'No changes are recorded.' END,
     (SELECT string_agg(pg_catalog.format('  %s  %s %s -> %s, %s%s', to_char(changed_at, 'YYYY-MM-DD HH24:MI:SS'),
             h.action, pg_size_pretty(old_size), pg_size_pretty(new_size), h.outcome,
             '; ' || forced_after::text || ' forced after it'), E'\n' ORDER BY id)

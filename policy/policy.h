@@ -573,7 +573,7 @@ typedef struct WalsizerVerdict
 	WalsizerLimit limited_by;
 	WalsizerFinding found;
 	int64_t		numbers[WALSIZER_VERDICT_NUMBERS];	/* in its sentences */
-	const char *texts[4];
+	const char *texts[5];
 } WalsizerVerdict;
 
 /* What another value of max_wal_size would mean. */

@@ -7,7 +7,7 @@
  * In its sentences $ and a digit stand for: sizes (MB) 0 in effect, 1 needed, 2 the
  * limit, 3 room for WAL, 4 held back; 5 a percentage; 6 MB of WAL and 7 pages written
  * between two checkpoints.  $ and a letter: a why a change fails, b what holds WAL
- * back, c the setting that limits, d what stands before an inflated size.
+ * back, c the setting that limits, d what stands before an inflated size, e who acts.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -86,7 +86,7 @@ release(const WalsizerSituation *c)
 		return "Replication slot \"$b\" holds back $4 MB: have its consumer catch up, or drop it.";
 	if (c->held_by == WALSIZER_HELD_BY_ARCHIVER)
 		return "Archiving fails, last at $b, which holds back $4 MB: see the server log.";
-	return "See which of these holds back $4 MB: a replication slot, \"wal_keep_size\", or the archiver. If none does, the next checkpoint removes it.";
+	return "See which of these holds back $4 MB: a replication slot, \"wal_keep_size\", the archiver, or from 17 on \"summarize_wal\". If none does, the next checkpoint removes it.";
 }
 
 /*
@@ -107,9 +107,10 @@ overcome_limit(const WalsizerSituation *c)
 		case WALSIZER_LIMIT_MAX:
 			return "Raise \"walsizer.max\" to $d$1 MB, or accept forced checkpoints.";
 		default:
-			return c->state->last.now < c->state->pacing.raise_not_before ?
-				"walsizer waits, because a limit fell; walsizer_adjust() raises it now." : c->state->last.standby ?
+			return c->state->last.standby ?
 				"walsizer raises it when the primary's load needs it; for a larger size now, set it yourself." :
+				c->state->last.now < c->state->pacing.raise_not_before ?
+				"walsizer waits, because a limit fell; for a larger size now, call walsizer_boost()." :
 				"walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().";
 	}
 }
@@ -119,16 +120,18 @@ static const char *
 raise_it(const WalsizerSituation *c)
 {
 	bool		allowed = c->decision->figures.limit_mb > c->decision->figures.in_effect_mb;
+	bool		less = c->decision->figures.limit_mb < needed(c);
 
 	if (c->client)
-		return !allowed ? "The limits allow no more." :
-			c->decision->figures.limit_mb < needed(c) ? "Set it to $2 MB." : "Set it to $1 MB.";
+		return !allowed ? "The limits allow no more." : less ? "Set it to $2 MB." : "Set it to $1 MB.";
 	if (allowed && c->outcome != WALSIZER_NO_OUTCOME)
 		return "walsizer cannot raise it: $a. See walsizer_instructions.";
 	if (allowed && !c->config->enable)
-		return "Turn on \"walsizer.enable\" to have walsizer raise it, or set it yourself.";
+		return less ? "Turn on \"walsizer.enable\" to have walsizer raise it to $2 MB, which the limits allow, or set it yourself." :
+			"Turn on \"walsizer.enable\" to have walsizer raise it, or set it yourself.";
 	if (allowed && c->dry_run)
-		return "Turn off \"walsizer.dry_run\" to have walsizer raise it.";
+		return less ? "Turn off \"walsizer.dry_run\" to have walsizer raise it to $2 MB, which the limits allow." :
+			"Turn off \"walsizer.dry_run\" to have walsizer raise it.";
 	return overcome_limit(c);
 }
 
@@ -139,8 +142,7 @@ is_blocked(const WalsizerSituation *c)
 	return c->outcome >= WALSIZER_REFUSED ||
 		(c->outcome != WALSIZER_NO_OUTCOME &&
 		 (c->state->owner.own_mb > c->decision->figures.limit_mb ||
-		  c->decision->reason == WALSIZER_BECAUSE_EDITED ||
-		  c->decision->reason == WALSIZER_BECAUSE_WAITING));
+		  c->decision->reason == WALSIZER_BECAUSE_EDITED || c->decision->reason == WALSIZER_BECAUSE_WAITING));
 }
 
 /* Does WAL fill the disk, or did it within the last timeout, so that a checkpoint was requested? */
@@ -159,18 +161,14 @@ static const char *
 make_room(const WalsizerSituation *c)
 {
 	const WalsizerLastResort *resort = &c->state->last_resort;
-	bool		requests = c->config->enable && c->config->prevent_disk_full;
 	bool		too_large = c->decision->figures.in_effect_mb > c->decision->figures.limit_mb;
 
 	if (resort->kept > 0)
 		return release(c);
 	if (resort->asked_lsn != 0 && c->state->last.now - resort->asked_at > HELPS_WITHIN)
-		return "The checkpoint that walsizer requested has not helped: see the server log, and what else fills the file system.";
-	if (requests)
-		return too_large ? "walsizer requests checkpoints. Lower \"max_wal_size\" to at most $2 MB, or enlarge the file system." :
-			"walsizer requests checkpoints. Enlarge the file system, or remove what else fills it.";
-	return too_large ? "Run CHECKPOINT. Lower \"max_wal_size\" to at most $2 MB, or enlarge the file system." :
-		"Run CHECKPOINT. Enlarge the file system, or remove what else fills it.";
+		return "The checkpoint that walsizer requested has not helped yet: see the server log, and what else fills the file system.";
+	return too_large ? "$eLower \"max_wal_size\" to at most $2 MB, or enlarge the file system." :
+		"$eEnlarge the file system, or remove what else fills it.";
 }
 
 /* The first that applies: what stops a server, what a size does not help against, the size. */
@@ -199,7 +197,8 @@ find(const WalsizerSituation *c)
 											   &last->settings)) > figures->in_effect_mb;
 
 	if (disk_fills(c))
-		return (WalsizerFinding) {"disk_full",
+		return (WalsizerFinding) {"disk_full", !state->last_resort.fills ?
+			"WAL was about to fill the file system of \"pg_wal\", so walsizer requested a checkpoint" :
 			"WAL is about to fill the file system of \"pg_wal\", which holds at most $3 MB of WAL",
 			make_room(c), WALSIZER_NOTICE_DISK_FULL};
 	if (figures->checkpoints_fail)
@@ -270,7 +269,8 @@ walsizer_judge(const WalsizerSituation *c)
 			c->state->wal_contents.last.bytes / WALSIZER_MB, c->state->wal_contents.last.written,
 		},
 		.texts = {c->message, c->holder, settings[c->decision->limited_by],
-			(figures->inflated || (longer && figures->learned > figures->demand)) && needed(c) > c->state->boost.size_mb ? "at most " : ""},
+			(figures->inflated || (longer && figures->learned > figures->demand)) && needed(c) > c->state->boost.size_mb ? "at most " : "",
+			!c->state->last_resort.fills ? "" : c->config->enable && c->config->prevent_disk_full ? """walsizer requests checkpoints. " : "Run CHECKPOINT. "},
 	};
 }
 

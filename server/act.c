@@ -297,7 +297,6 @@ complete_late(WalsizerEvent *event)
 	decision->reason = WALSIZER_BECAUSE_LATE;
 	if (note == WALSIZER_NOTE_NO_ROOM)
 	{
-		event->at = PgStartTime;
 		decision->reason = WALSIZER_BECAUSE_LIMIT_FELL;
 		decision->limited_by = WALSIZER_LIMIT_DISK;
 		decision->wanted_mb = event->old_mb;
@@ -377,7 +376,7 @@ walsizer_report_verdict(const WalsizerEvent *event)
 	static bool begun = false;
 	static bool standby = false;
 	static int64 noticed_at[WALSIZER_NOTICES];
-	const WalsizerFigures *figures = &event->decision.figures;
+	const WalsizerFigures *figures = &walsizer_shared->decision.figures;
 	WalsizerResult trouble = begun ? walsizer_shared->trouble :
 		walsizer_trouble_now(walsizer_shared);
 	WalsizerVerdict verdict = walsizer_verdict(walsizer_shared, &trouble);

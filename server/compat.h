@@ -27,7 +27,7 @@
 #error "walsizer needs PostgreSQL 15.1 or later"
 #endif
 
-#define WALSIZER_VERSION		"1.0"
+#define WALSIZER_VERSION		"1.0.0"
 
 /* 18: the module block can carry name and version */
 #if PG_VERSION_NUM >= 180000

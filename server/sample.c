@@ -1,7 +1,7 @@
 /*-------------------------------------------------------------------------
  *
  * server/sample.c
- *	  The only reader of the server's state, but for its configuration files.
+ *	  The only reader of a running server's state, but for its configuration files.
  *
  * Settings are this process's copies, as of its last reload.
  *
@@ -252,9 +252,9 @@ read_slots(XLogRecPtr oldest, char *name)
 
 /*
  * The first segment that a checkpoint that starts now would keep, for recovery, slots,
- * wal_keep_size or the archiver (KeepLogSeg in xlog.c).  A standby removes no more than its
- * last checkpoint record allows, which is not known.  At the start of the server there are no
- * positions, and no slots and statistics to read.
+ * wal_keep_size or the archiver (KeepLogSeg in xlog.c; summarize_wal is not known).  A standby
+ * removes no more than its last checkpoint record allows, which is not known.  At the start
+ * of the server there are no positions, and no slots and statistics to read.
  */
 static XLogSegNo
 read_first_kept(const WalsizerSample *sample)

@@ -104,7 +104,7 @@ walsizer_attach_shared(void)
 				 errmsg("walsizer must be loaded via \"shared_preload_libraries\""),
 				 walsizer_last_written != NULL ?
 				 errdetail("Before PostgreSQL 17, only libraries that are loaded at the start of the server have shared memory.") : 0,
-				 errhint("Add walsizer to \"shared_preload_libraries\" in the server's configuration and restart the server. If it is there already, it names another file than \"$libdir/walsizer\", which the SQL functions use.")));
+				 errhint("Add walsizer to \"shared_preload_libraries\" in the server's configuration and restart the server. If it is there already, and the server was restarted since, it names another file than \"$libdir/walsizer\", which the SQL functions use.")));
 }
 
 /* Add an event and number it; a full history loses its oldest.  Takes the lock. */

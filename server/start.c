@@ -103,7 +103,8 @@ walsizer_check_at_start(void)
 		result = walsizer_write_note(&note);
 	if (result.outcome == WALSIZER_APPLIED)
 		ProcessConfigFile(PGC_SIGHUP);
-	else if (done)
+	/* which does nothing if a file has an error */
+	if (done && walsizer_auto_conf_in_effect().note.kind != note.kind)
 		restore_in_memory(&note);
 	log_restored(&note, &disk, result.message, done);
 }

@@ -222,7 +222,7 @@ wait_until(
 	});
 pass('slot: the verdict names the slot');
 pass('archiver: the verdict names the archiver');
-wait_for($failing, "verdict LIKE '%The checkpoint that walsizer requested has not helped: %'");
+wait_for($failing, "verdict LIKE '%The checkpoint that walsizer requested has not helped yet: %'");
 is(log_count($failing, $requested), 1, 'failing: walsizer requests no checkpoint after one that fails');
 is(log_count($_, $requested), 0, $_->name . ': walsizer requests no checkpoint') foreach $slot, $archiver;
 chmod 0600, $failing->data_dir . '/pg_xact/0000' or die "could not change the permissions: $!";

@@ -347,4 +347,27 @@ like(auto_conf($node), qr/^walsizer\.last_written = '\d+MB instead of 10MB by AL
 is(log_count($node, qr/PANIC/), 0, 'filled: the server does not panic');
 $node->stop;
 
+# ---- a disk that is full when the server restarts after a crash, with an error in its configuration
+
+resize_volume(12, 400);
+$node->append_conf('postgresql.conf', "restart_after_crash = on\n");
+$node->start;
+wait_for_worker($node);
+wait_for($node, "set_by_walsizer >= $raised * 1048576");    # for the planned load
+$last_id = last_event($node)->{id};
+my $stopped = pid($node);
+kill 'STOP', $stopped;    # it would lower the size first
+write_ballast($volume, 290);
+$node->append_conf('postgresql.conf', "this is no setting\n");
+$offset = log_offset($node);
+kill 'KILL', $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
+wait_for_log_line($node, qr/LOG:  walsizer restored the original "max_wal_size" of 10 MB, because/, $offset);
+wait_until('the server comes back', sub { return defined try_to_ask($node, 'SELECT 1') });
+wait_for_worker($node, $stopped);
+is(setting_mb($node), 10, 'crash: the original value is in effect, although the configuration has an error');
+wait_for($node, "(SELECT max(id) FROM walsizer_history) > $last_id");
+is($node->safe_psql('postgres', 'SELECT count(*) FROM (SELECT changed_at < lag(changed_at) OVER (ORDER BY id) AS earlier FROM walsizer_history) AS e WHERE earlier'),
+	0, 'crash: the history has the order of time');
+$node->stop;
+
 done_testing();

@@ -35,6 +35,8 @@ foreach my $file (sort keys %version_in)
 	my ($version) = slurp_file("$top/$file") =~ $version_in{$file};
 	like($meta->{version}, qr/^\Q$version\E(?:\.\d+)?$/, "$file has the version of META.json");
 }
+# two releases must not share memory that is laid out differently
+like(slurp_file("$top/server/compat.h"), qr/^#define WALSIZER_VERSION\s+"\Q$meta->{version}\E"$/m, 'the name of shared memory has the whole version');
 is(!!($meta->{release_status} eq 'stable'), !!(slurp_file("$top/$_->[0]") !~ $_->[1]), "$_->[0] agrees on whether it is released")
   foreach ['CHANGELOG.md', qr/\(unreleased\)/], ['debian/changelog', qr/\A.* UNRELEASED;/],
   ['README.md', qr/is not released/], ['SECURITY.md', qr/no release yet/];

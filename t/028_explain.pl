@@ -70,7 +70,7 @@ sub names_and_is_content
 
 # Room enough that CREATE EXTENSION is no load.
 $node = make_node('explained', conf => "walsizer.dry_run = on\nmax_wal_size = 64MB\ncheckpoint_timeout = 300s\n");
-like(good_page('quiet'), qr/^walsizer on this primary: dry run "max_wal_size" of 64 MB has sufficed so far\. It takes one "checkpoint_timeout" to say more\.\n.*max_wal_size is 64 MB and not set by walsizer\..*No changes so far\./s,
+like(good_page('quiet'), qr/^walsizer on this primary: dry run "max_wal_size" of 64 MB has sufficed so far\. It takes one "checkpoint_timeout" to say more\.\n.*max_wal_size is 64 MB and not set by walsizer\..*No changes are recorded\./s,
 	'quiet: the report says that the value has sufficed so far');
 force_checkpoints($node, 50);
 adjust($node);
