@@ -347,7 +347,7 @@ sub messages_of
 		my ($returned, $constants) = ($1, $2);
 		my $message = join '', $constants =~ /"((?:[^"\\]|\\.)*)"/g;
 
-		next if $message =~ /^ |\.$|\\n|'%lldMB'/;	# a part, a sentence, a line
+		next if $message =~ /^ |\. ?$|\\n|'%lldMB'/;	# a part, a sentence, a line
 		$message =~ s/\\"/"/g;
 		$message =~ s/\$d(?=\$)//g;		# "at most", or nothing
 		$message =~ s/%(?:lld|[dsm])|\$\w/.../g;
