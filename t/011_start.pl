@@ -190,7 +190,7 @@ wait_for_sample($node);
 $pid = pid($node);
 
 my $library = slurp_file($copy);
-$library =~ s/\0walsizer \K1\.0(?=\0)/9.9/ or die 'the library has no name for its shared memory';
+$library =~ s/\0walsizer \K1\.0\.0(?=\0)/9.9.9/ or die 'the library has no name for its shared memory';
 write_file($copy, $library);
 $offset = log_offset($node);
 like(error_of('SELECT start_copy()'), qr/ERROR:  the walsizer worker has not started\nHINT:  See the server log/,
