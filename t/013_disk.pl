@@ -289,6 +289,12 @@ my @cases = (
 				"SELECT pg_create_physical_replication_slot('gone', true)");
 		},
 		verdict => qr/ MB of WAL are held back, .* Replication slot "gone" holds back \d+ MB: /,
+		release => sub {
+			$_[0]->safe_psql('postgres', "SELECT pg_drop_replication_slot('gone')");
+			wait_for($_[0], "verdict LIKE '%If none does, the next checkpoint removes it.'");
+			$_[0]->safe_psql('postgres', 'CHECKPOINT');
+			wait_for($_[0], "verdict_code <> 'held_back'");
+		},
 	},
 	{
 		name => 'archiver',
@@ -333,13 +339,7 @@ foreach my $case (@cases)
 		"$name: the verdict names what holds WAL back, unless it is a setting");
 	is(log_count($node, qr/LOG:  \d+ MB of WAL are held back, which "max_wal_size" does not limit$/),
 		$name eq 'wal_keep_size' ? 0 : 1, "$name: the log says so once, unless it is a setting");
-	if ($name eq 'slot')
-	{
-		$node->safe_psql('postgres', "SELECT pg_drop_replication_slot('gone')");
-		wait_for($node, "verdict LIKE '%If none does, the next checkpoint removes it.'");
-		$node->safe_psql('postgres', 'CHECKPOINT');
-		wait_for($node, "verdict_code <> 'held_back'");
-	}
+	$case->{release}->($node) if $case->{release};
 	$node->stop('immediate');
 }
 

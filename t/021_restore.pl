@@ -362,8 +362,7 @@ $node->append_conf('postgresql.conf', "this is no setting\n");
 $offset = log_offset($node);
 kill 'KILL', $node->safe_psql('postgres', "SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
 wait_for_log_line($node, qr/LOG:  walsizer restored the original "max_wal_size" of 10 MB, because/, $offset);
-wait_until('the server comes back', sub { return defined try_to_ask($node, 'SELECT 1') });
-wait_for_worker($node, $stopped);
+wait_for_restart($node, $stopped);
 is(setting_mb($node), 10, 'crash: the original value is in effect, although the configuration has an error');
 wait_for($node, "(SELECT max(id) FROM walsizer_history) > $last_id");
 is($node->safe_psql('postgres', 'SELECT count(*) FROM (SELECT changed_at < lag(changed_at) OVER (ORDER BY id) AS earlier FROM walsizer_history) AS e WHERE earlier'),

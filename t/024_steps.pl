@@ -94,7 +94,7 @@ for (my $step = 1;; $step++)
 		last;
 	}
 	$killed++;
-	wait_for_restart($pid);
+	wait_for_restart($node, $pid);
 	my $status = status($node);
 	is($status->{original_size}, 4 * MB, "$what ($steps[-1]): the original value is known");
 	is($status->{set_by_walsizer}, $status->{max_wal_size} > 4 * MB ? $status->{max_wal_size} : undef,
@@ -133,7 +133,7 @@ for (my $step = 1;; $step++)
 	my @steps = steps();
 	last if @steps < $step;
 	$killed++;
-	wait_for_restart($pid);
+	wait_for_restart($node, $pid);
 	like(act($node, $boost), qr/^(raise to 100 MB: applied|none)/,
 		"$what ($steps[-1]): the load can be planned again");
 	is(setting_mb($node), 100, "$what: the planned size is in effect");
@@ -244,7 +244,7 @@ my $id = last_event($node)->{id};
 $node->append_conf('postgresql.conf', "max_wal_size = 1GB");
 kill 'KILL', $node->safe_psql('postgres',
 	"SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
-wait_for_restart($pid);
+wait_for_restart($node, $pid);
 wait_for($node, 'max_wal_size = 1073741824 AND set_by_walsizer IS NULL');
 is(last_event($node)->{id}, $id + 1, 'not reloaded: walsizer needs one step');
 is(last_event($node)->{reason}, 'edited', 'not reloaded: the reason is an edit');
@@ -257,7 +257,7 @@ $pid = pid($node);
 $node->append_conf('postgresql.conf', 'max_wal_size = 1GB');
 kill 'KILL', $node->safe_psql('postgres',
 	"SELECT pid FROM pg_stat_activity WHERE backend_type = 'walwriter'");
-wait_for_restart($pid);
+wait_for_restart($node, $pid);
 need_a_raise($node);
 like(adjust($node), qr/^raise .*: applied$/, 'not reloaded, before a raise: walsizer raises');
 wait_for($node, 'max_wal_size = 1073741824 AND set_by_walsizer IS NULL');

@@ -33,7 +33,7 @@ for (my $step = 1;; $step++)
 	$written_original ||= first_step(qr/^rename .*auto\.conf/, @steps) + 1 if grep { /^sighup/ } @steps;
 	last if @steps < $step;
 	$killed++;
-	wait_for_restart($pid);
+	wait_for_restart($node, $pid);
 	adjust($node);
 	my $status = status($node);
 	# the file tells what was to come, or nothing had happened
@@ -86,7 +86,7 @@ for (my $step = 1;; $step++)
 	try_to_ask($node, 'SELECT walsizer_adjust()');	# answered when all is done
 	my @steps = steps();
 	$write_edit = first_step(qr/auto\.conf/, @steps);
-	wait_for_restart($pid) if @steps >= $step;
+	wait_for_restart($node, $pid) if @steps >= $step;
 	adjust($node);
 	is(setting_mb($node), 7, "$what: the edit is in effect");
 	note_is_removed($node, $what);
@@ -114,7 +114,7 @@ wait_until('the worker stops', sub { return slurp_file("/proc/$pid/stat") =~ /\)
 steps();
 set_conf($node, 'walsizer.enable = off');
 kill 'KILL', $pid or die $!;
-wait_for_restart($pid);
+wait_for_restart($node, $pid);
 is(adjust($node), q(none: walsizer.enable is off, and walsizer's value hides an edit of max_wal_size in the configuration file),
 	'turned off: walsizer does not make way for an edit');
 is(setting_mb($node), $raised, 'turned off: the value that walsizer set stays');
@@ -131,7 +131,7 @@ $pid = pid($node);
 arm($pid, $written_original, 'kill');
 ask('SELECT walsizer_revert()', \my $nothing)->finish;
 steps();
-wait_for_restart($pid);
+wait_for_restart($node, $pid);
 adjust($node);
 is(setting_mb($node), 4, 'turned off, revert: the original value is in effect');
 note_is_removed($node, 'turned off, revert');

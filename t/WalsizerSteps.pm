@@ -19,7 +19,7 @@ use WalsizerTest;
 our @EXPORT = qw(
   $node $dir $adjust
   start_server with_library restart arm steps first_step fsyncs set_clock ask is_done raise
-  wait_for_restart no_one_is_suspected back_to_original
+  no_one_is_suspected back_to_original
 );
 
 our ($node, $dir);
@@ -132,16 +132,6 @@ sub raise
 	need_a_raise($node);
 	like(adjust($node), qr/^raise .*: applied$/, "$_[0]: walsizer raises");
 	return setting_mb($node);
-}
-
-# The server is up again after a process was killed, with another worker.
-sub wait_for_restart
-{
-	my ($pid) = @_;
-
-	wait_until('the server comes back', sub { return defined try_to_ask($node, 'SELECT 1') });
-	wait_for_worker($node, $pid);
-	return;
 }
 
 # No administrator is suspected of what none did.

@@ -25,7 +25,7 @@ our @EXPORT = qw(
   write_wal force_checkpoints need_a_raise force_one_checkpoint let_go_of_wal
   start_load stop_load make_pages start_dirtying
   try_to_ask start_asking status pid stop_worker history last_event act act_row adjust revert setting_mb
-  wait_until wait_for wait_for_sample wait_for_worker wait_for_nobody_in
+  wait_until wait_for wait_for_sample wait_for_worker wait_for_restart wait_for_nobody_in
   size_for_mb trigger_point_mb
   classic_size_mb
   log_offset log_count count_forced_in_log wait_for_log_line
@@ -578,6 +578,16 @@ sub log_count
 	my @lines = grep { !/FATAL:  terminating connection due to administrator command/ } split(/\n/, $log);
 
 	return scalar(grep { /$regexp/ } @lines);
+}
+
+# The server is up again after a process was killed, with another worker.
+sub wait_for_restart
+{
+	my ($node, $pid) = @_;
+
+	wait_until('the server comes back', sub { return defined try_to_ask($node, 'SELECT 1') });
+	wait_for_worker($node, $pid);
+	return;
 }
 
 sub wait_for_log_line
