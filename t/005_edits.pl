@@ -345,7 +345,8 @@ $node->reload;
 wait_for($node, 'original_size = 5 * 1048576');
 is(last_event($node)->{action}, 'external', 'switched off: walsizer notices changes');
 wait_for_log_line($node, qr/DETAIL:  walsizer takes this as the original value\.$/, $offset);
-my $included = $node->data_dir . '/included.conf';
+# the directory as the server names it: the test's own path of it may be relative
+my $included = $node->safe_psql('postgres', 'SHOW data_directory') . '/included.conf';
 write_file($included, "max_wal_size = 6MB\n");
 $node->append_conf('postgresql.conf', "include 'included.conf'");
 $node->safe_psql('postgres', 'ALTER SYSTEM RESET max_wal_size');
