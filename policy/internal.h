@@ -13,12 +13,16 @@
 #include "policy/policy.h"
 
 #define WALSIZER_PAGE			8192.0	/* bytes, of PostgreSQL as packaged */
+#define WALSIZER_HOUR			(INT64_C(3600) * 1000)	/* ms */
 
 /* At most this long, because a timeout may be a day: walsizer_patience(). */
 #define WALSIZER_MOST_PATIENCE	(INT64_C(300) * 1000)	/* ms */
 
+/* The longest wait with raises, ms.  A limit that falls later than this falls anew. */
+#define WALSIZER_MOST_HOLD		(12 * WALSIZER_HOUR)
+
 /* Demand never lowers a raise this soon after it, or after a start. */
-#define WALSIZER_KEEP_RAISE		(INT64_C(3600) * 1000)	/* ms */
+#define WALSIZER_KEEP_RAISE		WALSIZER_HOUR	/* ms */
 
 /* Convert bytes or ms, limited to 0 .. WALSIZER_MOST_BYTES. */
 static inline int64_t
@@ -62,6 +66,14 @@ static inline int64_t
 walsizer_patience(int64_t timeout)
 {
 	return walsizer_min(timeout, WALSIZER_MOST_PATIENCE);
+}
+
+/* Was a measured limit followed down more than once, and not long ago?  Then raises need more room. */
+static inline bool
+walsizer_limit_swings(const WalsizerState *state)
+{
+	return state->pacing.hold_ms > state->last.settings.timeout_ms &&
+		state->last.now - state->pacing.raise_not_before < WALSIZER_MOST_HOLD;
 }
 
 /* How early a forced checkpoint is predicted, ms: five samples, and two seconds at least. */
@@ -111,8 +123,7 @@ extern bool walsizer_is_own_raise(const WalsizerState *state);
 /* policy/limits.c */
 extern int64_t walsizer_whole_segments(int64_t mb, const WalsizerSettings *settings);
 extern void walsizer_observe_disk(WalsizerState *state, const WalsizerSample *sample);
-extern int64_t walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures,
-								  int64_t size, bool swings);
+extern int64_t walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, int64_t size);
 extern void walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
 								WalsizerFigures *figures);
 extern bool walsizer_worth_raising(const WalsizerFigures *figures, int64_t size);

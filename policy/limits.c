@@ -166,9 +166,9 @@ step_limit(const WalsizerConfig *config, const WalsizerState *state)
  * the limit swings: there, each fall takes all steps back.
  */
 int64_t
-walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, int64_t size,
-				   bool swings)
+walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, int64_t size)
 {
+	bool		swings = walsizer_limit_swings(state);
 	double		factor = swings ? WORTH_A_STEP : WORTH_RAISING;
 	int64_t		least = (int64_t) ((factor - 1.0) * (double) figures->in_effect_mb);
 
@@ -299,8 +299,7 @@ walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *stat
 	{
 		int64_t		limit = i == WALSIZER_LIMIT_RECOVERY ?
 			walsizer_min(figures->limits_mb[i], below) : figures->limits_mb[i];
-		int64_t		allowed =
-			walsizer_least_size(state, walsizer_whole_segments(limit, &state->last.settings));
+		int64_t		allowed = walsizer_least_size(state, walsizer_whole_segments(limit, &state->last.settings));
 
 		if (limit == 0 || (size != 0 && allowed >= size) ||
 			!must_follow(config, state, figures, (WalsizerLimit) i, allowed))

@@ -14,7 +14,6 @@
 #include "policy/internal.h"
 
 #define MOST_COUNT			(INT64_C(1) << 61) /* more could overflow sums */
-#define HOUR_MS				(INT64_C(3600) * 1000)
 
 /*
  * Does the sample continue the state?  Not if time or WAL ran backwards (a
@@ -50,7 +49,7 @@ observe_clock(WalsizerState *state, const WalsizerSample *sample)
 	int64_t		elapsed = sample->now - state->last.now;
 	int64_t		jumped = sample->hour - state->last.hour;
 
-	if (jumped >= 0 && jumped <= elapsed / HOUR_MS + 1)
+	if (jumped >= 0 && jumped <= elapsed / WALSIZER_HOUR + 1)
 		return;
 	walsizer_move_peaks(state, state->last.hour, sample->hour);
 	state->pacing.keep_until = sample->now + WALSIZER_KEEP_RAISE;
@@ -109,7 +108,7 @@ observe_settings(WalsizerState *state, const WalsizerSample *sample)
 		state->checkpoints.old.seen = sample->now;
 	}
 	if (sample->now - state->checkpoints.old.seen >
-		HOUR_MS + 3 * sample->settings.timeout_ms)
+		WALSIZER_HOUR + 3 * sample->settings.timeout_ms)
 		state->checkpoints.old = (WalsizerOldValues) {0};
 }
 

@@ -19,9 +19,6 @@
 
 #define SAFETY_RETRY		10000	/* ms between two attempts */
 
-/* The longest wait with raises.  A limit that falls later than this falls anew. */
-#define MOST_HOLD			(INT64_C(12) * 3600 * 1000) /* ms */
-
 /* Has a timeout passed since the last cycle?  Late samples shift nothing. */
 static bool
 cycle_ends(WalsizerState *state)
@@ -46,11 +43,7 @@ decide_raise(const WalsizerState *state, WalsizerDecision *decision,
 			 WalsizerReason reason, int64_t size)
 {
 	const WalsizerFigures *figures = &decision->figures;
-	const WalsizerPacing *pacing = &state->pacing;
 	int64_t		most = walsizer_min(size, figures->limit_mb);
-	/* a measured limit was followed down more than once, and not long ago */
-	bool		swings = pacing->hold_ms > state->last.settings.timeout_ms &&
-		state->last.now - pacing->raise_not_before < MOST_HOLD;
 
 	decision->wanted_mb = size;
 	decision->reason = reason;
@@ -59,9 +52,8 @@ decide_raise(const WalsizerState *state, WalsizerDecision *decision,
 	decision->limited = !walsizer_worth_raising(figures, size);
 	if (decision->limited)
 		return;
-	if (state->last.act_now || state->last.now >= pacing->raise_not_before)
-		decision->target_mb = reason == WALSIZER_BECAUSE_BOOST ? most :
-			walsizer_step_size(state, figures, most, swings);
+	if (state->last.act_now || state->last.now >= state->pacing.raise_not_before)
+		decision->target_mb = reason == WALSIZER_BECAUSE_BOOST ? most : walsizer_step_size(state, figures, most);
 	if (decision->target_mb < most)
 		decision->limited_by = WALSIZER_LIMIT_DISK;
 	if (decision->target_mb > figures->in_effect_mb)
@@ -134,8 +126,8 @@ hold_back(WalsizerState *state, const WalsizerDecision *decision)
 		decision->limited_by != WALSIZER_LIMIT_MAX)
 	{
 		if (over >= 0)
-			pacing->hold_ms = pacing->hold_ms > 0 && over < MOST_HOLD ?
-				walsizer_min(6 * (over + pacing->hold_ms), MOST_HOLD) : 0;
+			pacing->hold_ms = pacing->hold_ms > 0 && over < WALSIZER_MOST_HOLD ?
+				walsizer_min(6 * (over + pacing->hold_ms), WALSIZER_MOST_HOLD) : 0;
 		pacing->hold_ms = walsizer_max(pacing->hold_ms, timeout);
 		pacing->raise_not_before = sample->now + pacing->hold_ms;
 	}
@@ -178,11 +170,9 @@ apply_rules(const WalsizerConfig *config, WalsizerState *state, WalsizerDecision
 	else if (!standby && (size = walsizer_predict_rule(config, state, figures)) != 0)
 		decide_raise(state, decision, WALSIZER_BECAUSE_PREDICTED, size);
 	else if ((size = walsizer_boost_over_rule(config, state, figures)) != 0)
-		decide_lower(decision, WALSIZER_BECAUSE_BOOST_OVER, size,
-					 walsizer_lowered_size(state, figures, size));
+		decide_lower(decision, WALSIZER_BECAUSE_BOOST_OVER, size, walsizer_lowered_size(state, figures, size));
 	else if ((size = walsizer_lower_rule(config, state, figures, cycle)) != 0)
-		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, size,
-					 walsizer_lowered_size(state, figures, size));
+		decide_lower(decision, WALSIZER_BECAUSE_DEMAND_FELL, size, walsizer_lowered_size(state, figures, size));
 	else if (!standby && (size = walsizer_forced_rule(config, state, figures)) != 0 &&
 			 !walsizer_worth_raising(figures, size))	/* limited, due or not */
 		decide_raise(state, decision, WALSIZER_BECAUSE_FORCED, size);

@@ -109,7 +109,7 @@ overcome_limit(const WalsizerSituation *c)
 		default:
 			return c->state->last.standby ?
 				"walsizer raises it when the primary's load needs it; for a larger size now, set it yourself." :
-				c->state->last.now < c->state->pacing.raise_not_before ?
+				walsizer_limit_swings(c->state) || c->state->last.now < c->state->pacing.raise_not_before ?
 				"walsizer waits, because a limit fell; for a larger size now, call walsizer_boost()." :
 				"walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().";
 	}

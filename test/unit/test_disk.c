@@ -381,25 +381,25 @@ TEST(a_step_must_be_worth_a_change)
 	WalsizerFigures figures = {.in_effect_mb = 1000, .step_limit_mb = 1100};
 
 	d->state.disk.free = 100000 * MB;
-	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100, false), 1100);
-	assert_int_equal(walsizer_step_size(&d->state, &figures, 1050, false), 1050);
-	assert_int_equal(walsizer_step_size(&d->state, &figures, 1101, false), 1100);
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1100);
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1050), 1050);
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1101), 1100);
 	figures.step_limit_mb = 1099;
-	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100, false), 1000);
-	assert_int_equal(walsizer_step_size(&d->state, &figures, 1099, false), 1099);
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1000);
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1099), 1099);
 
 	/* half of the claim: a twentieth of what is free */
 	d->state.disk.free = 1000 * MB;
 	figures.step_limit_mb = 1050;
-	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100, false), 1050);
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1050);
 	figures.step_limit_mb = 1049;
-	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100, false), 1000);
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1000);
 	d->state.disk.free = 0;
-	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100, false), 1049);
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1049);
 	figures.step_limit_mb = 1001;
-	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100, false), 1001);
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1001);
 	figures.step_limit_mb = 900;
-	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100, false), 1000);
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1100), 1000);
 }
 
 /* While a limit swings, a step must be worth more, however little is free. */
@@ -407,11 +407,22 @@ TEST(a_step_towards_a_limit_that_swings_is_large)
 {
 	Driver	   *d = driver_new();
 	WalsizerFigures figures = {.in_effect_mb = 1000, .step_limit_mb = 1300};
+	WalsizerPacing *pacing = &d->state.pacing;
 
-	assert_int_equal(walsizer_step_size(&d->state, &figures, 1400, true), 1300);
+	d->state.last = d->sample;
+	pacing->hold_ms = d->sample.settings.timeout_ms + 1;
+	pacing->raise_not_before = d->sample.now - 12 * 3600 * SECOND + 1;
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1400), 1300);
 	figures.step_limit_mb = 1299;
-	assert_int_equal(walsizer_step_size(&d->state, &figures, 1400, true), 1000);
-	assert_int_equal(walsizer_step_size(&d->state, &figures, 1299, true), 1299);
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1400), 1000);
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1299), 1299);
+
+	/* half a day later, or after one fall only, it does not */
+	pacing->raise_not_before--;
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1400), 1299);
+	pacing->raise_not_before++;
+	pacing->hold_ms--;
+	assert_int_equal(walsizer_step_size(&d->state, &figures, 1400), 1299);
 }
 
 TEST(a_raise_to_a_measured_limit_must_be_worth_a_change)

@@ -45,6 +45,7 @@ typedef struct Server
 	bool		inflated;
 	bool		longer;			/* timeout, of what was learned */
 	bool		waits;			/* since a limit fell */
+	bool		swings;			/* the limit */
 	int			padding;
 	int			few_pages;		/* MB of WAL for 700 */
 	int			forced;			/* checkpoints */
@@ -151,6 +152,7 @@ static const Server servers[] = {
 	{"too_small", SMALL ". Enlarge the file system of \"pg_wal\": it holds at most 1400 MB of WAL.", "limited", BIG, .limit = 700, .disk = 700, .free = 500, .wal = 900, .held = 1600, .held_by = WALSIZER_HELD_BY_SETTING, .kind = WALSIZER_LIMIT_DISK},
 	{"too_small", SMALL ". walsizer raises it when the primary's load needs it; for a larger size now, set it yourself.", .standby = true, BIG},
 	{"too_small", SMALL ". walsizer waits, because a limit fell; for a larger size now, call walsizer_boost().", .waits = true, BIG},
+	{"too_small", SMALL ". walsizer waits, because a limit fell; for a larger size now, call walsizer_boost().", .swings = true, BIG},
 	/* what forced checkpoints inflate is no more than a bound, nor what was measured with a longer timeout */
 	{"large_enough", "\"max_wal_size\" of 1024 MB is large enough: at most 900 MB are needed" NOTHING, .learned = 401, .longer = true},
 	{"large_enough", ENOUGH, .learned = 400, .longer = true},
@@ -219,6 +221,7 @@ judge(const Server *s)
 	d->state.boost.size_mb = s->boost;
 	d->state.learned.largest.timeout_ms = d->sample.settings.timeout_ms + s->longer;
 	d->state.pacing.raise_not_before = d->sample.now + s->waits;
+	d->state.pacing.hold_ms = d->sample.settings.timeout_ms + s->swings;
 	d->state.disk = (WalsizerDisk) {
 		.known = s->disk > 0, .free = s->free * MB, .wal = s->wal * MB, .held = s->held * MB,
 	};
