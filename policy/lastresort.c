@@ -86,7 +86,9 @@ until_complete(const WalsizerState *state, const WalsizerFigures *figures)
 	if (!sample->checkpoint_running)
 	{
 		by_time += (double) figures->until_timed_ms;
-		by_wal += (double) walsizer_max(0, figures->trigger_point - figures->used);
+		/* none is expected that should have begun: a statement may have begun with a larger value */
+		by_wal += figures->used < figures->trigger_point ?
+			(double) (figures->trigger_point - figures->used) : (double) WALSIZER_MOST_BYTES;
 	}
 	else if (elapsed >= by_time || wal >= by_wal)
 		return elapsed;

@@ -201,6 +201,16 @@ TEST(late_by_wal)
 	assert_int_equal(fill(d, 5), 1);
 }
 
+/* A statement that began with a larger value fills WAL far beyond the trigger point of now. */
+TEST(one_that_is_overdue_is_not_expected)
+{
+	Driver	   *d = with_free(60 * 16);
+
+	d->sample.settings.max_wal_size_mb = 160;	/* paced to end after 4.5 segments */
+	assert_int_equal(fill(d, 47), 0);
+	assert_int_equal(fill(d, 1), 1);
+}
+
 TEST(a_slow_checkpoint_is_requested_earlier)
 {
 	Driver	   *d = with_free(60 * 16);
@@ -467,6 +477,7 @@ main(void)
 		cmocka_unit_test(none_if_max_wal_size_keeps_wal_small_enough),
 		cmocka_unit_test(none_if_a_checkpoint_that_runs_is_complete_before),
 		cmocka_unit_test(late_by_wal),
+		cmocka_unit_test(one_that_is_overdue_is_not_expected),
 		cmocka_unit_test(a_slow_checkpoint_is_requested_earlier),
 		cmocka_unit_test(what_a_checkpoint_does_not_remove_is_not_requested),
 		cmocka_unit_test(what_a_checkpoint_keeps_is_told_if_it_is_most),
