@@ -11,7 +11,7 @@
  */
 #include "policy/internal.h"
 
-#define MOST_KEEP	(INT64_C(12) * 3600 * 1000) /* ms */
+#define MOST_KEEP	(168 * WALSIZER_HOUR)	/* ms */
 
 /* The value in effect (MB) is not ours: it is the original one. */
 static void
@@ -41,8 +41,7 @@ keep_raise(WalsizerPacing *pacing, int64_t now)
 {
 	bool		again = pacing->lowered_at != 0 && now - pacing->lowered_at < MOST_KEEP;
 
-	pacing->keep_ms = walsizer_max(WALSIZER_KEEP_RAISE,
-								   again ? walsizer_min(2 * pacing->keep_ms, MOST_KEEP) : 0);
+	pacing->keep_ms = walsizer_max(WALSIZER_KEEP_RAISE, again ? walsizer_min(2 * pacing->keep_ms, MOST_KEEP) : 0);
 	pacing->keep_until = now + pacing->keep_ms;
 }
 

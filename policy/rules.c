@@ -156,9 +156,9 @@ walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *stat
  * The largest demand of the whole lookback needs much less than our own raise
  * provides.
  *
- * Two whole windows must have passed since the last change, and an hour since
- * the last raise: a load that comes and goes within minutes and was
- * overestimated at first would lose its size between two bursts.
+ * Two whole windows must have passed since the last change, and an hour since the last
+ * raise, or more, but no more than the lookback: a load that comes and goes within minutes
+ * and was overestimated at first would lose its size between two bursts.
  *
  * The end of a cycle makes the lowering due, and the first sample with room
  * for it carries it out.  Cycle and checkpoint timer have the same period and
@@ -173,7 +173,7 @@ walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 									walsizer_least_size(state, config->min_mb));
 	bool		lower = walsizer_is_own_raise(state) &&
 		now - state->pacing.changed_at >= 2 * state->last.settings.timeout_ms &&
-		now >= state->pacing.keep_until &&
+		now >= state->pacing.keep_until - walsizer_max(0, state->pacing.keep_ms - config->lookback_hours * WALSIZER_HOUR) &&
 		(double) size <= LOWER_BELOW * (double) figures->in_effect_mb;
 
 	state->pacing.lower_due = lower && (state->pacing.lower_due || cycle);

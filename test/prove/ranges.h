@@ -187,8 +187,8 @@
 		RANGE((p)->leave_alone_until, 0, LATEST + WALSIZER_MOST_PATIENCE); \
 		RANGE((p)->raise_not_before, 0, LATEST + MOST_TIMEOUT + 43200000); \
 		RANGE((p)->hold_ms, 0, MOST_TIMEOUT + 43200000); \
-		RANGE((p)->keep_until, 0, LATEST + 43200000); \
-		RANGE((p)->keep_ms, 0, 43200000); \
+		RANGE((p)->keep_until, 0, LATEST + 604800000); \
+		RANGE((p)->keep_ms, 0, 604800000); \
 		RANGE((p)->lowered_at, 0, LATEST); \
 		FLAG((p)->lower_due); \
 	} while (0)

@@ -161,6 +161,10 @@ static const SimJob gusty[] = {JOB(296 * SECOND, 308 * SECOND, 14 * SECOND, 1), 
 
 /* A short burst, always the same, and one of gigabytes each hour. */
 static const SimJob periodic[] = {ALWAYS(0.05), JOB(303 * SECOND, 607 * SECOND, 11 * SECOND, 109), NO_MORE};
+
+/* One that is over before a raise helps, and needs none. */
+static const SimJob brief[] = {ALWAYS(0.02), JOB(303 * SECOND, 20 * MINUTE, 4 * SECOND, 110), NO_MORE};
+static const SimJob daily[] = {ALWAYS(0.02), JOB(303 * SECOND, DAY, 2 * SECOND, 235), NO_MORE};
 static const SimJob hourly[] = {ALWAYS(0.05), JOB(2 * HOUR, 3667 * SECOND, 270 * SECOND, 11.4), NO_MORE};
 static const SimJob nightly[] = {ALWAYS(0.1), JOB(3 * HOUR, DAY, HOUR, 20), NO_MORE};
 static const SimJob waves[] = {
@@ -297,6 +301,8 @@ static const Family scenes[] = {
 	{"known", known, NULL, NULL, 1, 3 * HOUR, 0, DEFAULTS, PAGES(0)},
 	{"gusty", gusty, NULL, NULL, 20.5, 2 * DAY, 0.95, DEFAULTS, PAGES(0)},
 	{"periodic", periodic, NULL, NULL, 1, 3 * DAY, 0.1, DEFAULTS, PAGES(0)},
+	{"brief", brief, NULL, NULL, 1, 20 * DAY, 0.1, DEFAULTS, PAGES(0)},
+	{"daily", daily, NULL, NULL, 1, 30 * DAY, 0.1, DEFAULTS, PAGES(0)},
 	{"room", hourly, NULL, little_room, 1, 3 * DAY, 0.05, DEFAULTS, PAGES(0)},
 	{"outlasts", always, NULL, outlasts, 4, 4 * HOUR, 0.3, DEFAULTS, PAGES(0)},
 	{"disk", always, NULL, swinging_disk, 10, 2 * DAY, 0.3, DEFAULTS, PAGES(0)},

@@ -158,6 +158,12 @@ TEST(each_condition_of_a_lowering_counts)
 	d->state.pacing.keep_until++;	/* not an hour since the raise */
 	assert_int_equal(lowered(d, &figures, true), 0);
 
+	d->config.lookback_hours = 2;
+	d->state.pacing.keep_ms = 2 * 3600 * SECOND;
+	assert_int_equal(lowered(d, &figures, true), 0);
+	d->state.pacing.keep_ms++;	/* longer than loads are remembered */
+	assert_int_equal(lowered(d, &figures, true), 3200);
+
 	d = lowerable(&figures);
 	figures.wanted_mb++;		/* more than 80 % */
 	assert_int_equal(lowered(d, &figures, true), 0);

@@ -513,11 +513,11 @@ TEST(a_revert_on_request)
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
 }
 
-/* A raise that takes back a lowering is kept twice as long, up to half a day. */
+/* A raise that takes back a lowering is kept twice as long, up to a week. */
 TEST(a_size_that_comes_and_goes_stays_longer)
 {
 	const int64_t hour = 3600 * SECOND;
-	const int64_t kept[] = {1, 2, 4, 8, 12, 12};
+	const int64_t kept[] = {1, 2, 4, 8, 16, 32, 64, 128, 168, 168};
 	Driver	   *d = driver_quiet();
 	int64_t		now = d->sample.now;
 
@@ -526,10 +526,16 @@ TEST(a_size_that_comes_and_goes_stays_longer)
 		walsizer_took_effect(&d->state, now, 4000);
 		assert_int_equal(d->state.pacing.keep_until, now + kept[i] * hour);
 		walsizer_took_effect(&d->state, now, 2000);
-		now += 12 * hour - 1;
+		now += 168 * hour - 1;
 	}
 	walsizer_took_effect(&d->state, now + 1, 4000);
 	assert_int_equal(d->state.pacing.keep_until, now + 1 + hour);
+
+	/* a raise from before a restart was lowered */
+	d->state.pacing.keep_ms = 0;
+	walsizer_took_effect(&d->state, now + 2, 2000);
+	walsizer_took_effect(&d->state, now + 3, 4000);
+	assert_int_equal(d->state.pacing.keep_until, now + 3 + hour);
 }
 
 int
