@@ -23,9 +23,6 @@
 #define STATEMENT			"sample"
 #define STATEMENT_TIMEOUT	5000	/* ms, by the server; ours is twice that */
 
-/* Before 15 the statistics collector writes files for who asks: it is asked this seldom. */
-#define COUNT_EVERY			10
-
 struct Server
 {
 	const Options *options;
@@ -44,8 +41,7 @@ struct Server
 	bool		standby;		/* at the last sample, like the next */
 	int64_t		receiver;		/* pid of the WAL receiver */
 	int64_t		first_seen;		/* what it had received last when it was seen first */
-	int64_t		samples;
-	Observation counted;		/* the last one with the counters */
+	Observation counted;		/* the last one: its images count up to the last checkpoint */
 };
 
 /* The columns of the statement. */
@@ -75,8 +71,8 @@ typedef enum Column
 	" extract(epoch FROM checkpoint_time)::bigint FROM pg_control_checkpoint()) AS checkpoint" \
 	" LEFT JOIN LATERAL (SELECT (wait_event IS DISTINCT FROM 'CheckpointerMain')::int" \
 	" FROM pg_stat_get_activity($1) WHERE backend_type = 'checkpointer') AS process ON true" \
-	" LEFT JOIN LATERAL (SELECT %s WHERE $2) AS counters ON true" \
-	" LEFT JOIN LATERAL (SELECT %s WHERE $2) AS wal ON true" \
+	" LEFT JOIN LATERAL (SELECT %s) AS counters ON true" \
+	" LEFT JOIN LATERAL (SELECT %s) AS wal ON true" \
 	" LEFT JOIN (SELECT pid, (extract(epoch FROM last_msg_receipt_time) * 1000000)::bigint," \
 	" (latest_end_lsn - '0/0')::bigint FROM pg_stat_wal_receiver) AS receiver ON true"
 
@@ -219,23 +215,21 @@ identify(Server *server, char *why, size_t size)
 	return good && why[0] == '\0';
 }
 
-/* Run the prepared statement, with or without counters.  NULL if the connection ended. */
+/* Run the prepared statement.  NULL if the connection ended. */
 static PGresult *
-run(Server *server, bool count)
+run(Server *server)
 {
-	const char *parameters[] = {server->checkpointer[0] != '\0' ? server->checkpointer : NULL,
-	count ? "t" : "f"};
+	const char *parameter = server->checkpointer[0] != '\0' ? server->checkpointer : NULL;
 
-	return receive(server, PQsendQueryPrepared(server->connection, STATEMENT, 2, parameters,
-											   NULL, NULL, 0));
+	return receive(server, PQsendQueryPrepared(server->connection, STATEMENT, 1, &parameter, NULL, NULL, 0));
 }
 
 /* Prepare the statement of each sample.  False if the connection ended, having said why. */
 static bool
 prepare(Server *server, const char *sql)
 {
-	static const Oid types[] = {23, 16};	/* integer, boolean */
-	PGresult   *result = receive(server, PQsendPrepare(server->connection, STATEMENT, sql, 2, types));
+	static const Oid type = 23;	/* integer */
+	PGresult   *result = receive(server, PQsendPrepare(server->connection, STATEMENT, sql, 1, &type));
 	bool		good = is_accepted(server, result);
 
 	PQclear(result);
@@ -268,7 +262,7 @@ set_up(Server *server)
 			 "NULL, NULL, NULL, NULL");
 	if (result == NULL || !prepare(server, sql))
 		return false;
-	result = run(server, true);
+	result = run(server);
 	good = PQresultStatus(result) == PGRES_TUPLES_OK;
 	if (result != NULL && !server->said_hidden && (!good || PQgetisnull(result, 0, BUSY)))
 	{
@@ -419,29 +413,19 @@ fill(Server *server, const PGresult *row, int64_t start, Observation *seen)
 	server->standby = seen->standby;
 }
 
-/*
- * Counters that were not asked for are as they were.  Images count with the
- * checkpoints only, because they move with each sample.
- */
+/* Images count with the checkpoints only, because they move with each sample. */
 static void
-keep_counters(Server *server, Observation *seen, bool asked)
+keep_images(Server *server, Observation *seen)
 {
 	Observation *counted = &server->counted;
 
-	if (!asked)
-	{
-		seen->requested = counted->requested;
-		seen->timed = counted->timed;
-		seen->wal = counted->wal;
-	}
-	if (!asked || (!seen->begins && seen->completed == counted->completed &&
-				   seen->requested == counted->requested && seen->timed == counted->timed))
+	if (!seen->begins && seen->completed == counted->completed &&
+		seen->requested == counted->requested && seen->timed == counted->timed)
 	{
 		seen->images = counted->images;
 		seen->image_bytes = counted->image_bytes;
 	}
-	if (asked)
-		*counted = *seen;
+	*counted = *seen;
 }
 
 /*
@@ -452,9 +436,7 @@ keep_counters(Server *server, Observation *seen, bool asked)
 bool
 watch_sample(Server *server, int64_t start, Observation *seen)
 {
-	bool		count = server->version >= 150000 || server->samples % COUNT_EVERY == 0 ||
-		server->begins;
-	PGresult   *row = run(server, count);
+	PGresult   *row = run(server);
 	bool		good;
 
 	if (row == NULL)
@@ -464,8 +446,7 @@ watch_sample(Server *server, int64_t start, Observation *seen)
 	if (good)
 	{
 		fill(server, row, start, seen);
-		keep_counters(server, seen, count);
-		server->samples++;
+		keep_images(server, seen);
 	}
 	else if (!server->failed)
 		watch_complain("could not take a sample: %s", PQresultStatus(row) == PGRES_TUPLES_OK ?

@@ -93,9 +93,6 @@ watch_clock_ms(void)
 {
 	struct timespec now;
 
-#ifndef CLOCK_BOOTTIME
-#define CLOCK_BOOTTIME	CLOCK_MONOTONIC
-#endif
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	return (int64_t) now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
