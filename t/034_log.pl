@@ -90,7 +90,7 @@ like($out, qr/^max_wal_size of 1024 MB is too small: at least 4848 MB are needed
 like($out, qr/^Assumed       --checkpoint-timeout/m, 'the page: it says what is assumed');
 ($status, $out) = watch_log(glob "$logs/07*");
 is($status, 2, 'warnings alone are not enough for a verdict');
-like($out, qr/^max_wal_size was too small: WAL volume forced checkpoints \(7\).*or --max-wal-size\.$/ms,
+like($out, qr/^max_wal_size was too small: WAL volume forced checkpoints \(7\).*,\s+with\s+--max-wal-size\.$/ms,
 	'the client says that warnings need --max-wal-size');
 ($status, $out) = watch_log('--json', '--max-wal-size', '1GB', glob "$logs/07*");
 is($status, 1, 'warnings are enough for a verdict with --max-wal-size');
@@ -145,8 +145,14 @@ is(judge(lines(@cut), '--max-wal-size', '1GB')->{checkpoints_forced}, 5, 'a warn
 my @starts = map { [ "09:$_:00", 'checkpoint starting: time' ] } 10 .. 20;
 like((watch_log(\lines(@starts), '-'))[1], qr/^Too little: whole lines "checkpoint complete" in the log: 0\..* WAL\s+volume forced none/s,
 	'the page: starts alone tell that none was forced');
-like((watch_log(\lines(@starts, map { [ "09:$_:00", 'checkpoint starting: wal' ] } 30, 31), '-'))[1], qr/^max_wal_size was too small: WAL volume forced checkpoints \(2\).*"checkpoint complete"\.$/ms,
+like((watch_log(\lines(@starts, map { [ "09:$_:00", 'checkpoint starting: wal' ] } 30, 31), '-'))[1], qr/^max_wal_size was too small: WAL volume forced checkpoints \(2\).*"checkpoint\s+complete"\s+of\s+each,\s+logged\s+when\s+it\s+ends\.$/ms,
 	'the page: starts alone tell that some were forced');
+
+# The last one is being written.
+my $unended = lines(@quiet, [ '09:11:00', 'checkpoint starting: wal' ]);
+is(judge($unended, '--max-wal-size', '1GB')->{verdict}, 'unknown', 'a forced checkpoint that is not complete: it is not said that the size suffices');
+like((watch_log(\$unended, '-'))[1], qr/^max_wal_size was too small: WAL volume forced checkpoints \(1\).*\s+logged\s+when\s+it\s+ends\.$/ms,
+	'the page: a forced checkpoint that is not complete tells that the size was too small');
 
 # Of warnings alone, a longer log of the same load tells the same.
 my @alone = map { my $from = $_; map { [ at(3600 + 65 * $from + $_), $frequent ] } 21, 43 } 0 .. 299;
@@ -189,6 +195,21 @@ is(judge(lines(@small, @raised))->{max_wal_size}, 4096 * MB,
 my $unseen = judge(lines(@small, map { ([ "09:$_:00", 'checkpoint starting: time' ], [ '09:' . ($_ + 4) . ':29', complete(1600, 269) ]) } 10, 15, 20));
 cmp_ok($unseen->{max_wal_size}, '>', 3000 * MB, 'a timed checkpoint past the trigger point tells that max_wal_size was raised');
 is("$unseen->{verdict} @{ $unseen->{assumed} }", 'unknown max_wal_size', 'a size that was raised without a word is assumed, and not judged');
+
+# It was raised, or reset, just now.
+my @now = ([ '08:14:50', 'parameter "max_wal_size" changed to "8GB"' ]);
+my $now_raised = judge(lines(@small, @now), '--checkpoint-timeout', '3min');
+is("$now_raised->{verdict} " . $now_raised->{max_wal_size} / MB . " $now_raised->{source}", 'sufficient 8192 changed at the end',
+	'a size that the last line sets is compared with the demand before');
+like((watch_log(\lines(@small, @now, [ '08:15:00', 'checkpoint starting: wal' ], [ '08:15:45', complete(528, 45) ]), '-'))[1],
+	qr/^Too little since the settings were changed\. Before, up to \d+ MB were needed;\s+max_wal_size\s+is\s+8192\s+MB\s+now\.$/m,
+	'the page: a checkpoint that was due is not taken for one of the new size');
+$now[0][1] = 'Parameter »max_wal_size« wurde aus Konfigurationsdatei entfernt, auf Standardwert zurückgesetzt';
+is(judge(lines(@small, @now), '--checkpoint-timeout', '3min', '--completion-target', '0.5')->{source}, 'changed at the end', 'a setting that is reset has its default');
+
+# Two timed ones, each past the trigger point if checkpoint_completion_target were 0.9.
+is(judge(lines(map { ([ "10:$_:00", 'checkpoint starting: time' ], [ '10:' . ($_ + 2) . ':15', complete(600, 135) ]) } 10, 15), '--max-wal-size', '1GB')->{verdict},
+	'unknown', 'a checkpoint_completion_target that is assumed does not make a size too small');
 
 # With whole seconds, and without starts, it does not show at once which of them waited.
 my @storm = map { [ "08:0$_:00", complete($_ == 1 ? 528 : 700, 59.4) ] } 1 .. 6;
@@ -404,6 +425,10 @@ my %formats = (
 	'labels'   => sub { '{"log":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . '","labels":[{"name":"team","value":"DB: core"}],"time":"2025-02-03T09:00:00.1Z"}' . "\n" },
 	'columns'  => sub { "build\t3\t2025-02-03T09:00:00.1Z $_[3] [$_[1]] LOG:  $_[2]\n" },
 	'a window' => sub { "│ $_[3] [$_[1]] LOG:  $_[2]  │\n" },
+	'jq'       => sub { "{\n  \"timestamp\": \"$_[3]\",\n  \"pid\": $_[1],\n  \"line_num\": $numbers{$_[1]},\n  \"error_severity\": \"LOG\",\n  \"message\": \"" . escaped($_[2]) . "\",\n  \"query_id\": 0\n}\n" },
+	'jq of texts' => sub { '"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . "\"\n" },
+	'json-pretty' => sub { "{\n\t\"__REALTIME_TIMESTAMP\" : \"" . (1738540800 + $_[0]) . "500000\",\n\t\"_PID\" : \"$_[1]\",\n\t\"MESSAGE\" : \"" . escaped("[7-1] LOG:  $_[2]") . "\"\n}\n" },
+	'AWS text' => sub { "EVENTS\t1738541800505\t$_[3]::\@:[$_[1]]:LOG:  $_[2]\t1738541800500\n" },
 	'YAML'     => sub { "textPayload: '$_[3] [$_[1]]: [5-1] db=,user= LOG:  $_[2]'\n" },
 );
 $formats{'csvlog through grep'} = sub { '/var/log/postgresql/db-1.csv:' . $formats{csvlog}->(@_) };
@@ -459,6 +484,19 @@ foreach my $name ('jsonlog', 'docker', 'cloud', 'operator', 'event_message')
 	is(figures(judge('{"hits":[' . join(', ', @objects) . "]}\n")), figures($plain),
 		"the figures are the same with all objects in one line, in the format $name");
 }
+
+# An array with a line for each member.
+foreach my $name ('jq', 'json-pretty')
+{
+	my $array = "[\n" . (text_of($formats{$name}) =~ s/\}\n\{/},\n{/gr) . "]\n";
+
+	is(figures(judge($array)), figures($plain), "the figures are the same in an array, in the format $name");
+}
+
+# A record of csvlog that was cut off.
+my @csv = split /^/, text_of($formats{csvlog});
+splice @csv, 4, 0, clock(1310) . ',"x","y",5,,67a0,5,,2025-02-03 00:00:00 UTC,,0,ERROR,42601,"syntax' . "\n";
+is(figures(judge(join '', @csv)), figures($plain), 'csvlog: what follows a record that was cut off counts');
 
 # Rotated files, in any order; the same lines twice, in whole seconds, too; an empty file.
 my @lines = split /^/, $text;
@@ -542,6 +580,10 @@ my $other = join '', map { s/\[77\]/[88]/r } @lines;
 my $mixed = join '', sort split /^/, $text . ($other =~ s/00\.500/01.500/gr);
 like(judge($mixed)->{error}, qr/of several servers, two of their checkpointers are 77 and 88: choose one with --pid$/m,
 	'a log of two servers is an error');
+# Containers give all checkpointers the same number, and an hour comes twice in autumn.
+my ($first, $second) = map { my $from = $_; lines(map { ([ at(36000 + $from + 300 * $_), 'checkpoint starting: time' ], [ at(36000 + $from + 300 * $_ + 270), complete(200, 270) ]) } 0 .. 3) } 0, 130;
+like(judge(join '', sort split /^/, $first . $second)->{error}, qr/two checkpoints were written at a time, at 2025-02-03 10:02:10: .* read each part by itself$/m,
+	'checkpoints of two servers at a time are an error');
 my $one = judge($mixed, '--pid', '77', '--max-wal-size', '4GB');
 is("$one->{checkpoints} $one->{missing}", '6 0', '--pid chooses one of two servers');
 

@@ -77,6 +77,7 @@ typedef struct Log
 	int			kept;
 	bool		pids_wrong;		/* what looks like a process ID is none */
 	WalsizerSettings settings;	/* inferred or assumed */
+	int64_t		latest_mb;		/* max_wal_size as the log last names it; 0: it does not, or it is given */
 	unsigned int assumed;		/* which of these */
 	WatchLog	found;
 } Log;
@@ -87,7 +88,7 @@ extern const char *watch_log_level(const char *line);
 extern bool watch_log_message(const char *text, LogRecord *message);
 
 /* watch/logfile.c */
-extern void watch_log_read(Log *log, FILE *file, int year);
+extern void watch_log_read(Log *log, FILE *file);
 extern void watch_log_read_all(Log *log);
 
 /* watch/logpoints.c */

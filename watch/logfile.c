@@ -297,15 +297,14 @@ read_string(char *from)
 
 	for (; *from != '"' && *from != '\0'; from++)
 	{
-		unsigned int c;
+		char		digits[5] = "";
 		const char *escape;
 
 		if (*from != '\\')
 			*to++ = *from;
-		else if (from[1] == 'u' && strspn(from + 2, "0123456789abcdefABCDEF") >= 4 &&
-				 sscanf(from + 2, "%4x", &c) == 1)
+		else if (from[1] == 'u' && strspn(from + 2, "0123456789abcdefABCDEF") >= 4)
 		{
-			to = put_character(to, c);
+			to = put_character(to, (unsigned int) strtoul(memcpy(digits, from + 2, 4), NULL, 16));
 			from += 5;
 		}
 		else if (*++from == '\0')
@@ -350,7 +349,7 @@ read_json(char *text, LogJson *json)
 		end = memchr(text, '}', skip);
 		if (end != NULL)		/* and another object begins */
 			end = memchr(end, '{', (size_t) (text + skip - end));
-		if (string && *text == ':')
+		if (string && text[strspn(text, " ")] == ':')
 			key = value;
 		else if (key != NULL)
 		{
@@ -419,11 +418,13 @@ static void
 take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 {
 	char	   *csv = strstr(line, ".csv:");	/* the name of a file, as grep shows it */
+	const char *message = strstr(line, ",00000,\"");
 	const char *level;
 	char	   *object;
 	char		colon[2];
 
-	if (reader->quoted)			/* csvlog */
+	/* csvlog, unless a record begins because the one before was cut off: in a field no quote is alone */
+	if (reader->quoted && (message == NULL || message[8] == '"' || watch_parse_timestamp(line) < 0))
 	{
 		reader->quoted = !odd_quotes;
 		return;
@@ -435,9 +436,11 @@ take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 	if (strlen(line) != length ||
 		take_csv(reader, csv != NULL && csv < line + strcspn(line, ",") ? csv + 5 : line, odd_quotes))
 		return;
+	if (line[0] == '"' && strstr(line, "\\\"") != NULL && read_string(line + 1) != NULL)	/* a string of JSON */
+		line++;
 	level = watch_log_level(line);
 	object = strchr(line, '{');
-	if (sscanf(line + strspn(line, " "), "\"%*[^\"]\"%1[:]", colon) == 1)	/* an object of several lines */
+	if (sscanf(line + strspn(line, " "), "\"%*[^\"]\" %1[:]", colon) == 1)	/* an object of several lines */
 		take_json(reader, line, -1);
 	else if (object != NULL && object - line < 100 && object[1] == '"' && (level == NULL || object < level))
 	{
@@ -446,29 +449,39 @@ take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 	}
 	else if (level != NULL)
 	{
+		line[level - line + (ptrdiff_t) strcspn(level, "\t")] = '\0';	/* columns of others */
 		end_field(line, (size_t) (level - line));
 		take_text(reader, line, level, -1);
 	}
 }
 
-/* Read any file as a log, and hand on each message of ours; syslog's times begin in this year. */
+/* Read any file as a log, and hand on each message of ours. */
 void
-watch_log_read(Log *log, FILE *file, int year)
+watch_log_read(Log *log, FILE *file)
 {
-	Reader		reader = {.log = log, .year = year};
+	Reader		reader = {.log = log, .year = log->options->year != 0 ? (int) log->options->year : atoi(watch_time_text(time(NULL), "%Y"))};
 	char	   *line = NULL;
 	size_t		room = 0;
 	ssize_t		length;
+	bool		first = true;
+	int			end = '\n';
 
-	for (bool first = true; (length = getline(&line, &room, file)) > 0; first = false)
+	while ((length = getdelim(&line, &room, end, file)) > 0)
 	{
 		bool		odd_quotes = false;
 
 		if (first && memcmp(line, "\037\213", 2) == 0)
 			watch_die("the log is compressed: use \"zcat -f FILE... | walsizer-watch --log -\"");
+		/* JSON with a line for each member: all of it counts as one */
+		first = first && strspn(line, "[{ \t\r\n") == (size_t) length;
+		if (first && strchr(line, '{') != NULL)
+			end = '\0';
 		for (const char *q = line; (q = memchr(q, '"', (size_t) (line + length - q))) != NULL; q++)
 			odd_quotes = !odd_quotes;
-		take_line(&reader, line, (size_t) length, odd_quotes);
+		if (end == '\0')
+			take_json(&reader, line, -1);
+		else
+			take_line(&reader, line, (size_t) length, odd_quotes);
 	}
 	free(line);
 }
@@ -478,7 +491,6 @@ void
 watch_log_read_all(Log *log)
 {
 	const Options *options = log->options;
-	int			year = options->year != 0 ? (int) options->year : atoi(watch_time_text(time(NULL), "%Y"));
 
 	for (int i = 0; i < options->num_files; i++)
 	{
@@ -487,7 +499,7 @@ watch_log_read_all(Log *log)
 
 		if (file == NULL)
 			watch_die("could not open \"%s\": %s", path, strerror(errno));
-		watch_log_read(log, file, year);
+		watch_log_read(log, file);
 		if (ferror(file))
 			watch_die("could not read \"%s\": %s", path, strerror(errno));
 		fclose(file);

@@ -235,19 +235,18 @@ read_setting(const char *text, const char *value, WalsizerSettings *changed)
 }
 
 /*
- * 'parameter "max_wal_size" changed to "4GB"'.  In all languages the name comes first,
- * and then the value, which has all digits.  A message with a colon is another.
+ * 'parameter "max_wal_size" changed to "4GB"', or reset to the default.  In all languages the name
+ * comes first, and then the value, which has all digits.  A message with a colon is another.
  */
 static bool
 is_parameter(const char *text, LogRecord *message)
 {
-	const char *rest = text + strcspn(text, DIGITS);
+	const char *rest = text + strcspn(text, ":" DIGITS);
 	int			length = 0;
 	char		value[32];
 
 	message->kind = LOG_PARAMETER;
-	(void) sscanf(text, "parameter \"%*[a-z_]\" removed from configuration file, reset to default%n", &length);
-	if (length > 0 && text[length] == '\0')
+	if (*rest == '\0')			/* no value: the default */
 		return read_setting(text, "1GB", &message->settings) || read_setting(text, "5min", &message->settings) ||
 			read_setting(text, "0.9", &message->settings);
 	(void) sscanf(rest, "%*[0-9.]%n %*[kMGTBmsinhd]%n", &length, &length);

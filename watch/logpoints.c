@@ -21,7 +21,6 @@
 #define MOST_RECORDS	262144	/* two for a checkpoint: a year at 5 min */
 #endif
 #define RESOLUTION		1500	/* ms: many logs have whole seconds */
-#define MOST_PIDS		16		/* servers in a log */
 #define MOST_NEAR		8		/* records kept before one that are compared with it */
 
 Log *
@@ -144,15 +143,14 @@ pair_records(Log *log)
 }
 
 /*
- * Two servers in one log: a checkpointer writes again after another one has,
- * and no server was started in between.  Ends the program then.  Numbers that change
- * with most lines and do not come back are no process IDs.
+ * Two servers in one log: a checkpointer writes again after another one has, and none was
+ * started in between.  Ends the program then.  Numbers that change with most lines are no PIDs.
  */
 static void
 check_pids(Log *log)
 {
-	int64_t		recent[MOST_PIDS] = {0};
-	int			number = 0;		/* of all, since a server was started */
+	int64_t		last = 0;		/* since a server was started; 0: none, like the next */
+	int64_t		other = 0;		/* before the last */
 	int			changes = 0;
 	int			all = 0;
 
@@ -161,17 +159,17 @@ check_pids(Log *log)
 		const LogRecord *record = &log->records[i];
 
 		if (record->kind == LOG_READY || record->flags & (LOG_SHUTDOWN | LOG_RECOVERY))
-			number = 0;
+			last = other = 0;
 		if (record->pid == 0 || record->kind == LOG_NOTHING || record->kind == LOG_RESTARTPOINT || record->kind >= LOG_PARAMETER)
 			continue;
 		all++;
-		if (number > 0 && recent[(number - 1) % MOST_PIDS] == record->pid)
+		if (record->pid == last)
 			continue;
-		for (int j = 0; j < MOST_PIDS && j < number; j++)
-			if (recent[j] == record->pid)
-				watch_die("the log is of several servers, two of their checkpointers are %lld and %lld: choose one with --pid",
-						  (long long) record->pid, (long long) recent[(number - 1) % MOST_PIDS]);
-		recent[number++ % MOST_PIDS] = record->pid;
+		if (record->pid == other)
+			watch_die("the log is of several servers, two of their checkpointers are %lld and %lld: choose one with --pid",
+					  (long long) other, (long long) last);
+		other = last;
+		last = record->pid;
 		changes++;
 	}
 	log->pids_wrong = changes * 2 > all;
@@ -238,6 +236,9 @@ link_records(Log *log)
 			lost = record->kind == LOG_STARTING;
 			continue;
 		}
+		if (before != NULL && record->ms < before->end_ms - 10 * RESOLUTION)
+			watch_die("two checkpoints were written at a time, at %s: the log is of several servers, or its clock was set back; read each part by itself",
+					  watch_time_text(record->ms / 1000, "%Y-%m-%d %H:%M:%S"));
 		/* from a restartpoint, or from before a crash: nobody knows how long ago */
 		before = record->pid == replayed ? NULL : before;
 		if (record->pid == replayed || (before == NULL && record->flags & LOG_RECOVERY))
@@ -265,6 +266,7 @@ link_records(Log *log)
 		lost = false;
 	}
 	log->kept = number;
+	log->latest_mb = log->options->given.max_wal_size_mb != 0 ? 0 : known.max_wal_size_mb;
 }
 
 /*

@@ -202,6 +202,7 @@ count(Watcher *watcher, WatchLog *found, const LogRecord *record)
 	if (lasted > LONGEST_LOOKBACK)
 		lasted = 0;
 	found->lasted_ms += lasted;
+	found->unfinished += cause == WALSIZER_CAUSE_FORCED && record->kind == LOG_STARTING;
 	watcher->wal += record->distance;
 	watcher->intervals[cause].number++;
 	watcher->intervals[cause].ms += lasted;
@@ -233,22 +234,26 @@ measure_stretch(Log *log, Stretch *stretch, int first, int last, Watcher *watche
 	WatchLog   *found = &log->found;
 	const LogRecord *begin = &log->records[first];
 	Observation seen = WATCH_NOTHING_SEEN;
+	bool		changed;		/* max_wal_size, after the last record */
 	int			run = 0;
 
 	found->from = (begin->from_ms != 0 ? begin->from_ms : begin->ms) / 1000;
 	found->to = log->records[last].ms / 1000;
 	found->most = WATCH_UNKNOWN;
-	found->least = found->about = found->lasted_ms = 0;
+	found->least = found->about = found->lasted_ms = found->unfinished = 0;
 	found->assumed = begin->assumed;
 	watch_begin(watcher, log->options, 1000, found->from);
 	watcher->log = found;
 	seen.begins = true;
 	seen.completed = 0;
 	seen.settings = begin->settings;
+	if (last == log->kept - 1 && log->latest_mb != 0)
+		seen.settings.max_wal_size_mb = log->latest_mb;
 	seen.tick = found->to - found->from;
 	(void) watch_observe(watcher, &seen);
-	if (found->assumed & WATCH_ASSUMED_SIZE)
-		strcpy(watcher->seen.source, "assumed");
+	changed = seen.settings.max_wal_size_mb != begin->settings.max_wal_size_mb;
+	found->assumed &= ~(changed ? WATCH_ASSUMED_SIZE : 0u);
+	strcpy(watcher->seen.source, changed ? "changed at the end" : found->assumed & WATCH_ASSUMED_SIZE ? "assumed" : "");
 	watcher->restarts = found->restarts;
 	watcher->began = WATCH_CLOCK_START;
 

@@ -101,10 +101,12 @@ say_log_is_short(const Watcher *watcher, const WatchVerdict *verdict)
 	if (verdict->status == WATCH_TOO_SMALL)
 		say(0, "max_wal_size of %lld MB is too small: at least %lld MB are needed. The log is shorter than checkpoint_timeout, so it may be more.",
 			(long long) settings->max_wal_size_mb, (long long) verdict->set_mb);
-	else if (log->warnings > 0 || (few && forced > 0))
-		say(0, "max_wal_size was too small: WAL volume forced checkpoints (%lld), but the log does not tell how much WAL there was. To learn how much is needed, give whole lines \"checkpoint complete\"%s.",
-			(long long) walsizer_max(forced, log->warnings), log->warnings == 0 ? "" :
-			log->checkpoints == 0 ? ", or --max-wal-size" : ", or only the warnings, with --max-wal-size");
+	else if (few && log->before_mb > 0)
+		say(0, "Too little since the settings were changed. Before, up to %lld MB were needed; max_wal_size is %lld MB now.",
+			(long long) log->before_mb, (long long) settings->max_wal_size_mb);
+	else if (log->warnings + log->unfinished > 0 || (few && forced > 0))
+		say(0, "max_wal_size was too small: WAL volume forced checkpoints (%lld), but the log does not tell how much WAL there was. To learn how much is needed, give the whole line \"checkpoint complete\" of each, logged when it ends%s.",
+			(long long) walsizer_max(forced, log->warnings), log->warnings == 0 ? "" : ", or only the warnings, with --max-wal-size");
 	else if (few)
 		say(0, "Too little: whole lines \"checkpoint complete\" in the log: %lld. To tell whether max_wal_size suffices takes two, at least one checkpoint_timeout apart.%s",
 			(long long) log->checkpoints, watcher->intervals[WALSIZER_CAUSE_TIMED].number == 0 ? "" :
@@ -135,9 +137,8 @@ say_log(const Watcher *watcher)
 		watch_time_text(log->from, MINUTES), watch_time_text(log->to, MINUTES),
 		watch_size_text(watcher->wal));
 	if (log->restarts > 0 || log->missing > 0)
-		say(14, "              Restarts: %lld. Places where checkpoints are missing: %lld.%s",
-			(long long) log->restarts, (long long) log->missing,
-			log->missing * 4 > log->checkpoints ? " The log may be of several servers." : "");
+		say(14, "              Restarts: %lld. Places where checkpoints are missing: %lld.",
+			(long long) log->restarts, (long long) log->missing);
 	if (log->restartpoints > 0)
 		say(14, "              Restartpoints, of a standby: %lld. They tell nothing about the size.",
 			(long long) log->restartpoints);

@@ -177,6 +177,7 @@ typedef struct WatchLog
 	int64_t		most;			/* WATCH_UNKNOWN: it is too short for that */
 	int64_t		sized;			/* the size is for this much */
 	int64_t		lasted_ms;		/* between checkpoints whose WAL is known */
+	int64_t		unfinished;		/* forced, and not seen complete */
 	unsigned int assumed;
 	bool		size_shown;		/* by forced checkpoints */
 	int64_t		checkpoints;	/* all of the log, like the rest */

@@ -326,7 +326,7 @@ saw_enough(const Watcher *watcher)
 	int64_t		timeout = watcher->sample.settings.timeout_ms;
 
 	if (watcher->log != NULL)
-		return watcher->log->warnings == 0 && watcher->log->lasted_ms + WALSIZER_TIMER_SLACK >= timeout;
+		return watcher->log->warnings + watcher->log->unfinished == 0 && watcher->log->lasted_ms + WALSIZER_TIMER_SLACK >= timeout;
 	return lasted - watcher->unseen_ms >= timeout && watcher->unseen_ms <= lasted / 2;
 }
 
@@ -340,7 +340,8 @@ status_of(const Watcher *watcher, bool too_small)
 	unsigned int assumed = watcher->log != NULL ? watcher->log->assumed : 0;
 
 	if (too_small)
-		return assumed & WATCH_ASSUMED_SIZE && !watcher->log->size_shown ?
+		return (assumed & WATCH_ASSUMED_SIZE && !watcher->log->size_shown) ||
+			(assumed & WATCH_ASSUMED_TARGET && watcher->intervals[WALSIZER_CAUSE_FORCED].number == 0) ?
 			WATCH_COULD_NOT_TELL : WATCH_TOO_SMALL;
 	return assumed & WATCH_ASSUMED_TIMEOUT || !saw_enough(watcher) ?
 		WATCH_COULD_NOT_TELL : WATCH_SUFFICIENT;

@@ -66,14 +66,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* a compressed log ends the program at once */
 	if (size < 2 || data[1] == '\037')
 		return 0;
-	options = (Options) {.log = true, .config = walsizer_default};
+	options = (Options) {.log = true, .year = 2025, .config = walsizer_default};
 	options.record = data[0] & 2 ? "/dev/null" : NULL;
 	options.given = (WalsizerSettings) {.max_wal_size_mb = data[0] & 1 ? 1024 : 0,
 		.completion_target = -1};
 	log = watch_log_begin(&options);
 	file = fmemopen((void *) (data + 1), size - 1, "r");
 	CHECK(file != NULL);
-	watch_log_read(log, file, 2025);
+	watch_log_read(log, file);
 	fclose(file);
 	if (setjmp(ended) == 0)
 	{
