@@ -429,6 +429,7 @@ my %formats = (
 	'jq of texts' => sub { '"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . "\"\n" },
 	'json-pretty' => sub { "{\n\t\"__REALTIME_TIMESTAMP\" : \"" . (1738540800 + $_[0]) . "500000\",\n\t\"_PID\" : \"$_[1]\",\n\t\"MESSAGE\" : \"" . escaped("[7-1] LOG:  $_[2]") . "\"\n}\n" },
 	'AWS text' => sub { "EVENTS\t1738541800505\t$_[3]::\@:[$_[1]]:LOG:  $_[2]\t1738541800500\n" },
+	'%m,%u,%d,%p,' => sub { "$_[3],postgres,postgres,$_[1],LOG:  $_[2]\n" },
 	'YAML'     => sub { "textPayload: '$_[3] [$_[1]]: [5-1] db=,user= LOG:  $_[2]'\n" },
 );
 $formats{'csvlog through grep'} = sub { '/var/log/postgresql/db-1.csv:' . $formats{csvlog}->(@_) };

@@ -193,7 +193,7 @@ take_csv(Reader *reader, char *line, bool odd_quotes)
 	if (ms < 0 || strlen(line) > LINE_SIZE)
 		return false;
 	number = split_csv(strcpy(copy, line), fields);
-	if (number <= CSV_SEVERITY || strspn(fields[CSV_PID], "0123456789") == 0)
+	if (number <= CSV_SEVERITY || strspn(fields[CSV_PID], "0123456789") == 0 || strpbrk(fields[CSV_SEVERITY], " =") != NULL)
 		return false;
 	reader->quoted = odd_quotes;
 	if (number > CSV_MESSAGE && !odd_quotes &&
