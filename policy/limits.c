@@ -301,8 +301,7 @@ walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *stat
 			walsizer_min(figures->limits_mb[i], below) : figures->limits_mb[i];
 		int64_t		allowed = walsizer_least_size(state, walsizer_whole_segments(limit, &state->last.settings));
 
-		if (limit == 0 || (size != 0 && allowed >= size) ||
-			!must_follow(config, state, figures, (WalsizerLimit) i, allowed))
+		if (limit == 0 || (size != 0 && allowed >= size) || !must_follow(config, state, figures, (WalsizerLimit) i, allowed))
 			continue;
 		size = allowed;
 		*kind = (WalsizerLimit) i;

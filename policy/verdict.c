@@ -109,7 +109,8 @@ overcome_limit(const WalsizerSituation *c)
 		default:
 			return c->state->last.standby ?
 				"walsizer raises it when the primary's load needs it; for a larger size now, set it yourself." :
-				walsizer_limit_swings(c->state) || c->state->last.now < c->state->pacing.raise_not_before ?
+				c->state->last.now < c->state->pacing.raise_not_before || (walsizer_limit_swings(c->state) &&
+				walsizer_step_size(c->state, &c->decision->figures, needed(c)) == c->decision->figures.in_effect_mb) ?
 				"walsizer waits, because a limit fell; for a larger size now, call walsizer_boost()." :
 				"walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().";
 	}

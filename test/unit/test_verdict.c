@@ -46,6 +46,7 @@ typedef struct Server
 	bool		longer;			/* timeout, of what was learned */
 	bool		waits;			/* since a limit fell */
 	bool		swings;			/* the limit */
+	int			step;			/* what one raise may reach then */
 	int			padding;
 	int			few_pages;		/* MB of WAL for 700 */
 	int			forced;			/* checkpoints */
@@ -152,7 +153,8 @@ static const Server servers[] = {
 	{"too_small", SMALL ". Enlarge the file system of \"pg_wal\": it holds at most 1400 MB of WAL.", "limited", BIG, .limit = 700, .disk = 700, .free = 500, .wal = 900, .held = 1600, .held_by = WALSIZER_HELD_BY_SETTING, .kind = WALSIZER_LIMIT_DISK},
 	{"too_small", SMALL ". walsizer raises it when the primary's load needs it; for a larger size now, set it yourself.", .standby = true, BIG},
 	{"too_small", SMALL ". walsizer waits, because a limit fell; for a larger size now, call walsizer_boost().", .waits = true, BIG},
-	{"too_small", SMALL ". walsizer waits, because a limit fell; for a larger size now, call walsizer_boost().", .swings = true, BIG},
+	{"too_small", SMALL ". walsizer waits, because a limit fell; for a larger size now, call walsizer_boost().", .swings = true, BIG, .step = 1330},
+	{"too_small", SMALL ". walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", .swings = true, BIG, .step = 1331},
 	/* what forced checkpoints inflate is no more than a bound, nor what was measured with a longer timeout */
 	{"large_enough", "\"max_wal_size\" of 1024 MB is large enough: at most 900 MB are needed" NOTHING, .learned = 401, .longer = true},
 	{"large_enough", ENOUGH, .learned = 400, .longer = true},
@@ -240,7 +242,7 @@ judge(const Server *s)
 	*figures = (WalsizerFigures) {
 		.in_effect_mb = 1024, .wanted_mb = s->wanted < 0 ? 0 : or(s->wanted, 900),
 		.limit_mb = or(s->limit, 16384), .limit_kind = (WalsizerLimit) or((int) s->kind, WALSIZER_LIMIT_MAX),
-		.limits_mb = {0, d->config.max_mb, s->disk, s->recovery},
+		.limits_mb = {0, d->config.max_mb, s->disk, s->recovery}, .step_limit_mb = s->step,
 		.demand = or(s->demand, 400) * MB, .learned = s->learned * MB,
 		.forced_old_value = s->old_value, .checkpoints_fail = s->failing,
 		.padding_percent = s->padding, .forced = s->forced, .inflated = s->inflated,
