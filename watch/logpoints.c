@@ -237,7 +237,7 @@ link_records(Log *log)
 			continue;
 		}
 		if (before != NULL && record->ms < before->end_ms - 10 * RESOLUTION)
-			watch_die("two checkpoints were written at a time, at %s: the log is of several servers, or its clock was set back; read each part by itself",
+			watch_die("two checkpoints overlap, at %s: the log is of several servers, or its clock was set back; read each server, or each part, by itself",
 					  watch_time_text(record->ms / 1000, "%Y-%m-%d %H:%M:%S"));
 		/* from a restartpoint, or from before a crash: nobody knows how long ago */
 		before = record->pid == replayed ? NULL : before;
