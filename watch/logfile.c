@@ -418,13 +418,13 @@ static void
 take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 {
 	char	   *csv = strstr(line, ".csv:");	/* the name of a file, as grep shows it */
-	const char *message = strstr(line, ",00000,\"");
+	const char *message;
 	const char *level;
 	char	   *object;
 	char		colon[2];
 
 	/* csvlog, unless a record begins because the one before was cut off: in a field no quote is alone */
-	if (reader->quoted && (message == NULL || message[8] == '"' || watch_parse_timestamp(line) < 0))
+	if (reader->quoted && ((message = strstr(line, ",00000,\"")) == NULL || message[8] == '"' || watch_parse_timestamp(line) < 0))
 	{
 		reader->quoted = !odd_quotes;
 		return;
