@@ -296,6 +296,15 @@ is(judge($pids, '--max-wal-size', '1GB')->{checkpoints_timed}, 6, 'a process ID 
 my $stopped = judge(lines(@before[ 0 .. 3 ], [ '09:50:00', 'checkpoint starting: shutdown immediate' ],
 		[ '09:50:01', complete(20, 1) =~ s/estimate=\d+/estimate=278528/r ], @hourly));
 is("$stopped->{restarts} $stopped->{missing}", '1 0', 'a restart shows in the checkpoint before it');
+# It may change a setting, which no message tells.
+my @restart = ([ '08:55:00', 'checkpoint starting: shutdown immediate' ], [ '08:55:01', complete(10, 1) ], [ '08:56:00', $ready ]);
+my @set = ([ '08:00:00', 'parameter "max_wal_size" changed to "16GB"' ], map { ([ "08:$_:00", 'checkpoint starting: time' ], [ '08:' . ($_ + 4) . ':30', complete(300, 270) ]) } 10, 15, 20);
+my $lower = judge(lines(@set, @restart, map { ([ "09:$_:00", 'checkpoint starting: wal' ], [ "09:$_:45", complete(528, 45) ]) } 10 .. 20));
+is("$lower->{verdict} " . $lower->{max_wal_size} / MB, 'too small 1024', 'a size that a restart lowered shows in the checkpoints after it');
+my $higher = judge(lines(map({ [ $_->[0], $_->[1] =~ s/16GB/1GB/r ] } @set), @restart, map { ([ "09:$_:00", 'checkpoint starting: time' ], [ '09:' . ($_ + 4) . ':30', complete(700, 270) ]) } 10, 15, 20));
+is("$higher->{verdict} @{ $higher->{assumed} }", 'sufficient max_wal_size', 'a size that a restart raised is not known any more');
+is(judge(lines(@set, @restart, map { [ $_->[0] =~ s/^08/09/r, $_->[1] ] } @set[ 1 .. 6 ]))->{max_wal_size}, 16384 * MB, 'a size that nothing contradicts stays known');
+like((watch_log(\lines(@set, @restart, @hourly), '-'))[1], qr/Restarts: 1 \(the log does not tell whether one changed a setting\)\./, 'the page: a restart may have changed a setting');
 
 # From 16 on, with positions, as its languages have them.
 my $positions = judge(lines(@hourly), '--max-wal-size', '1GB');
@@ -306,6 +315,14 @@ foreach my $names ('LSN, Redo-LSN', 'lsn, lsn de redo', 'lsn, lsn redo', 'lsn, r
 	is_deeply(judge(lines(@hourly) =~ s/lsn=(\S+), redo lsn=/$lsn=$1, $redo=/gr, '--max-wal-size', '1GB'), $positions, "positions are read as $names");
 }
 is_deeply(judge(lines(@hourly) =~ s/LOG:/DZIENNIK:/gr, '--max-wal-size', '1GB'), $positions, 'the level may be Polish');
+foreach my $translated ("punkty kontrolne wyst\xc4\x99puj\xc4\x85 zbyt cz\xc4\x99sto (co 21 sekund)", "pontos de controle est\xc3\xa3o ocorrendo frequentemente (21 segundos)")
+{
+	is(judge($warned =~ s/\Q$frequent\E/$translated/gr)->{warnings}, 2, "a warning is read: $translated");
+}
+# runit's svlogd, a long name of a pod, and a time that only the line has
+is_deeply(judge(lines(@hourly) =~ s/^(\S+) (\S+) UTC /$1_$2 /gmr, '--max-wal-size', '1GB'), $positions, 'date and time may have an underscore between them');
+is_deeply(judge(lines(@hourly) =~ s/^(.*)$/'[pod\/' . 'x' x 100 . '] ' . JSON::PP->new->encode({ log => $1 })/gemr, '--max-wal-size', '1GB'), $positions, 'a prefix of JSON may be long');
+is_deeply(judge(JSON::PP->new->encode([ map { { message => $_, eventTime => 1 } } split /\n/, lines(@hourly) ]), '--max-wal-size', '1GB'), $positions, 'JSON in one line may have the time in the message only');
 
 # Lines that a terminal has cut off.  The first would have as many numbers as one before 18.
 my $later = complete(528, 20) =~ s/(?=; \d WAL)/, wrote 3 SLRU buffers/r;
@@ -574,7 +591,13 @@ foreach my $case ([ 'csvlog', 1 ], [ 'jsonlog', 1 ], [ '%m [%p]', 0 ])
 }
 like(judge(join '', grep { !/checkpoint/ } @lines)->{error}, qr/the log has no line about checkpoints/,
 	'a log without checkpoints is an error');
-like(judge("\037\213\010\0")->{error}, qr/the log is compressed: use "zcat -f FILE/, 'a compressed log is an error');
+foreach my $case ([ 'zcat -f', "\037\213" ], [ 'xzcat -f', "\3757zXZ" ], [ 'zstdcat -f', "(\265/\375" ], [ 'bzcat -f', 'BZh' ],
+	[ 'iconv -f UTF-16 -t UTF-8', "\377\376" ])
+{
+	my ($program, $begin) = @$case;
+
+	like(judge("$text$begin\0\n")->{error}, qr/the log is not text: use "$program FILE/, "$program: what is no text is an error, also after text");
+}
 like(judge(join '', map { s/checkpoint complete/restartpoint complete/r } grep { /complete/ } @lines)->{error},
 	qr/only restartpoints.*primary/, 'the log of a standby is an error');
 my $other = join '', map { s/\[77\]/[88]/r } @lines;
@@ -585,6 +608,26 @@ like(judge($mixed)->{error}, qr/of several servers, two of their checkpointers a
 my ($first, $second) = map { my $from = $_; lines(map { ([ at(36000 + $from + 300 * $_), 'checkpoint starting: time' ], [ at(36000 + $from + 300 * $_ + 270), complete(200, 270) ]) } 0 .. 3) } 0, 130;
 like(judge(join '', sort split /^/, $first . $second)->{error}, qr/two checkpoints overlap, at 2025-02-03 10:02:10: .* read each server, or each part, by itself$/m,
 	'checkpoints of two servers at a time are an error');
+# A primary and its standby may have the same process ID, too, or the log none.
+my @forced = map { ([ at(36000 + 60 * $_), 'checkpoint starting: wal' ], [ at(36050 + 60 * $_), complete(528, 50) ]) } 0 .. 9;
+my @replayed = map { [ at(36055 + 120 * $_), complete(1056, 5) =~ s/checkpoint/restartpoint/r ] } 0 .. 4;
+foreach my $pid ('[77] ', '')
+{
+	my ($alone, $both) = map { judge(join('', sort split /^/, lines(@$_)) =~ s/\[77\] /$pid/gr) } \@forced, [ @forced, @replayed ];
+
+	is(join(' ', map { $both->{$_} } qw(max_wal_size demand wal restartpoints)), join(' ', map({ $alone->{$_} } qw(max_wal_size demand wal)), 5),
+		"restartpoints of a standby change nothing, with prefix \"$pid\"");
+}
+
+# Before a switchover, the old primary's last checkpoint; after it, the WAL since a restartpoint.
+my @old = (map({ ([ at(36000 + 300 * $_), 'checkpoint starting: time' ], [ at(36270 + 300 * $_), complete(200, 270) ]) } 0 .. 5),
+	[ at(37790), 'checkpoint starting: shutdown immediate' ], [ at(37791), complete(190, 1) ]);
+my @new = (map({ [ at(36275 + 300 * $_), complete(200, 270) =~ s/checkpoint/restartpoint/r ] } 0 .. 4),
+	[ at(37795), 'checkpoint starting: force' ], [ at(37800), complete(900, 5) ],
+	map({ ([ at(38095 + 300 * $_), 'checkpoint starting: time' ], [ at(38365 + 300 * $_), complete(200, 270) ]) } 0 .. 3));
+my $switched = judge(lines(@old) . (lines(@new) =~ s/\[77\]/[99]/gr), '--max-wal-size', '1GB');
+is(join(' ', map { $switched->{$_} } qw(status demand)), '0 ' . 200 * MB, 'the WAL of a standby before its promotion is no demand');
+
 my $one = judge($mixed, '--pid', '77', '--max-wal-size', '4GB');
 is("$one->{checkpoints} $one->{missing}", '6 0', '--pid chooses one of two servers');
 

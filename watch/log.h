@@ -77,7 +77,7 @@ typedef struct Log
 	int			kept;
 	bool		pids_wrong;		/* what looks like a process ID is none */
 	WalsizerSettings settings;	/* inferred or assumed */
-	int64_t		latest_mb;		/* max_wal_size as the log last names it; 0: it does not, or it is given */
+	int64_t		latest_mb;		/* max_wal_size as the log last names it; 0: it does not, or not since a restart, or it is given */
 	unsigned int assumed;		/* which of these */
 	WatchLog	found;
 } Log;

@@ -4,9 +4,8 @@
  *	  Files of a server's log: lines, times, processes, and the formats stderr,
  *	  csvlog and jsonlog, with what syslog, journald and containers add.
  *
- * A line that is too long has no message of ours.  A line counts only if the server
- * wrote it as a message of level LOG.  What a statement contains follows another
- * message, a tab, or lies in another field.
+ * A line counts only if the server wrote it as a message of level LOG.  What a statement
+ * contains follows another message, a tab, or lies in another field.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -216,7 +215,7 @@ static const struct
 	const char *key;
 	Member		member;
 }			members[] = {
-	{"message", MEMBER_MESSAGE}, {"event_message", MEMBER_MESSAGE},
+	{"message", MEMBER_MESSAGE}, {"event_message", MEMBER_MESSAGE}, {"Message", MEMBER_MESSAGE},
 	{"log", MEMBER_LINE}, {"textPayload", MEMBER_LINE}, {"MESSAGE", MEMBER_LINE},
 	{"msg", MEMBER_LINE}, {"line", MEMBER_LINE}, {"@message", MEMBER_LINE},
 	{"_raw", MEMBER_LINE}, {"stringValue", MEMBER_LINE}, {"value", MEMBER_LINE},
@@ -227,7 +226,7 @@ static const struct
 	{"line_num", MEMBER_NUMBER}, {"session_line_num", MEMBER_NUMBER},
 	{"timestamp", MEMBER_TIME}, {"log_time", MEMBER_TIME}, {"time", MEMBER_TIME},
 	{"ts", MEMBER_TIME}, {"date", MEMBER_TIME}, {"@timestamp", MEMBER_TIME},
-	{"receiveTimestamp", MEMBER_TIME}, {"__REALTIME_TIMESTAMP", MEMBER_TIME},
+	{"receiveTimestamp", MEMBER_TIME}, {"__REALTIME_TIMESTAMP", MEMBER_TIME}, {"TimeGenerated", MEMBER_TIME},
 };
 
 /* What an object says; texts are "" if missing. */
@@ -357,7 +356,8 @@ read_json(char *text, LogJson *json)
 			take_member(json, key, value);
 			key = NULL;
 		}
-		complete = end != NULL && json->values[MEMBER_TIME][0] != '\0' &&
+		complete = end != NULL &&
+			(json->values[MEMBER_TIME][0] != '\0' || (json->line != NULL && watch_parse_timestamp(json->line) >= 0)) &&
 			(json->values[MEMBER_MESSAGE][0] != '\0' || json->values[MEMBER_LINE][0] != '\0');
 		text += skip;
 	}
@@ -442,7 +442,7 @@ take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 	object = strchr(line, '{');
 	if (sscanf(line + strspn(line, " "), "\"%*[^\"]\" %1[:]", colon) == 1)	/* an object of several lines */
 		take_json(reader, line, -1);
-	else if (object != NULL && object - line < 100 && object[1] == '"' && (level == NULL || object < level))
+	else if (object != NULL && object - line < MOST_PREFIX && object[1] == '"' && (level == NULL || object < level))
 	{
 		if (!continues(line, object))
 			take_json(reader, object, find_time(reader, line, object, -1));
@@ -459,6 +459,11 @@ take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 void
 watch_log_read(Log *log, FILE *file)
 {
+	/* zcat -f passes on what gzip has not compressed */
+	static const char *const not_text[][2] = {
+		{"\037\213", "zcat -f"}, {"\3757zXZ", "xzcat -f"}, {"(\265/\375", "zstdcat -f"}, {"BZh", "bzcat -f"},
+		{"\377\376", "iconv -f UTF-16 -t UTF-8"},
+	};
 	Reader		reader = {.log = log, .year = log->options->year != 0 ? (int) log->options->year : atoi(watch_time_text(time(NULL), "%Y"))};
 	char	   *line = NULL;
 	size_t		room = 0;
@@ -470,8 +475,9 @@ watch_log_read(Log *log, FILE *file)
 	{
 		bool		odd_quotes = false;
 
-		if (first && memcmp(line, "\037\213", 2) == 0)
-			watch_die("the log is compressed: use \"zcat -f FILE... | walsizer-watch --log -\"");
+		for (int i = 0; i < 5; i++)
+			if (!reader.quoted && strncmp(line, not_text[i][0], strlen(not_text[i][0])) == 0)
+				watch_die("the log is not text: use \"%s FILE... | walsizer-watch --log -\"", not_text[i][1]);
 		/* JSON with a line for each member: all of it counts as one */
 		first = first && strspn(line, "[{ \t\r\n") == (size_t) length;
 		if (first && strchr(line, '{') != NULL)

@@ -32,7 +32,7 @@ static const char *const severities[] = {
 
 static const char *const checkpoint_words[] = {
 	"heckpoint", "контрольн", "チェックポイント", "체크포인트", "检查点", "檢查點",
-	"საკონტროლო წერტილ", "puntos de control", NULL,
+	"საკონტროლო წერტილ", "puntos de control", "punkty kontrolne", "pontos de controle", NULL,
 };
 
 static const char *const restartpoint_words[] = {

@@ -1,13 +1,11 @@
 /*-------------------------------------------------------------------------
  *
  * watch/logpoints.c
- *	  From messages to checkpoints: pairs of lines, and what is missing between
- *	  them.
+ *	  From messages to checkpoints: pairs of lines, and what is missing.
  *
- * A checkpoint has a start, a distance from the redo pointer of the one before,
- * and from 16 on positions.  Distances and positions must agree, and where
- * there are no positions the server's estimate must follow from the distance;
- * where they do not, lines are missing.
+ * A checkpoint has a start, a distance from the redo pointer of the one before, and from
+ * 16 on positions.  Lines are missing where these do not agree or, without positions,
+ * the server's estimate does not follow from the distance.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -193,6 +191,17 @@ follows(const LogRecord *before, const LogRecord *record)
 	return llabs((long long) (expected - record->estimate)) <= 3 * 1024;
 }
 
+/* Has a restart changed max_wal_size, which no message tells?  A checkpoint that did not wait shows it. */
+static bool
+contradicts(const LogRecord *record)
+{
+	int64_t		beyond = record->distance -	/* the trigger point, with the usual target */
+		(int64_t) ((double) (record->settings.max_wal_size_mb * WALSIZER_MB) / 1.9);
+
+	return (record->flags & (LOG_WAL | LOG_TIME) && beyond > 32 * WALSIZER_MB) ||
+		(record->flags & LOG_WAL && beyond < -32 * WALSIZER_MB);
+}
+
 /*
  * Find where each interval began, which lines are missing, and which settings the
  * log names.  After a restart, or a crash, WAL continues; estimate and timer begin anew.
@@ -204,6 +213,7 @@ link_records(Log *log)
 	WalsizerSettings known = {.completion_target = -1};	/* none */
 	int64_t		since = 0;		/* start of the server, or of a checkpoint without an end */
 	bool		lost = false;
+	bool		inherited = false;	/* are the settings from before a restart */
 	int64_t		replayed = -1;	/* by this process, up to the restartpoint before; -1: none */
 	int			number = 0;		/* kept: checkpoints, or warnings */
 
@@ -216,15 +226,19 @@ link_records(Log *log)
 		*record = log->records[i];
 		if (record->kind == LOG_RESTARTPOINT)
 			replayed = record->pid;
+		else if (record->pid == replayed && record->flags & (LOG_TIME | LOG_WAL) && !(record->flags & LOG_ASKED))
+			replayed = -1;		/* of a primary: the first after a promotion is asked for */
 		if (record->kind == LOG_NOTHING || record->kind == LOG_RESTARTPOINT)
 			continue;
 		number += record->kind < LOG_PARAMETER;
 		if (record->kind == LOG_PARAMETER)
 		{
 			watch_log_update(&known, &record->settings);
+			inherited &= record->settings.max_wal_size_mb == 0;
 			continue;
 		}
 		record->settings = known;
+		inherited |= record->kind == LOG_READY;
 		/* a recovery or a promotion has ended with the checkpoint before */
 		if (record->kind == LOG_READY && before != NULL && before->begins && record->ms < before->end_ms + 1000)
 			before->flags |= LOG_RECOVERY;
@@ -243,10 +257,12 @@ link_records(Log *log)
 		before = record->pid == replayed ? NULL : before;
 		if (record->pid == replayed || (before == NULL && record->flags & LOG_RECOVERY))
 			record->distance = 0;
-		replayed = -1;
+		if (record->pid == replayed)
+			replayed = -1;
 		crashed = before != NULL && record->flags & LOG_RECOVERY;
 		restarted = crashed || (before != NULL && !(before->flags & LOG_RECOVERY) &&
 								((before->pid != record->pid && !log->pids_wrong) || before->flags & LOG_SHUTDOWN));
+		inherited |= restarted;
 		if (since != 0 && !crashed)
 			record->from_ms = since;
 		else if (before != NULL && (crashed || before->flags & LOG_RECOVERY || (!restarted && follows(before, record))))
@@ -261,12 +277,14 @@ link_records(Log *log)
 		/* many logs have whole seconds */
 		record->waited = crashed ||
 			(before != NULL && record->ms - before->end_ms <= (before->end_ms % 1000 == 0 ? 1000 : 100));
+		if (inherited && !record->waited && contradicts(record))
+			known.max_wal_size_mb = record->settings.max_wal_size_mb = 0;
 		before = record;
 		since = 0;
 		lost = false;
 	}
 	log->kept = number;
-	log->latest_mb = log->options->given.max_wal_size_mb != 0 ? 0 : known.max_wal_size_mb;
+	log->latest_mb = log->options->given.max_wal_size_mb != 0 || inherited ? 0 : known.max_wal_size_mb;
 }
 
 /*

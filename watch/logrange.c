@@ -3,13 +3,11 @@
  * watch/logrange.c
  *	  From checkpoints to demand.
  *
- * The log gives points: how much WAL there was when a checkpoint started, and from
- * 16 on also when it was complete.  So demand has a range.  It is at least the WAL
- * between two points within checkpoint_timeout; about what follows from a constant
- * rate between points; and at most the WAL between the points around a window that
- * begins or ends at one of them.  The size is for the middle of the last two.
- * The policy is asked only for the limits and the verdict: a log does not tell when
- * between two points it would have acted.
+ * The log gives points: how much WAL there was when a checkpoint started, and from 16 on
+ * also when it was complete.  So demand is at least the WAL between two points within
+ * checkpoint_timeout, about what follows from a constant rate between points, and at most
+ * the WAL between the points around a window that begins or ends at one of them.  The size
+ * is for the middle of the last two.  The policy is asked only for limits and verdict.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -56,10 +54,9 @@ add_point(Stretch *stretch, int64_t ms, int64_t low, int64_t high, const LogReco
 }
 
 /*
- * Add the points of a checkpoint.  If the interval before it is longer than
- * checkpoint_timeout, the server skipped timed checkpoints, because no WAL was written.
- * So all WAL was written within the last checkpoint_timeout, and a point before that is
- * added first.
+ * Add the points of a checkpoint.  In an interval longer than checkpoint_timeout, the server
+ * skipped timed checkpoints, because no WAL was written.  So all of it was written within
+ * the last checkpoint_timeout, and a point before that is added first.
  */
 static void
 add_checkpoint(Stretch *stretch, const LogRecord *record)
@@ -297,10 +294,7 @@ record_sample(Recorder *recorder, int64_t ticks, int64_t position)
 	recorder->seen.begins = false;
 }
 
-/*
- * Record what lies between the point before and this one, at two rates, which differ by
- * one unit: a trace counts WAL in units.
- */
+/* Record what lies between the point before and this one, at two rates, one unit apart. */
 static void
 record_point(Recorder *recorder, const char *path, const Stretch *stretch, const Point *point)
 {
@@ -336,10 +330,7 @@ record_point(Recorder *recorder, const char *path, const Stretch *stretch, const
 		record_sample(recorder, walsizer_max(ticks, 1), position);
 }
 
-/*
- * Judge each stretch; the watcher has the last one in the end, and points to what
- * the log has found.  False if the trace could not be written.
- */
+/* Judge each stretch; the watcher has the last in the end.  False if the trace could not be written. */
 bool
 watch_log_judge(Log *log, Watcher *watcher)
 {

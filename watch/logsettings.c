@@ -59,9 +59,8 @@ usual_timeout(int64_t ms)
 }
 
 /*
- * checkpoint_timeout: the time between a timed checkpoint and the one before.  Without
- * timed ones, it is at least as long as the longest interval that WAL ended, and longer
- * than any checkpoint was written.
+ * checkpoint_timeout: the time between a timed checkpoint and the one before.  Without timed
+ * ones, at least the longest interval that WAL ended, and longer than any was written.
  */
 static void
 infer_timeout(Log *log, int64_t *values)
@@ -170,9 +169,8 @@ roundest(const Log *log, int64_t segments, double target, int64_t *step)
 }
 
 /*
- * Segments up to the trigger point, as a forced checkpoint shows it.  Where the
- * redo pointers are not known: a forced one has its own near the start of a
- * segment.
+ * Segments up to the trigger point, as a forced checkpoint shows it.  Where the redo
+ * pointers are not known: a forced one has its own near the start of a segment.
  */
 static int64_t
 segments_of(const LogRecord *record, bool after_forced, int64_t segment)
@@ -184,11 +182,10 @@ segments_of(const LogRecord *record, bool after_forced, int64_t segment)
 }
 
 /*
- * max_wal_size from the trigger point, which forced checkpoints show, surely if
- * they did not wait for the one before to end.  The last three or more that are alike
- * count, for it may have been changed.  Several sizes have the same trigger point, and
- * more with another completion target: people set round ones.  Without forced ones it
- * is at least what the longest distance needed.
+ * max_wal_size from the trigger point, which forced checkpoints show, surely if they did not
+ * wait for the one before to end.  The last three or more that are alike count, for it may
+ * have been changed.  Several sizes have the same trigger point: people set round ones.
+ * Without forced ones, it is at least what the longest distance needed.
  */
 static void
 infer_size(Log *log, int64_t *values)
@@ -239,6 +236,7 @@ infer_size(Log *log, int64_t *values)
 	log->found.size_shown = segments > 0;
 	if (segments == 0)
 	{
+		log->assumed |= WATCH_ASSUMED_SIZE;
 		log->settings.max_wal_size_mb = walsizer_max(DEFAULT_MB, walsizer_size_for(longest, &log->settings));
 		return;
 	}

@@ -137,8 +137,8 @@ say_log(const Watcher *watcher)
 		watch_time_text(log->from, MINUTES), watch_time_text(log->to, MINUTES),
 		watch_size_text(watcher->wal));
 	if (log->restarts > 0 || log->missing > 0)
-		say(14, "              Restarts: %lld. Places where checkpoints are missing: %lld.",
-			(long long) log->restarts, (long long) log->missing);
+		say(14, "              Restarts: %lld%s. Places where checkpoints are missing: %lld.", (long long) log->restarts,
+			log->restarts > 0 ? " (the log does not tell whether one changed a setting)" : "", (long long) log->missing);
 	if (log->restartpoints > 0)
 		say(14, "              Restartpoints, of a standby: %lld. They tell nothing about the size.",
 			(long long) log->restartpoints);

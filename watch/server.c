@@ -183,10 +183,9 @@ is_accepted(Server *server, const PGresult *result)
 }
 
 /*
- * Which server is it?  A restart, or another server behind the same name,
- * begins anew.  False, and the reason, if it is not one to watch.  If the process
- * that answers is not the one that the connection named, there is a pooler: what we
- * set would stay on its connection, and break its other clients.
+ * Which server is it?  A restart, or another server behind the same name, begins anew.
+ * False, and the reason, if the process that answers is not the one that the connection
+ * named: what we set would stay on the connection of a pooler, and break other clients.
  */
 static bool
 identify(Server *server, char *why, size_t size)
@@ -279,9 +278,8 @@ set_up(Server *server)
 }
 
 /*
- * Try once to connect, and set up our side.  False if that fails, having said why, of
- * several times once.  Ends the program if it is the first time: then something is
- * wrong that does not pass.
+ * Try once to connect, and set up our side.  False if that fails, having said why, of several
+ * times once.  Ends the program if it is the first time: then it does not pass.
  */
 bool
 watch_reconnect(Server *server)

@@ -44,24 +44,18 @@ watch_catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static void __attribute__((format(printf, 2, 0)))
-complain(const char *kind, const char *format, va_list args)
-{
-	fflush(stdout);
-	fprintf(stderr, WATCH_NAME ": %s", kind);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
-}
-
 /* Say something on standard error. */
 void
 watch_complain(const char *format, ...)
 {
 	va_list		args;
 
+	fflush(stdout);
+	fputs(WATCH_NAME ": ", stderr);
 	va_start(args, format);
-	complain("", format, args);
+	vfprintf(stderr, format, args);
 	va_end(args);
+	fputc('\n', stderr);
 }
 
 /* Say why nothing can be told, and end with the status for that. */
@@ -70,9 +64,12 @@ watch_die(const char *format, ...)
 {
 	va_list		args;
 
+	fflush(stdout);
+	fputs(WATCH_NAME ": error: ", stderr);
 	va_start(args, format);
-	complain("error: ", format, args);
+	vfprintf(stderr, format, args);
 	va_end(args);
+	fputc('\n', stderr);
 	exit(WATCH_COULD_NOT_TELL);
 }
 

@@ -75,9 +75,8 @@ watch_parse_time(const char *text, int64_t default_unit_ms, int64_t *ms)
 }
 
 /*
- * 2025-02-03 11:41:11.588, or with a T, or seconds since 1970 with a fraction, in
- * ms since 1970.  What follows, a zone for example, does not count.  -1 if it is
- * none.
+ * 2025-02-03 11:41:11.588, or with a T, or seconds since 1970 with a fraction, in ms
+ * since 1970.  What follows, a zone for example, does not count.  -1 if it is none.
  */
 int64_t
 watch_parse_timestamp(const char *text)
@@ -94,7 +93,7 @@ watch_parse_timestamp(const char *text)
 					&parts.tm_mday, &between, &parts.tm_hour, &parts.tm_min, &parts.tm_sec,
 					&used) == 7 && used == 19 && parts.tm_year > 1970 && parts.tm_mon >= 1 &&
 			 parts.tm_mon <= 12 && parts.tm_mday >= 1 && parts.tm_mday <= 31 &&
-			 (between == ' ' || between == 'T'))
+			 strchr(" T_", between) != NULL)
 	{
 		parts.tm_year -= 1900;
 		parts.tm_mon--;

@@ -3,12 +3,9 @@
  * watch/watch.h
  *	  walsizer-watch: what the worker would decide, seen by a client.
  *
- * A server or a trace gives observations, and the watcher decides on them.  A trace
- * gives those of the run that recorded it, so a replay decides the same.  A log gives
- * its demand.  report.c and output.c say what came of it.  Of our other sources only
- * policy/ is used.
- *
- * Units as in policy/policy.h: bytes, milliseconds, and _mb for megabytes.
+ * A server, or a trace of one, gives observations, and the watcher decides on them.  A log
+ * gives its demand.  report.c and output.c say what came of it.  Of our other sources only
+ * policy/ is used, whose units are those here: bytes, milliseconds, and _mb for megabytes.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *

@@ -3,18 +3,14 @@
  * watch/watcher.c
  *	  Decide on each observation, and keep what the page at the end says.
  *
- * Nothing is ever applied, so this does what the worker does with
- * walsizer.dry_run = on: the policy finds the old value in effect at the next
- * sample, waits, and decides again.
+ * Nothing is ever applied, so this does what the worker does with walsizer.dry_run = on.
  *
- * The worker reads the redo pointer of the last checkpoint from the server's memory.
- * SQL shows it only once the checkpoint is complete (pg_control_checkpoint()), which
- * is most of checkpoint_timeout later.  But SQL shows that the checkpointer works, and
- * the server's rule for a checkpoint is known: when its timer is over, or WAL
- * fills the trigger point.  So the start is noticed in time, and its position
- * is known to within one sample, or exactly if WAL forced it.  When the
- * checkpoint is complete the estimate is corrected.  Where SQL does not show all of
- * this, the rule alone has to do.
+ * The worker reads the redo pointer of the last checkpoint from the server's memory.  SQL
+ * shows it only once the checkpoint is complete, which is most of checkpoint_timeout later.
+ * But SQL shows that the checkpointer works, and a checkpoint starts when its timer is
+ * over, or WAL fills the trigger point.  So the start is noticed in time, and its position
+ * is known to within one sample, or exactly if WAL forced it.  When the checkpoint is
+ * complete, the estimate is corrected.  Where SQL shows less, that rule has to do.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -64,10 +60,9 @@ complete(RedoTracker *tracker, const Observation *seen, WalsizerState *state)
 }
 
 /*
- * Did a checkpoint start?  Work of the checkpointer without a reason that we
- * know counts only if it lasts, or if the counters moved: it also works for a
- * moment to take in requests, and for a while after a checkpoint is complete,
- * to remove WAL.
+ * Did a checkpoint start?  Work of the checkpointer without a reason that we know counts
+ * only if it lasts, or if the counters moved: it also works for a moment to take in
+ * requests, and for a while after a checkpoint is complete, to remove WAL.
  */
 static bool
 starts(const RedoTracker *tracker, const Observation *seen, int64_t now)
@@ -214,10 +209,7 @@ count_intervals(Watcher *watcher, const WalsizerCheckpoints *before)
 	}
 }
 
-/*
- * Add a counter's progress, unless it is not known, or was reset.  A sum that is not
- * known begins with the first count, and all have a limit.
- */
+/* Add a counter's progress, unless it is not known, or was reset.  An unknown sum begins with it. */
 static void
 add(int64_t *sum, int64_t before, int64_t now)
 {
