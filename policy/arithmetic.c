@@ -37,9 +37,8 @@ walsizer_trigger_point(int64_t max_wal_size_mb, const WalsizerSettings *settings
  * The smallest max_wal_size (MB, whole segments, at most what the server accepts) with
  * which wal_bytes of WAL between two redo pointers never force a checkpoint.
  *
- * The redo pointer may lie anywhere in its segment, hence one segment more
- * than the WAL fills.  The server does not start with less than two segments.
- * Rounding takes away a segment at most.
+ * The redo pointer may lie anywhere in its segment, hence one segment more than the WAL
+ * fills.  The server needs two segments.  Rounding takes away a segment at most.
  */
 int64_t
 walsizer_size_for(int64_t wal_bytes, const WalsizerSettings *settings)

@@ -34,17 +34,20 @@ deflate(WalsizerState *state)
 	/* a standby's is that of a whole interval of the primary */
 	const WalsizerMark *later = mark_at(state, state->last.standby ? 0 : state->window.number / 2);
 	int64_t		lasting = walsizer_min(clean->peak.demand, later->peak.demand);
+	int64_t		largest = 0;	/* in the window: the oldest mark's may be of a load that has just begun */
 
 	if (clean->peak.inflated_at != 0 || later->peak.inflated_at != 0 ||
 		(!state->last.standby && later->ms - clean->ms < settings->timeout_ms / 3))
 		return;
+	for (int i = 0; i < state->window.number; i++)
+		largest = walsizer_max(largest, mark_at(state, i)->peak.demand);
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 	{
 		WalsizerPeak *peak = &state->learned.peaks[i];
 
 		if (peak->inflated_at == 0 || peak->inflated_at >= trigger_point || lasting < peak->inflated_at)
 			continue;
-		peak->demand = walsizer_min(peak->demand, clean->peak.demand);
+		peak->demand = walsizer_min(peak->demand, largest);
 		peak->inflated_at = 0;
 		state->learned.hour = 0;
 	}
@@ -270,15 +273,18 @@ walsizer_observe_window(WalsizerState *state, WalsizerFigures *figures)
 	bool		requested = state->last_resort.asked_at > 0 &&
 		sample->now - state->last_resort.asked_at < sample->settings.timeout_ms;
 
+	bool		several;
+
 	while (state->window.number > 0 && (begins || lsn < state->window.lsn))
 		drop_oldest_mark(state);
 	state->window.lsn = lsn;
 	measure_window(state, figures);
+	/* with one that is not over, and may have been forced */
+	several = figures->forced + (state->checkpoints.old.asked_at > 0 && !state->checkpoints.old.counted) > 1;
 	if (!planned)
 		note_demand(state, figures->demand,
-					figures->forced > 1 ? state->checkpoints.forced_at :
-					requested ? figures->trigger_point : 0);
-	figures->inflated = figures->forced > 1 || requested;
+					several ? state->checkpoints.forced_at : requested ? figures->trigger_point : 0);
+	figures->inflated = several || requested;
 	if (sample->standby && state->primary.demand > figures->demand)	/* in the step */
 	{
 		figures->demand = state->primary.demand;
@@ -318,9 +324,8 @@ rate_since(const WalsizerRate *rate, int slot, int64_t now, uint64_t lsn)
 }
 
 /*
- * The recent rate of WAL without padding (bytes per second): the larger of those
- * since the oldest and since the newest of the kept samples, so that a load that
- * has just begun counts in full.
+ * The recent rate of WAL without padding (bytes per second): since the oldest or the newest
+ * kept sample, the larger one, so that a load that has just begun counts in full.
  */
 int64_t
 walsizer_observe_rate(WalsizerState *state, const WalsizerSample *sample)
@@ -357,9 +362,8 @@ walsizer_remember_window(WalsizerState *state)
 }
 
 /*
- * Forget all demand, remembered and in the window.  Ownership stays.  Nobody
- * knows any more what our raise was for, so it may be lowered once two new
- * windows show that it is not needed.
+ * Forget all demand, remembered and in the window.  Ownership stays.  Nobody knows any more
+ * what our raise was for: it may be lowered once two new windows do not need it.
  */
 void
 walsizer_forget(WalsizerState *state)
@@ -371,5 +375,5 @@ walsizer_forget(WalsizerState *state)
 	state->curve = (WalsizerCurve) {0};
 	state->cycle.demand = state->cycle.forced = state->cycle.old_value = 0;
 	state->pacing.changed_at = state->last.now;
-	state->pacing.keep_until = 0;
+	state->pacing.keep_ms = 0;
 }

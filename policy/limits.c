@@ -183,9 +183,8 @@ walsizer_step_size(const WalsizerState *state, const WalsizerFigures *figures, i
 /*
  * Fill the figures of limits, in whole segments but for walsizer.max itself.
  *
- * Disk: a part p of (free space + existing WAL that max_wal_size covers).  N
- * clusters that share a file system and all want more thus arrive at equal
- * parts, p / (1 + p * (N - 1)) each.
+ * Disk: a part p of (free space + existing WAL that max_wal_size covers).  N clusters that
+ * share a file system and all want more arrive at p / (1 + p * (N - 1)) each.
  */
 void
 walsizer_find_limit(const WalsizerConfig *config, const WalsizerState *state,
@@ -281,9 +280,8 @@ must_follow(const WalsizerConfig *config, const WalsizerState *state,
 }
 
 /*
- * The size (MB) to which our own raise must be lowered now because of a limit,
- * and *kind, which one; 0: none.  walsizer.min and a planned load do not count:
- * they would keep the disk full.
+ * The size (MB) to which our own raise must be lowered now because of a limit, *kind; 0:
+ * none.  walsizer.min and a planned load do not count: they would keep the disk full.
  */
 int64_t
 walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *state,
@@ -301,7 +299,8 @@ walsizer_limit_to_follow(const WalsizerConfig *config, const WalsizerState *stat
 			walsizer_min(figures->limits_mb[i], below) : figures->limits_mb[i];
 		int64_t		allowed = walsizer_least_size(state, walsizer_whole_segments(limit, &state->last.settings));
 
-		if (limit == 0 || (size != 0 && allowed >= size) || !must_follow(config, state, figures, (WalsizerLimit) i, allowed))
+		if (limit == 0 || (size != 0 && allowed >= size) ||
+			!must_follow(config, state, figures, (WalsizerLimit) i, allowed))
 			continue;
 		size = allowed;
 		*kind = (WalsizerLimit) i;

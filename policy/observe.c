@@ -52,7 +52,8 @@ observe_clock(WalsizerState *state, const WalsizerSample *sample)
 	if (jumped >= 0 && jumped <= elapsed / WALSIZER_HOUR + 1)
 		return;
 	walsizer_move_peaks(state, state->last.hour, sample->hour);
-	state->pacing.keep_until = sample->now + WALSIZER_KEEP_RAISE;
+	state->pacing.kept_since = sample->now;
+	state->pacing.keep_ms = WALSIZER_KEEP_RAISE;
 }
 
 /*
@@ -128,23 +129,17 @@ timer_is_due(const WalsizerState *state, const WalsizerSample *sample)
 	return sample->now - state->checkpoints.timer_start + slack >= sample->settings.timeout_ms;
 }
 
-/*
- * The old trigger point at which a statement may have forced the checkpoint that moved
- * the redo pointer so far; 0: none.  It forces one soon after it has passed its trigger
- * point, or when the checkpoint that is running then is over.
- */
+/* The last old trigger point within this much WAL before the redo pointer moved; 0: none. */
 static int64_t
-old_value(const WalsizerState *state, const WalsizerSample *sample, int64_t moved)
+old_value(const WalsizerState *state, int64_t moved, int64_t within)
 {
-	int64_t		soon = 2 * sample->settings.segment_bytes +
-		walsizer_distance(state->last.write_lsn, sample->write_lsn);
 	int64_t		found = 0;
 
 	for (int i = 0; i < WALSIZER_OLD_VALUES; i++)
 	{
 		int64_t		point = state->checkpoints.old.points[i];
 
-		if (point <= moved && (moved - point <= soon || state->last.checkpoint_running))
+		if (point <= moved && moved - point <= within)
 			found = walsizer_max(found, point);
 	}
 	return found;
@@ -155,6 +150,9 @@ old_value(const WalsizerState *state, const WalsizerSample *sample, int64_t move
  * the distance from the start of the old redo pointer's segment is at least
  * the trigger point: that is the server's own test (XLogCheckpointNeeded in
  * xlog.c), made before the redo pointer moves.  *forced_at: which trigger point.
+ *
+ * A statement with an old value forces one soon after it has passed its trigger point, or
+ * when the checkpoint that is running then is over.  In that case, judge_old_value() tells.
  */
 static WalsizerCause
 checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample, int64_t *forced_at)
@@ -170,29 +168,44 @@ checkpoint_cause(const WalsizerState *state, const WalsizerSample *sample, int64
 		return WALSIZER_CAUSE_DISK_FULL;
 	if (timer_is_due(state, sample))
 		return WALSIZER_CAUSE_TIMED;
-	*forced_at = old_value(state, sample, moved);
-	return *forced_at > 0 ? WALSIZER_CAUSE_OLD_VALUE : WALSIZER_CAUSE_OTHER;
+	*forced_at = old_value(state, moved, 2 * sample->settings.segment_bytes +
+						   walsizer_distance(state->last.write_lsn, sample->write_lsn));
+	if (*forced_at > 0)
+		return WALSIZER_CAUSE_OLD_VALUE;
+	if (state->last.checkpoint_running)
+		*forced_at = old_value(state, moved, moved);
+	return WALSIZER_CAUSE_OTHER;
 }
 
 /*
- * The checkpoint from this redo pointer, asked for at an old trigger point, is over.
+ * The checkpoint from this redo pointer, maybe asked for at an old trigger point, is over.
  * For WAL the checkpointer takes its time: completion_target of the timeout or of the
  * trigger point (IsCheckpointOnSchedule in checkpointer.c), if there is much to write.
  * If it took less than half of that, a command may have asked for it, at this distance
- * by chance: then it decides nothing.
+ * by chance: then it decides nothing, and counts as forced only if the distance was exact.
  */
 static void
 judge_old_value(WalsizerState *state, const WalsizerSample *sample, uint64_t redo)
 {
 	const WalsizerSettings *settings = &sample->settings;
+	WalsizerCheckpoints *checkpoints = &state->checkpoints;
 	double		half = settings->completion_target / 2;
 	double		wal = (double) walsizer_distance(redo, sample->write_lsn);
-	double		time = (double) (sample->now - state->checkpoints.redo_moved);
+	double		time = (double) (sample->now - checkpoints->redo_moved);
+	bool		slow = time >= half * (double) settings->timeout_ms ||
+		wal >= half * (double) walsizer_trigger_point(settings->max_wal_size_mb, settings);
 
-	if (state->checkpoints.old.asked && (time >= half * (double) settings->timeout_ms ||
-		wal >= half * (double) walsizer_trigger_point(settings->max_wal_size_mb, settings)))
-		state->cycle.old_value++;
-	state->checkpoints.old.asked = false;
+	if (checkpoints->old.asked_at == 0)
+		return;
+	state->cycle.old_value += slow;
+	if (!checkpoints->old.counted)
+		checkpoints->total[slow ? WALSIZER_CAUSE_OLD_VALUE : WALSIZER_CAUSE_OTHER]++;
+	if (!checkpoints->old.counted && slow)
+	{
+		checkpoints->forced_at = checkpoints->old.asked_at;
+		checkpoints->old.seen = sample->now;
+	}
+	checkpoints->old.asked_at = 0;
 }
 
 /*
@@ -246,15 +259,16 @@ observe_checkpoints(const WalsizerConfig *config, WalsizerState *state, const Wa
 		else
 		{
 			judge_old_value(state, sample, state->last.redo_lsn);
-			state->checkpoints.old.asked = cause == WALSIZER_CAUSE_OLD_VALUE;
-			state->checkpoints.total[cause]++;
+			state->checkpoints.old.counted = cause != WALSIZER_CAUSE_OTHER || forced_at == 0;
+			state->checkpoints.old.asked_at =
+				cause == WALSIZER_CAUSE_OLD_VALUE || cause == WALSIZER_CAUSE_OTHER ? forced_at : 0;
+			state->checkpoints.total[cause] += state->checkpoints.old.counted;
 		}
 		if (cause == WALSIZER_CAUSE_FORCED || cause == WALSIZER_CAUSE_OLD_VALUE)
 			state->checkpoints.forced_at = forced_at;
 		state->checkpoints.redo_moved = redo_moved(state, sample);
 		state->checkpoints.timer_start = state->checkpoints.redo_moved;
 		state->checkpoints.padding_at_redo = state->window.padding;
-
 		if (cause == WALSIZER_CAUSE_OLD_VALUE)
 			state->checkpoints.old.seen = sample->now;
 		walsizer_observe_wal_contents(config, state, sample, cause);
@@ -313,7 +327,8 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	if (sample->now < state->last.now)
 		state->pacing = (WalsizerPacing) {0};
 	state->pacing.changed_at = sample->now;
-	state->pacing.keep_until = sample->now + WALSIZER_KEEP_RAISE;
+	state->pacing.kept_since = sample->now;
+	state->pacing.keep_ms = WALSIZER_KEEP_RAISE;
 }
 
 /*

@@ -11,7 +11,7 @@
  */
 #include "policy/internal.h"
 
-#define MOST_KEEP	(168 * WALSIZER_HOUR)	/* ms */
+#define WEEK		(168 * WALSIZER_HOUR)	/* ms */
 
 /* The value in effect (MB) is not ours: it is the original one. */
 static void
@@ -33,34 +33,31 @@ leave_alone(WalsizerState *state)
 }
 
 /*
- * Demand does not lower a raise for WALSIZER_KEEP_RAISE, and twice as long at each
- * raise that takes back a lowering: a size that comes and goes saves nothing.
- */
-static void
-keep_raise(WalsizerPacing *pacing, int64_t now)
-{
-	bool		again = pacing->lowered_at != 0 && now - pacing->lowered_at < MOST_KEEP;
-
-	pacing->keep_ms = walsizer_max(WALSIZER_KEEP_RAISE, again ? walsizer_min(2 * pacing->keep_ms, MOST_KEEP) : 0);
-	pacing->keep_until = now + pacing->keep_ms;
-}
-
-/*
  * A value (MB) that we wrote is in effect now (ms).  Call this as soon as that is known,
  * so that an administrator's change before the next sample is seen as one.
+ *
+ * Demand does not lower a raise for WALSIZER_KEEP_RAISE, or for a week if it takes back a
+ * lowering: a size that comes and goes saves nothing.  Planned loads come and go as planned.
  */
 void
 walsizer_took_effect(WalsizerState *state, int64_t now, int64_t in_effect_mb)
 {
-	if (in_effect_mb == state->pacing.tried_mb)
-		state->pacing.tried_mb = 0;
+	WalsizerPacing *pacing = &state->pacing;
+	bool		again = pacing->lowered_at != 0 && now - pacing->lowered_at < WEEK;
+
+	if (in_effect_mb == pacing->tried_mb)
+		pacing->tried_mb = 0;
 	if (state->owner.own_mb == in_effect_mb)
 		return;
-	if (in_effect_mb > state->owner.own_mb)
-		keep_raise(&state->pacing, now);
-	else
-		state->pacing.lowered_at = now;
-	state->pacing.changed_at = now;
+	if (in_effect_mb > walsizer_max(state->owner.own_mb, state->boost.size_mb))
+	{
+		pacing->keep_ms = again ? WEEK : WALSIZER_KEEP_RAISE;
+		pacing->kept_since = now;
+	}
+	else if (in_effect_mb < state->owner.own_mb &&
+			 (state->boost.size_mb != 0 || state->boost.return_mb == 0))
+		pacing->lowered_at = now;
+	pacing->changed_at = now;
 	state->owner.own_mb = in_effect_mb;
 }
 

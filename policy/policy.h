@@ -3,16 +3,14 @@
  * policy/policy.h
  *	  The decision: what max_wal_size should be, and why.
  *
- * No file of policy/ includes a server header or knows the server: everything
- * that the decision depends on is an argument, so that the worker, the SQL
- * functions, the unit tests, the fuzzers and the simulator all run the same
- * code.
+ * No file of policy/ includes a server header or knows the server: everything that the
+ * decision depends on is an argument, so that the worker, the SQL functions, the unit
+ * tests, the fuzzers and the simulator all run the same code.
  *
- * Units, unless a name says otherwise: WAL in bytes, rates in bytes per
- * second, times in milliseconds of a monotonic clock, an LSN as a byte
- * position.  Names that end in _mb are sizes in megabytes, as in the server.
- * "Timeout" is checkpoint_timeout, the window is the trailing timeout, and
- * demand is the WAL written in a window, a distance of LSNs.
+ * Units, unless a name says otherwise: WAL in bytes, rates in bytes per second, times in
+ * milliseconds of a monotonic clock, an LSN as a byte position.  Names that end in _mb
+ * are sizes in megabytes, as in the server.  "Timeout" is checkpoint_timeout, the window
+ * is the trailing timeout, and demand is the WAL written in a window, a distance of LSNs.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -264,7 +262,7 @@ typedef struct WalsizerFigures
 	int64_t		demand;			/* in the window */
 	int			padding_percent;	/* of the window's WAL, by switches of segments */
 	int64_t		learned;		/* largest remembered demand */
-	bool		inflated;		/* the larger of both, by several forced checkpoints */
+	bool		inflated;		/* the larger of both, by checkpoints that were not timed */
 	int64_t		rate;			/* recent WAL, bytes per second */
 	int64_t		used;			/* WAL since the start of redo's segment */
 	int64_t		trigger_point;	/* WAL at which a checkpoint is forced */
@@ -293,9 +291,8 @@ typedef struct WalsizerDecision
 /* State: plain data; zero means unprimed.  Each struct belongs to one file. */
 
 /*
- * policy/demand.c: the largest demand of one hour.  Each checkpoint repeats the
- * full-page images, so where several were forced within one timeout this is more
- * than the load writes without them.
+ * policy/demand.c: the largest demand of one hour.  Each checkpoint repeats full-page images:
+ * where several were forced within one timeout, the load writes less without them.
  */
 typedef struct WalsizerPeak
 {
@@ -365,7 +362,8 @@ typedef struct WalsizerOldValues
 {
 	int64_t		points[WALSIZER_OLD_VALUES];	/* 0: none */
 	int64_t		seen;			/* the last sign of one, or when it was replaced */
-	bool		asked;			/* the checkpoint being written began at one of them */
+	int64_t		asked_at;		/* the one at which the checkpoint being written began; 0: none */
+	bool		counted;		/* that checkpoint is in the totals */
 } WalsizerOldValues;
 
 /* policy/observe.c: the checkpoint timer, and totals since the server started */
@@ -493,8 +491,8 @@ typedef struct WalsizerPacing
 	int			max_disk_percent;	/* these settings at that time */
 	int64_t		max_recovery_ms;
 	double		replay_rate;
-	int64_t		keep_until;		/* demand does not lower before */
-	int64_t		keep_ms;		/* so long after the last raise */
+	int64_t		kept_since;		/* the last raise, or start: demand does not lower */
+	int64_t		keep_ms;		/* for so long, or the lookback if that is shorter */
 	int64_t		lowered_at;		/* 0: not yet */
 	bool		lower_due;		/* a cycle found a lowering justified */
 } WalsizerPacing;

@@ -3,14 +3,13 @@
  * policy/recovery.c
  *	  How long a crash recovery takes.
  *
- * Replay costs time for each record, for each byte, and for each byte that is
- * not cached.  WAL that consists of page images has few records, so a megabyte
- * of it takes a tenth of the time that a megabyte of small changes takes, and
- * the images become rarer the farther checkpoints are apart.  So what is to be
- * replayed is estimated as bytes and records, from the server's own counters
- * over the last interval between two checkpoints, and the last few crash
- * recoveries tell how fast this server is.  Afterwards the server writes each
- * page that replay changed, before it accepts connections.
+ * Replay costs time for each record, for each byte, and for each byte that is not
+ * cached.  WAL that consists of page images has few records, so a megabyte of it takes a
+ * tenth of the time that a megabyte of small changes takes, and the images become rarer
+ * the farther checkpoints are apart.  So what is to be replayed is estimated as bytes and
+ * records, from the server's own counters over the last interval between two checkpoints,
+ * and the last few crash recoveries tell how fast this server is.  Afterwards the server
+ * writes each page that replay changed, before it accepts connections.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -110,9 +109,8 @@ writing_time(const WalsizerRecovery *last, const WalsizerSample *sample, double 
 }
 
 /*
- * Time (ms) of the recovery of so much WAL: the longest that any of the
- * remembered recoveries lets expect, as each had WAL of its own kind.  After a
- * failure of power nothing is cached.
+ * Time (ms) of the recovery of so much WAL: the longest that any remembered recovery, each of
+ * its own kind of WAL, lets expect.  After a failure of power nothing is cached.
  */
 static int64_t
 recovery_time(const WalsizerConfig *config, const WalsizerSample *sample,

@@ -49,10 +49,9 @@ most_at_once(const WalsizerConfig *config, const WalsizerState *state, const Wal
  * Checkpoints were forced, maybe by a statement that keeps a smaller value, and
  * demand shows that the value is too small: for the next such statement, too.
  *
- * Each checkpoint causes full-page images, so demand with several of them
- * exceeds what the same load writes when none is forced (1.3 to 12 times was
- * seen).  That is headroom enough, and where prediction raises again in time,
- * the way there goes in steps.
+ * Each checkpoint causes full-page images, so demand with several of them exceeds what
+ * the same load writes when none is forced (1.3 to 12 times was seen).  That is headroom
+ * enough, and where prediction raises again in time, the way there goes in steps.
  *
  * A burst across the end of a cycle may be too small at both ends, and the
  * checkpoints that it forced may lie in two windows.  So the largest figures of
@@ -134,7 +133,7 @@ walsizer_standby_rule(const WalsizerConfig *config, const WalsizerState *state,
 /*
  * The size (MB) to lower to once no window has WAL of the planned load any more, or 0:
  * what was in effect before if that suffices for the demand since, else what demand needs,
- * in one step.  It does not wait for keep_until: the raise was meant to be temporary.
+ * in one step.  It does not wait for keep_ms: the raise was meant to be temporary.
  */
 int64_t
 walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *state,
@@ -153,8 +152,7 @@ walsizer_boost_over_rule(const WalsizerConfig *config, const WalsizerState *stat
 }
 
 /*
- * The largest demand of the whole lookback needs much less than our own raise
- * provides.
+ * The largest demand of the whole lookback needs much less than our own raise provides.
  *
  * Two whole windows must have passed since the last change, and an hour since the last
  * raise, or more, but no more than the lookback: a load that comes and goes within minutes
@@ -173,7 +171,8 @@ walsizer_lower_rule(const WalsizerConfig *config, WalsizerState *state,
 									walsizer_least_size(state, config->min_mb));
 	bool		lower = walsizer_is_own_raise(state) &&
 		now - state->pacing.changed_at >= 2 * state->last.settings.timeout_ms &&
-		now >= state->pacing.keep_until - walsizer_max(0, state->pacing.keep_ms - config->lookback_hours * WALSIZER_HOUR) &&
+		now - state->pacing.kept_since >=
+		walsizer_min(state->pacing.keep_ms, config->lookback_hours * WALSIZER_HOUR) &&
 		(double) size <= LOWER_BELOW * (double) figures->in_effect_mb;
 
 	state->pacing.lower_due = lower && (state->pacing.lower_due || cycle);

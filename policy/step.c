@@ -3,13 +3,12 @@
  * policy/step.c
  *	  One step: walsizer_step() takes one sample and answers what to do.
  *
- * A checkpoint is forced when WAL fills CheckPointSegments segments, counted
- * from the one that holds the redo pointer.  So the size follows from demand
- * alone, the WAL written within checkpoint_timeout as a distance of LSNs.  The
- * server's counter of requested checkpoints also counts CHECKPOINT, backups
- * and DDL, lags behind and can be reset: it is reported, but no size is
- * derived from it.  The absence of forced checkpoints only shows that a value
- * suffices, not that it is too large.
+ * A checkpoint is forced when WAL fills CheckPointSegments segments, counted from the one
+ * that holds the redo pointer.  So the size follows from demand alone, the WAL written
+ * within checkpoint_timeout as a distance of LSNs.  The server's counter of requested
+ * checkpoints also counts CHECKPOINT, backups and DDL, lags behind and can be reset: it
+ * is reported, but no size is derived from it.  The absence of forced checkpoints only
+ * shows that a value suffices, not that it is too large.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *
@@ -34,9 +33,8 @@ cycle_ends(WalsizerState *state)
 }
 
 /*
- * Raise to this size (MB), or as far as the limits allow.  A planned load gets
- * at once what they allow in the long run: the statement that it is for may
- * begin soon, and would not see later steps.
+ * Raise to this size (MB), or as far as the limits allow.  A planned load gets at once what
+ * they allow in the long run: the statement that it is for would not see later steps.
  */
 static void
 decide_raise(const WalsizerState *state, WalsizerDecision *decision,

@@ -162,7 +162,8 @@ static const char *
 make_room(const WalsizerSituation *c)
 {
 	const WalsizerLastResort *resort = &c->state->last_resort;
-	bool		too_large = c->decision->figures.in_effect_mb > c->decision->figures.limit_mb;
+	bool		too_large = !walsizer_is_own_raise(c->state) &&	/* else walsizer lowers it */
+		c->decision->figures.in_effect_mb > c->decision->figures.limit_mb;
 
 	if (resort->kept > 0)
 		return release(c);

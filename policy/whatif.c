@@ -112,9 +112,8 @@ append(int64_t *sorted, int number, int64_t next, int64_t extra)
 }
 
 /*
- * The sizes worth comparing (MB), smallest first: parts and multiples of the
- * value in effect, in whole segments, and the wanted size.  Returns their
- * number, at most WALSIZER_CANDIDATES.
+ * The sizes worth comparing (MB), smallest first: parts and multiples of the value in effect,
+ * and the wanted size.  Returns their number, at most WALSIZER_CANDIDATES.
  */
 int
 walsizer_candidates(const WalsizerSettings *settings, int64_t wanted, int64_t *sizes)

@@ -125,7 +125,8 @@
 		for (int i = 0; i < WALSIZER_OLD_VALUES; i++) \
 			RANGE((c)->old.points[i], 0, INT64_MAX); \
 		RANGE((c)->old.seen, 0, LATEST); \
-		FLAG((c)->old.asked); \
+		RANGE((c)->old.asked_at, 0, INT64_MAX); \
+		FLAG((c)->old.counted); \
 		for (int i = 0; i < WALSIZER_CAUSES; i++) \
 			RANGE((c)->total[i], 0, MOST_CHECKPOINTS + 1); \
 		RANGE((c)->forced_before, 0, MOST_CHECKPOINTS + 1); \
@@ -187,7 +188,7 @@
 		RANGE((p)->leave_alone_until, 0, LATEST + WALSIZER_MOST_PATIENCE); \
 		RANGE((p)->raise_not_before, 0, LATEST + MOST_TIMEOUT + 43200000); \
 		RANGE((p)->hold_ms, 0, MOST_TIMEOUT + 43200000); \
-		RANGE((p)->keep_until, 0, LATEST + 604800000); \
+		RANGE((p)->kept_since, 0, LATEST); \
 		RANGE((p)->keep_ms, 0, 604800000); \
 		RANGE((p)->lowered_at, 0, LATEST); \
 		FLAG((p)->lower_due); \

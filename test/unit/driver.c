@@ -126,7 +126,7 @@ driver_quiet(void)
 	d->apply = false;
 	driver_step(d, 0, 0);
 	d->sample.now += 3600 * SECOND;
-	d->state.pacing.changed_at = d->state.pacing.keep_until = 0;
+	d->state.pacing.changed_at = d->state.pacing.kept_since = d->state.pacing.keep_ms = 0;
 	driver_step(d, 0, 0);
 	driver_step(d, SECOND, 0);
 	return d;
@@ -139,7 +139,7 @@ driver_quiet_raise(int64_t mb)
 
 	driver_write(d, mb);
 	driver_step(d, SECOND, 0);
-	d->state.pacing.changed_at = d->state.pacing.keep_until = 0;
+	d->state.pacing.changed_at = d->state.pacing.kept_since = d->state.pacing.keep_ms = 0;
 	driver_step(d, SECOND, 0);
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_SUFFICIENT);
 	return d;

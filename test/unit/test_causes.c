@@ -106,9 +106,9 @@ TEST(the_old_value_explains_what_it_forces)
 }
 
 /*
- * A CHECKPOINT command comes at any distance: what lies more than two segments and
- * the WAL of a sample beyond the old trigger point is its doing, unless a
- * checkpoint ran until then.
+ * A CHECKPOINT command comes at any distance: what lies more than two segments and the
+ * WAL of a sample beyond the old trigger point is its doing.  If a checkpoint ran until
+ * then, its own end tells.
  */
 TEST(a_command_after_a_raise_is_no_old_value)
 {
@@ -117,7 +117,7 @@ TEST(a_command_after_a_raise_is_no_old_value)
 		for (int running = 0; running <= 1; running++)
 		{
 			Driver	   *d = driver_begun();
-			int			forced = beyond == 0 || running == 1;
+			int			forced = beyond == 0;
 
 			d->sample.settings.max_wal_size_mb = 8192;
 			d->sample.checkpoint_running = running;
@@ -129,7 +129,7 @@ TEST(a_command_after_a_raise_is_no_old_value)
 			d->sample.redo_lsn = d->sample.write_lsn;
 			driver_observe(d, SECOND, 0);
 			assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1 + forced);
-			assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], 1 - forced);
+			assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], (1 - forced) * (1 - running));
 
 			/* the WAL of the sample itself may follow */
 			driver_observe(d, SECOND, TRIGGER_POINT);
@@ -138,6 +138,7 @@ TEST(a_command_after_a_raise_is_no_old_value)
 			d->sample.redo_lsn = d->sample.write_lsn;
 			driver_observe(d, SECOND, 0);
 			assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 2 + forced);
+			assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], 1 - forced);
 		}
 	}
 }
@@ -159,7 +160,7 @@ paced(int64_t ms, int64_t wal, bool next)
 	driver_observe(d, SECOND, old);
 	d->sample.checkpoint_running = true;
 	driver_observe_redo(d, SECOND, 0);
-	assert_true(d->state.checkpoints.old.asked);
+	assert_true(d->state.checkpoints.old.asked_at > 0);
 	assert_int_equal(d->state.cycle.old_value, 0);
 
 	d->sample.completed_lsn = d->sample.redo_lsn;
@@ -169,7 +170,7 @@ paced(int64_t ms, int64_t wal, bool next)
 	driver_observe(d, ms, wal);
 	assert_false(d->state.cycle.over);
 	driver_observe(d, 100 * SECOND, 0);
-	assert_false(d->state.checkpoints.old.asked);
+	assert_int_equal(d->state.checkpoints.old.asked_at, 0);
 	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1);
 	return d->state.cycle.old_value;
 }
@@ -189,6 +190,31 @@ TEST(a_command_is_written_at_once)
 	}
 }
 
+/* A statement waits for the checkpoint that runs; a command that comes then is written at once. */
+TEST(a_checkpoint_after_another_is_told_by_its_end)
+{
+	for (int slow = 0; slow <= 1; slow++)
+	{
+		Driver	   *d = driver_begun();
+
+		set_size(d, 4096);
+		d->sample.checkpoint_running = true;
+		driver_observe(d, SECOND, TRIGGER_POINT);
+		driver_observe_redo(d, SECOND, 0);
+		driver_observe(d, SECOND, TRIGGER_POINT + 9 * SEGMENT);
+		d->sample.completed_lsn = d->sample.redo_lsn;
+		d->sample.redo_lsn = d->sample.write_lsn;
+		driver_observe(d, SECOND, 0);
+		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1);
+		d->sample.completed_lsn = d->sample.redo_lsn;
+		d->sample.checkpoint_running = false;
+		driver_observe(d, slow ? 150 * SECOND : SECOND, 0);
+		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1 + slow);
+		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], 1 - slow);
+		assert_int_equal(d->state.cycle.old_value, slow);
+	}
+}
+
 /* Between two samples it began and was complete; one that fails is tried again. */
 TEST(the_end_of_a_checkpoint_at_an_old_value_is_seen)
 {
@@ -198,7 +224,7 @@ TEST(the_end_of_a_checkpoint_at_an_old_value_is_seen)
 	driver_observe(d, SECOND, TRIGGER_POINT);
 	d->sample.redo_lsn = d->sample.completed_lsn = d->sample.write_lsn;
 	driver_observe(d, SECOND, 0);
-	assert_false(d->state.checkpoints.old.asked);
+	assert_int_equal(d->state.checkpoints.old.asked_at, 0);
 	assert_int_equal(d->state.cycle.old_value, 0);
 
 	driver_observe(d, SECOND, TRIGGER_POINT);
@@ -207,7 +233,7 @@ TEST(the_end_of_a_checkpoint_at_an_old_value_is_seen)
 	d->sample.redo_lsn = d->sample.write_lsn += SEGMENT;
 	driver_observe(d, 150 * SECOND, 0);
 	assert_int_equal(d->state.checkpoints.failures, 1);
-	assert_true(d->state.checkpoints.old.asked);
+	assert_true(d->state.checkpoints.old.asked_at > 0);
 	assert_int_equal(d->state.cycle.old_value, 0);
 }
 
@@ -375,6 +401,7 @@ main(void)
 		cmocka_unit_test(the_old_value_explains_what_it_forces),
 		cmocka_unit_test(a_command_after_a_raise_is_no_old_value),
 		cmocka_unit_test(a_command_is_written_at_once),
+		cmocka_unit_test(a_checkpoint_after_another_is_told_by_its_end),
 		cmocka_unit_test(the_end_of_a_checkpoint_at_an_old_value_is_seen),
 		cmocka_unit_test(an_old_value_is_forgotten),
 		cmocka_unit_test(the_moment_of_a_checkpoint_is_interpolated),

@@ -281,6 +281,8 @@ TEST(a_clean_demand_deflates_peaks)
 	WalsizerPeak inflated = {500002, 900 * MB, 300000, TRIGGER_POINT + SEGMENT};
 
 	assert_int_equal(deflated(1040, 0, clean, just, 100 * SECOND), clean.demand);
+	/* the oldest mark may be of the beginning of the load */
+	assert_int_equal(deflated(1040, 0, just, clean, 100 * SECOND), clean.demand);
 	assert_int_equal(deflated(1024, 0.9, clean, just, 100 * SECOND), 4000 * MB);
 	assert_int_equal(deflated(1040, 0, less, clean, 100 * SECOND), 4000 * MB);
 	assert_int_equal(deflated(1040, 0, inflated, clean, 100 * SECOND), 4000 * MB);

@@ -128,7 +128,8 @@ lowerable(WalsizerFigures *figures)
 	d->state.owner.original_mb = 1024;
 	d->state.owner.own_mb = 4000;
 	d->state.pacing.changed_at = d->sample.now - 600 * SECOND;
-	d->state.pacing.keep_until = d->sample.now;
+	d->state.pacing.kept_since = d->sample.now - 3600 * SECOND;
+	d->state.pacing.keep_ms = 3600 * SECOND;
 	*figures = (WalsizerFigures) {.in_effect_mb = 4000, .wanted_mb = 3200, .limit_mb = 16384};
 	return d;
 }
@@ -155,13 +156,13 @@ TEST(each_condition_of_a_lowering_counts)
 	assert_int_equal(lowered(d, &figures, true), 0);
 
 	d = lowerable(&figures);
-	d->state.pacing.keep_until++;	/* not an hour since the raise */
+	d->state.pacing.kept_since++;	/* not an hour since the raise */
 	assert_int_equal(lowered(d, &figures, true), 0);
 
-	d->config.lookback_hours = 2;
-	d->state.pacing.keep_ms = 2 * 3600 * SECOND;
+	d->state.pacing.kept_since--;
+	d->state.pacing.keep_ms++;	/* not two hours, kept for two */
 	assert_int_equal(lowered(d, &figures, true), 0);
-	d->state.pacing.keep_ms++;	/* longer than loads are remembered */
+	d->config.lookback_hours = 1;	/* so long are loads remembered */
 	assert_int_equal(lowered(d, &figures, true), 3200);
 
 	d = lowerable(&figures);

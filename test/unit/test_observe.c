@@ -108,7 +108,8 @@ TEST(what_runs_backwards_starts_over)
 		{
 			assert_in_range(d->state.window.number, 0, 1);
 			assert_int_equal(d->state.pacing.changed_at, d->sample.now);
-			assert_int_equal(d->state.pacing.keep_until, d->sample.now + 3600 * SECOND);
+			assert_int_equal(d->state.pacing.kept_since, d->sample.now);
+			assert_int_equal(d->state.pacing.keep_ms, 3600 * SECOND);
 			assert_int_equal(d->state.cycle.start, d->sample.now);
 		}
 	}
@@ -167,10 +168,11 @@ kept_for(int64_t ms, int64_t hours)
 {
 	Driver	   *d = driver_begun();
 
-	d->state.pacing.keep_until = 0;
+	d->state.pacing.kept_since = 0;
+	d->state.pacing.keep_ms = 7200 * SECOND;
 	d->sample.hour += hours;
 	driver_observe(d, ms, 0);
-	return d->state.pacing.keep_until == 0 ? 0 : d->state.pacing.keep_until - d->sample.now;
+	return d->state.pacing.kept_since == d->sample.now ? d->state.pacing.keep_ms : 0;
 }
 
 /* The hour may change once more than time has passed, but not go back. */
@@ -215,7 +217,8 @@ TEST(a_clock_may_begin_at_zero)
 	d->sample.redo_lsn += 3000;
 	assert_int_equal(driver_observe(d, 40 * SECOND, 12000).until_timed_ms, 270 * SECOND);
 	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], 1);
-	assert_int_equal(d->state.pacing.keep_until, 3600 * SECOND);
+	assert_int_equal(d->state.pacing.kept_since, 0);
+	assert_int_equal(d->state.pacing.keep_ms, 3600 * SECOND);
 }
 
 /* Forced checkpoints count anew when the trigger point changes, up or down. */

@@ -513,29 +513,52 @@ TEST(a_revert_on_request)
 	assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_EXTERNAL);
 }
 
-/* A raise that takes back a lowering is kept twice as long, up to a week. */
+/* A raise that takes back a lowering of the last week is kept for a week. */
 TEST(a_size_that_comes_and_goes_stays_longer)
 {
 	const int64_t hour = 3600 * SECOND;
-	const int64_t kept[] = {1, 2, 4, 8, 16, 32, 64, 128, 168, 168};
+	const int64_t kept[] = {1, 168, 168};
 	Driver	   *d = driver_quiet();
 	int64_t		now = d->sample.now;
 
 	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
 	{
 		walsizer_took_effect(&d->state, now, 4000);
-		assert_int_equal(d->state.pacing.keep_until, now + kept[i] * hour);
+		assert_int_equal(d->state.pacing.kept_since, now);
+		assert_int_equal(d->state.pacing.keep_ms, kept[i] * hour);
 		walsizer_took_effect(&d->state, now, 2000);
 		now += 168 * hour - 1;
 	}
 	walsizer_took_effect(&d->state, now + 1, 4000);
-	assert_int_equal(d->state.pacing.keep_until, now + 1 + hour);
+	assert_int_equal(d->state.pacing.keep_ms, hour);
 
-	/* a raise from before a restart was lowered */
-	d->state.pacing.keep_ms = 0;
-	walsizer_took_effect(&d->state, now + 2, 2000);
-	walsizer_took_effect(&d->state, now + 3, 4000);
-	assert_int_equal(d->state.pacing.keep_until, now + 3 + hour);
+}
+
+/* A planned load each night is no size that comes and goes, but what exceeds it is. */
+TEST(planned_loads_do_not_keep_a_raise_longer)
+{
+	const int64_t hour = 3600 * SECOND;
+	Driver	   *d = driver_quiet();
+	int64_t		now = d->sample.now;
+
+	walsizer_took_effect(&d->state, now, 2000);
+	for (int night = 0; night < 3; night++)
+	{
+		d->state.boost = (WalsizerBoost) {.size_mb = 8000, .return_mb = 2000};
+		walsizer_took_effect(&d->state, now += 20 * hour, 8000);
+		assert_int_equal(d->state.pacing.keep_ms, hour);
+		d->state.boost.size_mb = 0;
+		walsizer_took_effect(&d->state, now += 4 * hour, 2000);
+		d->state.boost.return_mb = 0;
+	}
+	walsizer_took_effect(&d->state, ++now, 4000);
+	assert_int_equal(d->state.pacing.keep_ms, hour);
+
+	d->state.boost = (WalsizerBoost) {.size_mb = 8000, .return_mb = 4000};
+	walsizer_took_effect(&d->state, ++now, 9000);
+	walsizer_took_effect(&d->state, ++now, 8000);
+	walsizer_took_effect(&d->state, ++now, 9000);
+	assert_int_equal(d->state.pacing.keep_ms, 168 * hour);
 }
 
 int
@@ -570,6 +593,7 @@ main(void)
 		cmocka_unit_test(switched_off_it_makes_way_for_no_edit),
 		cmocka_unit_test(a_revert_on_request),
 		cmocka_unit_test(a_size_that_comes_and_goes_stays_longer),
+		cmocka_unit_test(planned_loads_do_not_keep_a_raise_longer),
 	};
 
 	return cmocka_run_group_tests_name("policy, ownership", tests, NULL, NULL);

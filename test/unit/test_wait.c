@@ -162,7 +162,7 @@ held_for(Driver *d)
 {
 	driver_write(d, 4000);
 	d->state.pacing.tried_mb = 0;
-	d->state.pacing.keep_until = INT64_MAX;	/* demand does not lower it */
+	d->state.pacing.kept_since = INT64_MAX;	/* demand does not lower it */
 	d->sample.disk_free = 100000 * MB;
 	driver_step(d, SECOND, 0);
 	d->sample.disk_free = 4000 * MB;

@@ -370,7 +370,7 @@ TEST(forgetting_leaves_nothing_but_ownership)
 	d->state.last.now = d->sample.now;
 	d->state.primary.demand = d->state.cycle.demand = MB;
 	d->state.cycle.forced = d->state.cycle.old_value = 1;
-	d->state.pacing.keep_until = INT64_MAX;
+	d->state.pacing.keep_ms = INT64_MAX;
 	walsizer_forget(&d->state);
 	assert_null(walsizer_peak_of(&d->state, 744));
 	assert_null(walsizer_peak_of(&d->state, 745));
@@ -381,7 +381,7 @@ TEST(forgetting_leaves_nothing_but_ownership)
 	assert_int_equal(d->state.cycle.forced, 0);
 	assert_int_equal(d->state.cycle.old_value, 0);
 	assert_int_equal(d->state.pacing.changed_at, d->sample.now);
-	assert_int_equal(d->state.pacing.keep_until, 0);
+	assert_int_equal(d->state.pacing.keep_ms, 0);
 	assert_int_equal(d->state.owner.own_mb, 4000);
 	assert_int_equal(walsizer_largest_peak(&d->state, 1, 744).demand, 0);
 
