@@ -207,8 +207,7 @@ publish(const WalsizerEvent *event, WalsizerNoteKind kind, int64 mb)
  * do, except for a revert on request.  Waits up to 10 seconds for the reload; takes the lock.
  *
  * The note is on disk together with the value, so the state file can wait until the value is
- * in effect.  A raise needs room that was seen: without it, walsizer.max_disk_percent would
- * limit nothing.
+ * in effect.  A raise needs room that was seen, or walsizer.max_disk_percent limits nothing.
  */
 void
 walsizer_act(WalsizerEvent *event, bool asked)
@@ -329,9 +328,8 @@ walsizer_record_change(const WalsizerEvent *pass, int64 old_mb)
 }
 
 /*
- * Judge this copy of shared memory, or, in the worker, shared memory itself, with the
- * trouble that an attempt has met, or would.  The texts are valid until the next call.
- * Takes locks of the server.
+ * Judge this copy of shared memory, or the worker's, with the trouble that an attempt has
+ * met, or would.  The texts are valid until the next call.  Takes locks of the server.
  */
 WalsizerVerdict
 walsizer_verdict(const WalsizerShared *shared, const WalsizerResult *trouble)

@@ -419,9 +419,8 @@ walsizer_note_is_left(void)
  * Remove it from the file.  The line stays as it is, so there is nothing to reload.  False if
  * it must be tried again.  Locks and waits as above.
  *
- * Not in the step that restored the original value, but later, and when the state file knows:
- * only the note tells a worker that replaces this one whose doing it was, until the
- * postmaster has read the file.
+ * Only when the state file knows, and the postmaster has read the file: until then, only the
+ * note tells a worker that replaces this one who restored the original value.
  */
 bool
 walsizer_drop_note(void)

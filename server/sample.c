@@ -39,9 +39,8 @@
  * (XLogWrite in xlog.c).  redo_lsn is that of the last checkpoint (standby:
  * restartpoint) started; one is running if the last completed one has another.
  *
- * A checkpoint completes before it removes the segments older than its redo
- * pointer, and thousands take time.  So those between the last two that
- * completed are needed until the next one.
+ * A checkpoint completes before it removes older segments, and thousands take time.  So
+ * those between the last two that completed are needed until the next one.
  */
 static void
 read_positions(WalsizerSample *sample)
@@ -162,9 +161,9 @@ primary_position(void)
  * The last checkpoint that was completed, from the control file; the lock keeps the
  * checkpointer from writing it meanwhile.
  *
- * At first, it tells how long ago, by the system clock, the server's checkpoint timer was set:
- * when that checkpoint started; before its first, a checkpointer counts from the server's
- * start (CheckpointerMain).  On a standby, it is the primary's of the last restartpoint.
+ * At first, it tells how long ago, by the system clock, the timer of checkpoints was set: at
+ * its start, or at the server's (CheckpointerMain).  Not on a standby: there it is the primary's
+ * of the last restartpoint, and the checkpointer may be younger than the postmaster.
  */
 static void
 read_checkpoint(WalsizerSample *sample, bool first)
@@ -187,7 +186,7 @@ read_checkpoint(WalsizerSample *sample, bool first)
 		}
 	}
 	sample->checkpoint_age = -1;
-	if (first && checkpoint.time != 0)
+	if (first && checkpoint.time != 0 && !sample->standby)
 		sample->checkpoint_age = Max(-1, ((int64) time(NULL) -
 										  Max((int64) checkpoint.time,
 											  (int64) timestamptz_to_time_t(PgStartTime))) * 1000);
@@ -279,9 +278,7 @@ read_first_kept(const WalsizerSample *sample)
 
 		if (IsXLogFileName(archiver->last_archived_wal))
 			XLogFromFileName(archiver->last_archived_wal, &tli, &archived, wal_segment_size);
-		/* the statistics may have been reset */
-		if (archived != 0 || archiver->failed_count > 0)
-			first = Min(first, archived + 1);
+		first = Min(first, archived + 1);
 	}
 	return first;
 }
@@ -380,9 +377,8 @@ walsizer_take_disk(WalsizerSample *sample)
 }
 
 /*
- * What accounts for most of the "held" bytes of WAL that are held back, of those
- * before this position; its name, or when it last failed, as text into NAMEDATALEN
- * bytes.  Takes a lock of the server.
+ * What holds back most of the "held" bytes of WAL before this position; its name, or when it
+ * last failed, as text into NAMEDATALEN bytes.  Takes a lock of the server.
  */
 WalsizerHolder
 walsizer_holder(const WalsizerSample *sample, XLogRecPtr before, int64 held, char *name)
@@ -405,8 +401,7 @@ walsizer_holder(const WalsizerSample *sample, XLogRecPtr before, int64 held, cha
 /*
  * Observe the server.  "first": the first sample of this process.  Takes spinlocks of the
  * server, and ControlFileLock, for which it may wait while the checkpointer syncs the control
- * file.  Raises an error if it cannot read that file, at first and on a standby after each
- * restartpoint.
+ * file.  Raises an error if it cannot read that, at first or after a restartpoint.
  */
 void
 walsizer_take_sample(WalsizerSample *sample, bool first)

@@ -9,11 +9,10 @@
  * one.  Both are made anew after the crash of a process.
  *
  * Requests have one slot.  A session may use it while it holds a lock of the lock
- * manager, for which the others queue: so they are served in the order of asking,
- * can be cancelled, obey lock_timeout, and are seen in pg_locks.  A session that
- * stops waiting takes back its request, unless the worker has begun: then the
- * worker completes it, and the slot is free after that.  Requests to a worker that
- * has ended are not carried out.
+ * manager, for which the others queue: so they are served in the order of asking, can be
+ * cancelled, obey lock_timeout, and are seen in pg_locks.  A session that stops waiting
+ * takes back its request, unless the worker has begun: then the worker completes it, and
+ * the slot is free after that.  Requests to a worker that has ended are not carried out.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *

@@ -183,8 +183,7 @@ walsizer_recovery_ended(void)
  * Allocates nothing and raises no error.  Only the two messages, as they are before
  * translation, lead to a lock, and neither is logged in a critical section.
  *
- * A standby, or a backup being restored, replays at the pace of its source of WAL, which says
- * nothing about a crash.
+ * A standby, or a backup being restored, replays at the pace of its source of WAL.
  */
 static void
 see_message(ErrorData *message)

@@ -58,6 +58,7 @@ static void
 put_memory(const WalsizerMemory *memory)
 {
 	WalsizerState *state = &walsizer_shared->state;
+	WalsizerNoteKind kind = walsizer_auto_conf_in_effect().note.kind;
 	WalsizerHistory *later = palloc(sizeof(WalsizerHistory));
 
 	*later = walsizer_shared->history;
@@ -65,7 +66,9 @@ put_memory(const WalsizerMemory *memory)
 	if (state->owner.original_mb == 0)
 		state->owner = memory->state.owner;
 	state->wal_contents.interval = memory->state.wal_contents.interval;
-	if (walsizer_shared->boost_mb == 0)
+	/* not if the value was ours when that was saved, and is not any more */
+	if (walsizer_shared->boost_mb == 0 && (memory->state.owner.own_mb == 0 ||
+			kind == WALSIZER_NOTE_WRITTEN || kind == WALSIZER_NOTE_NO_ROOM))
 	{
 		state->boost.return_mb = memory->state.boost.return_mb;
 		walsizer_shared->boost_mb = memory->boost_mb;

@@ -42,9 +42,8 @@ static bool registered = false;
 
 /*
  * The library that the worker loads.  If one was preloaded, the worker has to run in that copy,
- * which alone has settings and shared memory.  The server does not load a path again that it has
- * loaded: so the path of this copy finds it, wherever "walsizer" leads by then, and even if a
- * package upgrade has replaced or removed the file.
+ * which alone has settings and shared memory.  The server does not load a path twice: so the
+ * path of this copy finds it, even if a package upgrade has replaced or removed the file.
  */
 static void
 set_library_name(char *name, size_t size)
@@ -319,6 +318,7 @@ serve_request(void)
 		LWLockAcquire(walsizer_shared->lock, LW_EXCLUSIVE);
 		walsizer_forget(&walsizer_shared->state);
 		walsizer_shared->history.length = 0;
+		walsizer_shared->loaded = true;
 		LWLockRelease(walsizer_shared->lock);
 		walsizer_state_save();
 	}

@@ -279,6 +279,21 @@ is(slurp_file($file), $good_with_event, 'unreadable: the file stays as it was');
 $node->start;
 wait_for_worker($node);
 is(last_event($node)->{message}, 'with a message', 'unreadable: the file is read as soon as it is readable');
+
+# What ends meanwhile does not come back with the file.
+my @saved = (q{SELECT walsizer_boost('2GB', '1 hour')}, q{SELECT walsizer_revert()}, q{SELECT walsizer_forget()});
+$node->safe_psql('postgres', $saved[0]);
+foreach my $ends (1, 2)
+{
+	$node->stop;
+	chmod 0, $file or die $!;
+	$node->start;
+	wait_for_worker($node);
+	$node->safe_psql('postgres', $saved[$ends]);
+	chmod 0600, $file or die $!;
+	wait_for_sample($node);
+	is($ends == 1 ? status($node)->{boost_size} : scalar(history($node)), $ends == 1 ? undef : 0, "unreadable: what ends with $saved[$ends] does not come back");
+}
 $node->stop;
 
 # A file that cannot even be moved away, nor replaced: no memory, but no harm.

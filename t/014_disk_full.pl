@@ -222,6 +222,13 @@ wait_until(
 	});
 pass('slot: the verdict names the slot');
 pass('archiver: the verdict names the archiver');
+# An archiver that has neither archived nor failed keeps WAL just as well.
+$archiver->safe_psql('postgres', $_) foreach q{ALTER SYSTEM SET archive_command = ''}, 'SELECT pg_reload_conf()';
+wait_until('the archiver gives up', sub { log_count($archiver, qr/archiving is not configured/) });
+$archiver->safe_psql('postgres', q{SELECT pg_stat_reset_shared('archiver')});
+my $suspended = start_load($archiver, 12);
+wait_until('suspended: the verdict names what may hold back WAL', sub { says($archiver, '"wal_keep_size", the archiver') });
+stop_load($suspended);
 wait_for($failing, "verdict LIKE '%The checkpoint that walsizer requested has not helped yet: %'");
 is(log_count($failing, $requested), 1, 'failing: walsizer requests no checkpoint after one that fails');
 is(log_count($_, $requested), 0, $_->name . ': walsizer requests no checkpoint') foreach $slot, $archiver;

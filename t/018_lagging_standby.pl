@@ -110,7 +110,7 @@ wait_for($standby, "disk_limit >= ($volume_mb / 2 - $slack_mb) * 1048576");
 pass('recycled segments count as part of max_wal_size');
 
 # Without a primary there is no receiver, either.
-$standby->append_conf('postgresql.conf', "primary_conninfo = ''\n");
+$standby->append_conf('postgresql.conf', "primary_conninfo = ''\nrestart_after_crash = on\n");
 $standby->restart;
 wait_for_worker($standby);
 is($standby->safe_psql('postgres', 'SELECT pg_last_wal_receive_lsn() IS NULL'), 't',
@@ -119,6 +119,16 @@ cmp_ok(segments_ahead($standby), '>=', 50, 'without a primary: recycled segments
 adjust($standby);
 cmp_ok(disk_limit_mb($standby), '>=', $volume_mb / 2 - $slack_mb,
 	'without a primary: recycled segments count as part of max_wal_size');
+
+# If one of its processes crashes, the timer of restartpoints begins anew, and the postmaster goes on.
+my $pid = pid($standby);
+wait_for($standby, q{clock_timestamp() - pg_postmaster_start_time() > interval '3 s'});
+kill 'KILL', $standby->safe_psql('postgres', q{SELECT pid FROM pg_stat_activity WHERE backend_type = 'background writer'});
+wait_for_worker($standby, $pid);
+is($standby->safe_psql('postgres', <<'END'), 't', 'after a crash: the timer of restartpoints does not count from the start of the postmaster');
+SELECT time_to_timed + (clock_timestamp() - pg_postmaster_start_time()) >
+	current_setting('checkpoint_timeout')::interval + interval '2 s' FROM walsizer_stats
+END
 
 is(log_count($_, qr/PANIC|No space left/), 0, $_->name . ': the server neither panics nor fills its volume')
   foreach $primary, $standby;
