@@ -252,7 +252,7 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
      pg_catalog.format('After each checkpoint, the first change of a page logs the whole page. With a checkpoint every %s s, this happens up to %s times as often as with one every %s. That needs a max_wal_size of at most %s, and crash recovery takes longer.',
             server.timeout::integer, trim_scale(round(longer.seconds / server.timeout, 1)),
             longer.words, pg_size_pretty(longer.needed))),
-    -- from 5 minutes on, two or three times the value, if it saves much for certain
+    -- from 5 minutes on, up to three times the value, if it saves much for certain
     ('checkpoint_timeout', step.minutes::text || 'min',
      pg_catalog.format('With a checkpoint every %s minutes, the same load would write %s to %s %% less WAL, because fewer pages are logged as a whole. That needs a max_wal_size of %s. Crash recovery would take up to %s instead of %s, and backups that do not ask for a fast checkpoint would wait longer.',
             step.minutes, floor(100.0::double precision * step.wal_saved_least), ceil(100.0::double precision * step.wal_saved_most),
@@ -531,7 +531,7 @@ COMMENT ON FUNCTION walsizer_adjust() IS 'apply all rules now, and change max_wa
 COMMENT ON FUNCTION walsizer_revert() IS 'restore the original value of max_wal_size';
 COMMENT ON FUNCTION walsizer_boost(text, interval) IS 'raise max_wal_size now, for the duration of a planned load';
 COMMENT ON FUNCTION walsizer_boost_end() IS 'end a planned load before its duration is over';
-COMMENT ON FUNCTION walsizer_start() IS 'start the worker without a restart of the server, from PostgreSQL 17 on';
+COMMENT ON FUNCTION walsizer_start() IS 'start the worker without a restart of the server';
 COMMENT ON FUNCTION walsizer_stop() IS 'end the worker, until walsizer_start() or the next start of the server';
 COMMENT ON FUNCTION walsizer_forget() IS 'clear learned demand and history';
 COMMENT ON FUNCTION walsizer_reset_stats() IS 'set the checkpoint counters in walsizer_stats to zero';
