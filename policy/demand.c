@@ -34,7 +34,7 @@ deflate(WalsizerState *state)
 	/* a standby's is that of a whole interval of the primary */
 	const WalsizerMark *later = mark_at(state, state->last.standby ? 0 : state->window.number / 2);
 	int64_t		lasting = walsizer_min(clean->peak.demand, later->peak.demand);
-	int64_t		largest = 0;	/* in the window: the oldest mark's may be of a load that has just begun */
+	int64_t		largest = 0;	/* the oldest mark's may be of a load that has just begun */
 
 	if (clean->peak.inflated_at != 0 || later->peak.inflated_at != 0 ||
 		(!state->last.standby && later->ms - clean->ms < settings->timeout_ms / 3))
@@ -272,7 +272,6 @@ walsizer_observe_window(WalsizerState *state, WalsizerFigures *figures)
 	bool		planned = sample->now < state->boost.planned_until;
 	bool		requested = state->last_resort.asked_at > 0 &&
 		sample->now - state->last_resort.asked_at < sample->settings.timeout_ms;
-
 	bool		several;
 
 	while (state->window.number > 0 && (begins || lsn < state->window.lsn))

@@ -192,19 +192,21 @@ judge_old_value(WalsizerState *state, const WalsizerSample *sample, uint64_t red
 	double		half = settings->completion_target / 2;
 	double		wal = (double) walsizer_distance(redo, sample->write_lsn);
 	double		time = (double) (sample->now - checkpoints->redo_moved);
-	bool		slow = time >= half * (double) settings->timeout_ms ||
-		wal >= half * (double) walsizer_trigger_point(settings->max_wal_size_mb, settings);
+	bool		slow;
 
 	if (checkpoints->old.asked_at == 0)
 		return;
+	slow = time >= half * (double) settings->timeout_ms ||
+		wal >= half * (double) walsizer_trigger_point(settings->max_wal_size_mb, settings);
 	state->cycle.old_value += slow;
-	if (!checkpoints->old.counted)
-		checkpoints->total[slow ? WALSIZER_CAUSE_OLD_VALUE : WALSIZER_CAUSE_OTHER]++;
 	if (!checkpoints->old.counted && slow)
 	{
+		checkpoints->total[WALSIZER_CAUSE_OLD_VALUE]++;
 		checkpoints->forced_at = checkpoints->old.asked_at;
 		checkpoints->old.seen = sample->now;
 	}
+	else if (!checkpoints->old.counted)
+		checkpoints->total[WALSIZER_CAUSE_OTHER]++;
 	checkpoints->old.asked_at = 0;
 }
 

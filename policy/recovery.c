@@ -5,11 +5,10 @@
  *
  * Replay costs time for each record, for each byte, and for each byte that is not
  * cached.  WAL that consists of page images has few records, so a megabyte of it takes a
- * tenth of the time that a megabyte of small changes takes, and the images become rarer
- * the farther checkpoints are apart.  So what is to be replayed is estimated as bytes and
- * records, from the server's own counters over the last interval between two checkpoints,
- * and the last few crash recoveries tell how fast this server is.  Afterwards the server
- * writes each page that replay changed, before it accepts connections.
+ * tenth of the time of a megabyte of small changes, and a longer interval between
+ * checkpoints has fewer images.  So the server's counters over the last interval tell how
+ * many bytes and records a recovery replays, and the last few recoveries how fast.  After
+ * that, the server writes each page that replay changed, before it accepts connections.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *

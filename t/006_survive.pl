@@ -281,18 +281,21 @@ wait_for_worker($node);
 is(last_event($node)->{message}, 'with a message', 'unreadable: the file is read as soon as it is readable');
 
 # What ends meanwhile does not come back with the file.
-my @saved = (q{SELECT walsizer_boost('2GB', '1 hour')}, q{SELECT walsizer_revert()}, q{SELECT walsizer_forget()});
-$node->safe_psql('postgres', $saved[0]);
-foreach my $ends (1, 2)
+$node->safe_psql('postgres', q{SELECT walsizer_boost('2GB', '1 hour')});
+foreach my $case (
+	[ 'walsizer_revert()', sub { status($node)->{boost_size} }, undef ],
+	[ 'walsizer_forget()', sub { scalar(history($node)) }, 0 ])
 {
+	my ($ends, $left, $expected) = @$case;
+
 	$node->stop;
 	chmod 0, $file or die $!;
 	$node->start;
 	wait_for_worker($node);
-	$node->safe_psql('postgres', $saved[$ends]);
+	$node->safe_psql('postgres', "SELECT $ends");
 	chmod 0600, $file or die $!;
 	wait_for_sample($node);
-	is($ends == 1 ? status($node)->{boost_size} : scalar(history($node)), $ends == 1 ? undef : 0, "unreadable: what ends with $saved[$ends] does not come back");
+	is($left->(), $expected, "unreadable: what ends with $ends does not come back");
 }
 $node->stop;
 

@@ -20,6 +20,7 @@
 #define LOG_MOST_MS			(INT64_C(1) << 48)	/* of a time */
 #define LOG_LEAST_TIMEOUT	(INT64_C(30) * 1000)	/* of checkpoint_timeout, ms */
 #define LOG_MOST_TIMEOUT	(INT64_C(86400) * 1000)
+#define LOG_NOT_TEXT		5		/* kinds of files */
 
 typedef enum LogKind
 {
@@ -88,6 +89,7 @@ extern const char *watch_log_level(const char *line);
 extern bool watch_log_message(const char *text, LogRecord *message);
 
 /* watch/logfile.c */
+extern const char *const watch_log_not_text[LOG_NOT_TEXT][2];
 extern void watch_log_read(Log *log, FILE *file);
 extern void watch_log_read_all(Log *log);
 

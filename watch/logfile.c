@@ -455,15 +455,16 @@ take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 	}
 }
 
+/* What begins a file that is not text, and what makes it one; zcat -f passes on what gzip has not compressed. */
+const char *const watch_log_not_text[LOG_NOT_TEXT][2] = {
+	{"\037\213", "zcat -f"}, {"\3757zXZ", "xzcat -f"}, {"(\265/\375", "zstdcat -f"}, {"BZh", "bzcat -f"},
+	{"\377\376", "iconv -f UTF-16 -t UTF-8"},
+};
+
 /* Read any file as a log, and hand on each message of ours. */
 void
 watch_log_read(Log *log, FILE *file)
 {
-	/* zcat -f passes on what gzip has not compressed */
-	static const char *const not_text[][2] = {
-		{"\037\213", "zcat -f"}, {"\3757zXZ", "xzcat -f"}, {"(\265/\375", "zstdcat -f"}, {"BZh", "bzcat -f"},
-		{"\377\376", "iconv -f UTF-16 -t UTF-8"},
-	};
 	Reader		reader = {.log = log, .year = log->options->year != 0 ? (int) log->options->year : atoi(watch_time_text(time(NULL), "%Y"))};
 	char	   *line = NULL;
 	size_t		room = 0;
@@ -475,9 +476,9 @@ watch_log_read(Log *log, FILE *file)
 	{
 		bool		odd_quotes = false;
 
-		for (int i = 0; i < 5; i++)
-			if (!reader.quoted && strncmp(line, not_text[i][0], strlen(not_text[i][0])) == 0)
-				watch_die("the log is not text: use \"%s FILE... | walsizer-watch --log -\"", not_text[i][1]);
+		for (int i = 0; i < LOG_NOT_TEXT; i++)
+			if (!reader.quoted && strncmp(line, watch_log_not_text[i][0], strlen(watch_log_not_text[i][0])) == 0)
+				watch_die("the log is not text: use \"%s FILE... | walsizer-watch --log -\"", watch_log_not_text[i][1]);
 		/* JSON with a line for each member: all of it counts as one */
 		first = first && strspn(line, "[{ \t\r\n") == (size_t) length;
 		if (first && strchr(line, '{') != NULL)

@@ -3,10 +3,9 @@
  * watch/logmessage.c
  *	  The server's messages about checkpoints, in any of its languages.
  *
- * Translated messages have the same numbers in the same order, and the words
- * after "checkpoint starting:" are not translated.  A text counts only if it
- * is such a message from its beginning to its end, so that no statement or
- * name that contains one is taken for it.
+ * Translated messages have the same numbers in the same order, and the words after
+ * "checkpoint starting:" are not translated.  A text counts only if it is such a message
+ * from its beginning to its end: a statement or a name may contain one.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *

@@ -44,18 +44,24 @@ watch_catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+static void __attribute__((format(printf, 2, 0)))
+complain(const char *kind, const char *format, va_list args)
+{
+	fflush(stdout);
+	fprintf(stderr, WATCH_NAME ": %s", kind);
+	vfprintf(stderr, format, args);
+	fputc('\n', stderr);
+}
+
 /* Say something on standard error. */
 void
 watch_complain(const char *format, ...)
 {
 	va_list		args;
 
-	fflush(stdout);
-	fputs(WATCH_NAME ": ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	complain("", format, args);
 	va_end(args);
-	fputc('\n', stderr);
 }
 
 /* Say why nothing can be told, and end with the status for that. */
@@ -64,12 +70,9 @@ watch_die(const char *format, ...)
 {
 	va_list		args;
 
-	fflush(stdout);
-	fputs(WATCH_NAME ": error: ", stderr);
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	complain("error: ", format, args);
 	va_end(args);
-	fputc('\n', stderr);
 	exit(WATCH_COULD_NOT_TELL);
 }
 

@@ -3,9 +3,8 @@
  * watch/trace.c
  *	  Write observations as a trace, and read them; test/sim/README.md describes it.
  *
- * A week must fit into a few megabytes, so only what changes is written, and
- * most samples are one small number.  A trace that ends too early is used as far as
- * it goes: a watch that was killed leaves it like that.
+ * A week must fit into a few megabytes, so only what changes is written, and most samples
+ * are one small number.  A trace is used as far as it goes: a kill leaves it without an end.
  *
  * Portions Copyright (c) 2026, the walsizer developers
  *

@@ -75,7 +75,7 @@ watch_parse_time(const char *text, int64_t default_unit_ms, int64_t *ms)
 }
 
 /*
- * 2025-02-03 11:41:11.588, or with a T, or seconds since 1970 with a fraction, in ms
+ * 2025-02-03 11:41:11.588, or with T or _, or seconds since 1970 with a fraction, in ms
  * since 1970.  What follows, a zone for example, does not count.  -1 if it is none.
  */
 int64_t

@@ -60,15 +60,14 @@ check(Log *log, Watcher *watcher)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const not_text[] = {"\037\213", "\3757zXZ", "(\265/\375", "BZh", "\377\376"};
 	static Watcher watcher;		/* large */
 	static Options options;
 	static Log *log;
 	static FILE *file;
 
 	/* what is not text ends the program at once */
-	for (int i = 0; i < 5; i++)
-		if (size < 2 || memmem(data, size, not_text[i], strlen(not_text[i])) != NULL)
+	for (int i = 0; i < LOG_NOT_TEXT; i++)
+		if (size < 2 || memmem(data, size, watch_log_not_text[i][0], strlen(watch_log_not_text[i][0])) != NULL)
 			return 0;
 	options = (Options) {.log = true, .year = 2025, .config = walsizer_default};
 	options.record = data[0] & 2 ? "/dev/null" : NULL;

@@ -531,7 +531,6 @@ TEST(a_size_that_comes_and_goes_stays_longer)
 	}
 	walsizer_took_effect(&d->state, now + 1, 4000);
 	assert_int_equal(d->state.pacing.keep_ms, hour);
-
 }
 
 /* A planned load each night is no size that comes and goes, but what exceeds it is. */
