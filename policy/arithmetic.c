@@ -59,8 +59,7 @@ int64_t
 walsizer_size_with_headroom(const WalsizerConfig *config, const WalsizerSettings *settings,
 							int64_t wal_bytes)
 {
-	return walsizer_size_for(walsizer_to_int64((double) wal_bytes * config->headroom),
-							 settings);
+	return walsizer_size_for(walsizer_to_int64((double) wal_bytes * config->headroom), settings);
 }
 
 /*

@@ -100,6 +100,16 @@ walsizer_is_remembered(const WalsizerState *state, const WalsizerPeak *peak,
 		walsizer_max(hour - peak->hour, peak->hour - hour) <= lookback + 1;
 }
 
+/* Let demand lower nothing for this time (ms), unless it must wait longer in any case. */
+static inline void
+walsizer_keep(WalsizerPacing *pacing, int64_t now, int64_t ms)
+{
+	if (now - pacing->kept_since < pacing->keep_ms - ms)
+		return;
+	pacing->kept_since = now;
+	pacing->keep_ms = ms;
+}
+
 /* policy/demand.c */
 extern void walsizer_add_mark(WalsizerState *state);
 extern void walsizer_move_peaks(WalsizerState *state, int64_t before, int64_t now);

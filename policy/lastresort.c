@@ -202,8 +202,7 @@ walsizer_request_rule(const WalsizerConfig *config, WalsizerState *state, Walsiz
 {
 	const WalsizerSample *sample = &state->last;
 	WalsizerLastResort *resort = &state->last_resort;
-	int64_t		least = walsizer_max(sample->settings.segment_bytes,
-									 resort->room / WORTH_PART);
+	int64_t		least = walsizer_max(sample->settings.segment_bytes, resort->room / WORTH_PART);
 
 	if (!sample->disk_tried || !resort->fills || !config->enable || !config->prevent_disk_full ||
 		decision->action == WALSIZER_LOWER || resort->asked_lsn != 0 || resort->removable < least)

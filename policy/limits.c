@@ -276,7 +276,11 @@ must_follow(const WalsizerConfig *config, const WalsizerState *state,
 		(double) walsizer_recovery_time(config, state, &state->last, figures->in_effect_mb) <=
 		FOLLOW_RECOVERY_ABOVE * (double) config->max_recovery_ms)
 		return false;
-	return allowed < figures->in_effect_mb && can_lower_to(state, figures, allowed);
+	/* a better moment than the first sample after a checkpoint does not come */
+	return allowed < figures->in_effect_mb &&
+		(can_lower_to(state, figures, allowed) ||
+		 (double) (figures->used - state->last.settings.segment_bytes) <=
+		 (double) figures->rate * (double) config->sample_interval_ms / 1000.0);
 }
 
 /*

@@ -52,8 +52,7 @@ observe_clock(WalsizerState *state, const WalsizerSample *sample)
 	if (jumped >= 0 && jumped <= elapsed / WALSIZER_HOUR + 1)
 		return;
 	walsizer_move_peaks(state, state->last.hour, sample->hour);
-	state->pacing.kept_since = sample->now;
-	state->pacing.keep_ms = WALSIZER_KEEP_RAISE;
+	walsizer_keep(&state->pacing, sample->now, WALSIZER_KEEP_RAISE);
 }
 
 /*
@@ -196,14 +195,15 @@ judge_old_value(WalsizerState *state, const WalsizerSample *sample, uint64_t red
 
 	if (checkpoints->old.asked_at == 0)
 		return;
-	slow = time >= half * (double) settings->timeout_ms ||
-		wal >= half * (double) walsizer_trigger_point(settings->max_wal_size_mb, settings);
+	slow = half > 0 && (time >= half * (double) settings->timeout_ms ||
+		wal >= half * (double) walsizer_trigger_point(settings->max_wal_size_mb, settings));
 	state->cycle.old_value += slow;
+	if (slow)
+		checkpoints->old.seen = sample->now;
 	if (!checkpoints->old.counted && slow)
 	{
 		checkpoints->total[WALSIZER_CAUSE_OLD_VALUE]++;
 		checkpoints->forced_at = checkpoints->old.asked_at;
-		checkpoints->old.seen = sample->now;
 	}
 	else if (!checkpoints->old.counted)
 		checkpoints->total[WALSIZER_CAUSE_OTHER]++;
@@ -234,6 +234,9 @@ redo_moved(const WalsizerState *state, const WalsizerSample *sample)
  * skipped because nothing was written.  A skipped one shows only in the
  * counter, which counts the others, too, and late: but then there is WAL since
  * the redo pointer, or the timer is not due.
+ *
+ * Several can be forced between two samples: as many as the server counted, if
+ * there was WAL for them.  After one that was only late, it counted one.
  */
 static void
 observe_checkpoints(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *sample)
@@ -243,9 +246,11 @@ observe_checkpoints(const WalsizerConfig *config, WalsizerState *state, const Wa
 	WalsizerCause cause = moved ? checkpoint_cause(state, sample, &forced_at) : WALSIZER_CAUSE_OTHER;
 	int64_t		timed = add_progress(&state->checkpoints.timed, state->last.timed,
 									 sample->timed, sample->counters_reset);
+	int64_t		requested = add_progress(&state->checkpoints.requested, state->last.requested,
+										 sample->requested, sample->counters_reset);
+	int64_t		several = forced_at == 0 ? 1 :
+		walsizer_max(1, walsizer_min(requested, counted(state->last.redo_lsn, sample->redo_lsn, &sample->settings) / forced_at));
 
-	add_progress(&state->checkpoints.requested, state->last.requested,
-				 sample->requested, sample->counters_reset);
 	if (sample->completed_lsn != state->last.completed_lsn)
 	{
 		state->checkpoints.completed_at = sample->now;
@@ -254,7 +259,7 @@ observe_checkpoints(const WalsizerConfig *config, WalsizerState *state, const Wa
 	walsizer_observe_curve(state, sample, cause);
 	if (moved)
 	{
-		/* if one was running, and none has completed since, this is the same again */
+		/* if one was running, and none has completed since, it failed and is tried again */
 		if (state->last.checkpoint_running && sample->checkpoint_running &&
 			sample->completed_lsn == state->last.completed_lsn)
 			state->checkpoints.failures++;
@@ -264,15 +269,13 @@ observe_checkpoints(const WalsizerConfig *config, WalsizerState *state, const Wa
 			state->checkpoints.old.counted = cause != WALSIZER_CAUSE_OTHER || forced_at == 0;
 			state->checkpoints.old.asked_at =
 				cause == WALSIZER_CAUSE_OLD_VALUE || cause == WALSIZER_CAUSE_OTHER ? forced_at : 0;
-			state->checkpoints.total[cause] += state->checkpoints.old.counted;
+			state->checkpoints.total[cause] += state->checkpoints.old.counted ? several : 0;
 		}
 		if (cause == WALSIZER_CAUSE_FORCED || cause == WALSIZER_CAUSE_OLD_VALUE)
 			state->checkpoints.forced_at = forced_at;
 		state->checkpoints.redo_moved = redo_moved(state, sample);
 		state->checkpoints.timer_start = state->checkpoints.redo_moved;
 		state->checkpoints.padding_at_redo = state->window.padding;
-		if (cause == WALSIZER_CAUSE_OLD_VALUE)
-			state->checkpoints.old.seen = sample->now;
 		walsizer_observe_wal_contents(config, state, sample, cause);
 	}
 	else if (timed > 0 && timer_is_due(state, sample) &&
@@ -329,8 +332,7 @@ prime(WalsizerState *state, const WalsizerSample *sample)
 	if (sample->now < state->last.now)
 		state->pacing = (WalsizerPacing) {0};
 	state->pacing.changed_at = sample->now;
-	state->pacing.kept_since = sample->now;
-	state->pacing.keep_ms = WALSIZER_KEEP_RAISE;
+	walsizer_keep(&state->pacing, sample->now, WALSIZER_KEEP_RAISE);
 }
 
 /*

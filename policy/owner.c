@@ -50,10 +50,7 @@ walsizer_took_effect(WalsizerState *state, int64_t now, int64_t in_effect_mb)
 	if (state->owner.own_mb == in_effect_mb)
 		return;
 	if (in_effect_mb > walsizer_max(state->owner.own_mb, state->boost.size_mb))
-	{
-		pacing->keep_ms = again ? WEEK : WALSIZER_KEEP_RAISE;
-		pacing->kept_since = now;
-	}
+		walsizer_keep(pacing, now, again ? WEEK : WALSIZER_KEEP_RAISE);
 	else if (in_effect_mb < state->owner.own_mb &&
 			 (state->boost.size_mb != 0 || state->boost.return_mb == 0))
 		pacing->lowered_at = now;

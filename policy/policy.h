@@ -646,8 +646,7 @@ extern int	walsizer_timeouts(const WalsizerSettings *settings, int64_t *timeouts
 
 /* policy/verdict.c */
 extern WalsizerVerdict walsizer_judge(const WalsizerSituation *situation);
-extern void walsizer_verdict_text(const WalsizerVerdict *verdict, const char *sentence,
-								  char *text);
+extern void walsizer_verdict_text(const WalsizerVerdict *verdict, const char *sentence, char *text);
 
 /* policy/owner.c: what became of a decision */
 extern void walsizer_took_effect(WalsizerState *state, int64_t now, int64_t in_effect_mb);

@@ -194,8 +194,7 @@ walsizer_recovery_time(const WalsizerConfig *config, const WalsizerState *state,
 {
 	double		bytes = (double) mb * (double) WALSIZER_MB;
 	double		intervals = 1.0 + sample->settings.completion_target;
-	double		records = intervals * records_in(&state->wal_contents.interval,
-												 bytes / intervals);
+	double		records = intervals * records_in(&state->wal_contents.interval, bytes / intervals);
 
 	return recovery_time(config, sample, bytes, records);
 }

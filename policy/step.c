@@ -247,8 +247,7 @@ fill_figures(const WalsizerConfig *config, WalsizerState *state, WalsizerFigures
  * caller applies the decision; the next sample shows the result.
  */
 WalsizerDecision
-walsizer_step(const WalsizerConfig *config, WalsizerState *state,
-			  const WalsizerSample *sample)
+walsizer_step(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *sample)
 {
 	WalsizerDecision decision = {0};
 

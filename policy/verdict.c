@@ -80,7 +80,7 @@ is_held(const WalsizerSituation *c)
 }
 
 static const char *
-release(const WalsizerSituation *c)
+held_remedy(const WalsizerSituation *c)
 {
 	if (c->held_by == WALSIZER_HELD_BY_SLOT)
 		return "Replication slot \"$b\" holds back $4 MB: have its consumer catch up, or drop it.";
@@ -94,7 +94,7 @@ release(const WalsizerSituation *c)
  * is hardest to move: no setting makes room.
  */
 static const char *
-overcome_limit(const WalsizerSituation *c)
+limit_remedy(const WalsizerSituation *c)
 {
 	switch (walsizer_forbidding(&c->decision->figures, needed(c)))
 	{
@@ -112,13 +112,15 @@ overcome_limit(const WalsizerSituation *c)
 				c->state->last.now < c->state->pacing.raise_not_before || (walsizer_limit_swings(c->state) &&
 				walsizer_step_size(c->state, &c->decision->figures, needed(c)) == c->decision->figures.in_effect_mb) ?
 				"walsizer waits, because a limit fell; for a larger size now, call walsizer_boost()." :
+				c->decision->reason == WALSIZER_BECAUSE_RECENTLY_CHANGED ?
+				"walsizer leaves a value that was just set alone, for five minutes at most; for a larger size now, call walsizer_boost()." :
 				"walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().";
 	}
 }
 
 /* What helps if the value in effect is too small. */
 static const char *
-raise_it(const WalsizerSituation *c)
+small_remedy(const WalsizerSituation *c)
 {
 	bool		allowed = c->decision->figures.limit_mb > c->decision->figures.in_effect_mb;
 	bool		less = c->decision->figures.limit_mb < needed(c);
@@ -133,7 +135,7 @@ raise_it(const WalsizerSituation *c)
 	if (allowed && c->dry_run)
 		return less ? "Turn off \"walsizer.dry_run\" to have walsizer raise it to $2 MB, which the limits allow." :
 			"Turn off \"walsizer.dry_run\" to have walsizer raise it.";
-	return overcome_limit(c);
+	return limit_remedy(c);
 }
 
 /* Does something keep walsizer from a change that is due, or from what it wrote? */
@@ -157,16 +159,22 @@ disk_fills(const WalsizerSituation *c)
 		(asked_at > 0 && last->now - asked_at < last->settings.timeout_ms);
 }
 
+static bool
+may_act(const WalsizerSituation *c)
+{
+	return c->config->enable && !c->dry_run && c->outcome == WALSIZER_NO_OUTCOME;
+}
+
 /* What helps if WAL fills the disk. */
 static const char *
-make_room(const WalsizerSituation *c)
+full_remedy(const WalsizerSituation *c)
 {
 	const WalsizerLastResort *resort = &c->state->last_resort;
-	bool		too_large = !walsizer_is_own_raise(c->state) &&	/* else walsizer lowers it */
-		c->decision->figures.in_effect_mb > c->decision->figures.limit_mb;
+	bool		lowers = walsizer_is_own_raise(c->state) && may_act(c);
+	bool		too_large = !lowers && c->decision->figures.in_effect_mb > c->decision->figures.limit_mb;
 
 	if (resort->kept > 0)
-		return release(c);
+		return held_remedy(c);
 	if (resort->asked_lsn != 0 && c->state->last.now - resort->asked_at > HELPS_WITHIN)
 		return "The checkpoint that walsizer requested has not helped yet: see the server log, and what else fills the file system.";
 	return too_large ? "$eLower \"max_wal_size\" to at most $2 MB, or enlarge the file system." :
@@ -180,14 +188,13 @@ find(const WalsizerSituation *c)
 	const WalsizerFigures *figures = &c->decision->figures;
 	const WalsizerState *state = c->state;
 	const WalsizerSample *last = &state->last;
-	bool		acts = !c->client && c->config->enable && !c->dry_run &&
-		c->outcome == WALSIZER_NO_OUTCOME;
+	bool		acts = !c->client && may_act(c);
 	bool		asks_for_more = walsizer_max(figures->wanted_mb, state->owner.own_mb) > state->owner.original_mb;
 	bool		too_small;
 	const WalsizerFinding small = {
 		"too_small", !c->decision->limited ? "\"max_wal_size\" of $0 MB is too small: $d$1 MB are needed" :
 		"\"max_wal_size\" of $0 MB is too small: $d$1 MB are needed, and \"$c\" allows $2 MB",
-		raise_it(c), c->decision->limited && c->decision->reason != WALSIZER_BECAUSE_BOOST ? 9 + (int) c->decision->limited_by : 0
+		small_remedy(c), c->decision->limited && c->decision->reason != WALSIZER_BECAUSE_BOOST ? 9 + (int) c->decision->limited_by : 0
 	};
 
 	if (!c->running)
@@ -202,7 +209,7 @@ find(const WalsizerSituation *c)
 		return (WalsizerFinding) {"disk_full", !state->last_resort.fills ?
 			"WAL was about to fill the file system of \"pg_wal\", so walsizer requested a checkpoint" :
 			"WAL is about to fill the file system of \"pg_wal\", which holds at most $3 MB of WAL",
-			make_room(c), WALSIZER_NOTICE_DISK_FULL};
+			full_remedy(c), WALSIZER_NOTICE_DISK_FULL};
 	if (figures->checkpoints_fail)
 		return (WalsizerFinding) {"checkpoints_fail", "checkpoints start and do not complete, so no WAL is removed",
 			"The server log has the error; a larger size does not help.", 2};
@@ -211,7 +218,7 @@ find(const WalsizerSituation *c)
 			"\"max_wal_size\" of $0 MB exceeds the file system of \"pg_wal\", which holds at most $3 MB of WAL",
 			"Lower it to at most $2 MB, or enlarge the file system.", 3};
 	if (is_held(c))
-		return (WalsizerFinding) {"held_back", "$4 MB of WAL are held back, which \"max_wal_size\" does not limit", release(c), 1};
+		return (WalsizerFinding) {"held_back", "$4 MB of WAL are held back, which \"max_wal_size\" does not limit", held_remedy(c), 1};
 	if (c->taken_back && acts)
 		return (WalsizerFinding) {"taken_back", "another program sets \"max_wal_size\" back after each raise",
 			"Have only one of the two set it: turn off \"walsizer.enable\", or take it from the other.", 4};
@@ -247,7 +254,7 @@ find(const WalsizerSituation *c)
 			"It takes one \"checkpoint_timeout\" to say more.", 0};
 	if (figures->wanted_mb > figures->in_effect_mb)
 		return (WalsizerFinding) {"tight", "\"max_wal_size\" of $0 MB is large enough, but not with headroom, which takes $d$1 MB",
-			limited_by(c) != WALSIZER_UNLIMITED ? overcome_limit(c) : "There is nothing to do.", 0};
+			limited_by(c) != WALSIZER_UNLIMITED ? limit_remedy(c) : "There is nothing to do.", 0};
 	return (WalsizerFinding) {"large_enough", "\"max_wal_size\" of $0 MB is large enough: $d$1 MB are needed",
 		"There is nothing to do.", 0};
 }
@@ -272,7 +279,7 @@ walsizer_judge(const WalsizerSituation *c)
 		},
 		.texts = {c->message, c->holder, settings[c->decision->limited_by],
 			(figures->inflated || (longer && figures->learned > figures->demand)) && needed(c) > c->state->boost.size_mb ? "at most " : "",
-			!c->state->last_resort.fills ? "" : c->config->enable && c->config->prevent_disk_full ? """walsizer requests checkpoints. " : "Run CHECKPOINT. "},
+			!c->state->last_resort.fills ? "" : c->config->enable && c->config->prevent_disk_full ? "walsizer requests checkpoints. " : "Run CHECKPOINT. "},
 	};
 }
 

@@ -193,11 +193,17 @@ TEST(a_command_is_written_at_once)
 /* A statement waits for the checkpoint that runs; a command that comes then is written at once. */
 TEST(a_checkpoint_after_another_is_told_by_its_end)
 {
-	for (int slow = 0; slow <= 1; slow++)
+	static const int slow_ones[] = {0, 1, 0};
+	static const double targets[] = {0.9, 0.9, 0};	/* with 0, all are written at once */
+
+	for (int i = 0; i < 3; i++)
 	{
+		int			slow = slow_ones[i];
 		Driver	   *d = driver_begun();
 
-		set_size(d, 4096);
+		d->sample.settings.completion_target = targets[i];
+		set_size(d, 8192);
+		d->state.checkpoints.old.points[0] = TRIGGER_POINT;
 		d->sample.checkpoint_running = true;
 		driver_observe(d, SECOND, TRIGGER_POINT);
 		driver_observe_redo(d, SECOND, 0);
@@ -208,7 +214,7 @@ TEST(a_checkpoint_after_another_is_told_by_its_end)
 		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1);
 		d->sample.completed_lsn = d->sample.redo_lsn;
 		d->sample.checkpoint_running = false;
-		driver_observe(d, slow ? 150 * SECOND : SECOND, 0);
+		driver_observe(d, i > 0 ? 150 * SECOND : SECOND, 0);
 		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1 + slow);
 		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], 1 - slow);
 		assert_int_equal(d->state.cycle.old_value, slow);
@@ -249,7 +255,18 @@ TEST(an_old_value_is_forgotten)
 	driver_observe(d, 1, 0);
 	assert_int_equal(d->state.checkpoints.old.points[0], 0);
 
-	/* one that the new value forces is no sign of the old one */
+	/* one that is written at once may be there by chance, and is no sign */
+	d = driver_begun();
+	d->sample.settings.max_wal_size_mb = 8192;
+	driver_observe(d, SECOND, 0);
+	driver_observe(d, 100 * SECOND, 0);
+	driver_observe(d, SECOND, TRIGGER_POINT);
+	driver_observe_redo(d, SECOND, 0);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1);
+	driver_observe(d, (3600 + 3 * 300 - 102) * SECOND + 1, 0);
+	assert_int_equal(d->state.checkpoints.old.points[0], 0);
+
+	/* nor is one that the new value forces a sign of the old one */
 	d = driver_begun();
 	d->sample.settings.max_wal_size_mb = 2048;
 	driver_observe(d, SECOND, 0);
@@ -390,6 +407,25 @@ TEST(a_long_checkpoint_has_not_failed)
 					 d->state.checkpoints.total[WALSIZER_CAUSE_TIMED], 2);
 }
 
+/* As many as the server counted, but no more than there was WAL for. */
+TEST(several_are_forced_between_two_samples)
+{
+	Driver	   *d = driver_begun();
+	const int64_t *forced = &d->state.checkpoints.total[WALSIZER_CAUSE_FORCED];
+
+	for (int counted = 0; counted <= 4; counted++)
+	{
+		int64_t		before = *forced;
+
+		driver_observe(d, SECOND, 3 * TRIGGER_POINT);
+		d->sample.requested += counted;
+		driver_observe_redo(d, SECOND, 0);
+		assert_int_equal(*forced - before, counted < 1 ? 1 : counted > 3 ? 3 : counted);
+		d->sample.redo_lsn = d->sample.write_lsn;
+	}
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], 0);
+}
+
 int
 main(void)
 {
@@ -410,6 +446,7 @@ main(void)
 		cmocka_unit_test(time_until_the_timed_checkpoint),
 		cmocka_unit_test(a_checkpoint_that_failed_is_counted_once),
 		cmocka_unit_test(a_long_checkpoint_has_not_failed),
+		cmocka_unit_test(several_are_forced_between_two_samples),
 	};
 
 	return cmocka_run_group_tests_name("policy, causes", tests, NULL, NULL);

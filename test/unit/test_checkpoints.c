@@ -120,12 +120,14 @@ TEST(an_old_trigger_point_is_forgotten)
 {
 	Driver	   *d = just_raised();
 
-	driver_step(d, (3600 + 900) * SECOND, SEGMENT);
-	assert_int_equal(d->state.checkpoints.old.points[0], CAPACITY);
+	driver_step(d, (3600 + 700) * SECOND, SEGMENT);
 	driver_checkpoint(d, false);
 	driver_step(d, 0, CAPACITY);
-	driver_checkpoint(d, true); /* a sign */
+	driver_checkpoint(d, true);
+	d->sample.checkpoint_running = true;
 	driver_step(d, 0, 0);
+	d->sample.checkpoint_running = false;
+	driver_step(d, 200 * SECOND, 0);	/* it took its time: a sign */
 	assert_int_equal(count(d, WALSIZER_CAUSE_OLD_VALUE), 1);
 	driver_step(d, (3600 + 900) * SECOND, 0);
 	assert_int_equal(d->state.checkpoints.old.points[0], CAPACITY);

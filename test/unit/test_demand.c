@@ -262,8 +262,10 @@ deflated(int64_t mb, double completion_target, WalsizerPeak first, WalsizerPeak 
 	remember_inflated(d, 500000, 4000 * MB, TRIGGER_POINT);
 	remember_inflated(d, 500001, 600 * MB, TRIGGER_POINT);
 	d->state.window.marks[0] = (WalsizerMark) {.ms = SECOND, .peak = first};
-	d->state.window.marks[1] = (WalsizerMark) {.ms = SECOND + ms, .peak = second};
-	d->state.window.number = 2;
+	/* what was forced between them tells nothing of what a clean load writes */
+	d->state.window.marks[1] = (WalsizerMark) {.ms = SECOND + ms, .peak = {500002, 3000 * MB, 300000, TRIGGER_POINT}};
+	d->state.window.marks[2] = (WalsizerMark) {.ms = SECOND + ms, .peak = second};
+	d->state.window.number = 3;
 	walsizer_remember_window(&d->state);
 	assert_int_equal(d->state.window.number, 0);
 	assert_int_equal(walsizer_peak_of(&d->state, 500001)->demand, 600 * MB);

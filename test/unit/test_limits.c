@@ -50,6 +50,25 @@ TEST(a_limit_does_not_hide_the_reason)
 	assert_int_equal(d->last.reason, WALSIZER_BECAUSE_FORCED);
 }
 
+/* Of what is written between two samples, each sample sees more than half a trigger point. */
+TEST(a_lower_max_is_followed_under_a_load_that_far_exceeds_it)
+{
+	Driver	   *d = driver_quiet_raise(16000);
+
+	d->apply = true;
+	d->config.sample_interval_ms = 10 * SECOND;
+	d->config.max_mb = 1024;
+	for (int i = 0; i < 60; i++)
+	{
+		driver_step(d, 10 * SECOND, 900 * MB);
+		if (driver_forced_due(d))
+			driver_checkpoint(d, true);
+	}
+	assert_int_equal(d->sample.settings.max_wal_size_mb, 1024);
+	assert_int_equal(d->lowers, 1);
+	assert_int_equal(d->raises, 0);
+}
+
 /* A lowering to a limit is not reported as a raise that the limit prevents. */
 TEST(a_lowering_to_a_limit_is_not_limited)
 {
@@ -394,6 +413,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(max_binds_and_is_named),
 		cmocka_unit_test(a_limit_does_not_hide_the_reason),
+		cmocka_unit_test(a_lower_max_is_followed_under_a_load_that_far_exceeds_it),
 		cmocka_unit_test(a_lowering_to_a_limit_is_not_limited),
 		cmocka_unit_test(a_limit_below_never_lowers_what_is_not_ours),
 		cmocka_unit_test(a_limit_that_comes_down_lowers_our_raise),

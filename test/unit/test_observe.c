@@ -169,7 +169,7 @@ kept_for(int64_t ms, int64_t hours)
 	Driver	   *d = driver_begun();
 
 	d->state.pacing.kept_since = 0;
-	d->state.pacing.keep_ms = 7200 * SECOND;
+	d->state.pacing.keep_ms = 3600 * SECOND;
 	d->sample.hour += hours;
 	driver_observe(d, ms, 0);
 	return d->state.pacing.kept_since == d->sample.now ? d->state.pacing.keep_ms : 0;

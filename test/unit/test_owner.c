@@ -529,8 +529,19 @@ TEST(a_size_that_comes_and_goes_stays_longer)
 		walsizer_took_effect(&d->state, now, 2000);
 		now += 168 * hour - 1;
 	}
-	walsizer_took_effect(&d->state, now + 1, 4000);
+	walsizer_took_effect(&d->state, now += 1, 4000);
 	assert_int_equal(d->state.pacing.keep_ms, hour);
+
+	/* neither a further raise nor a clock that is set shortens that */
+	walsizer_took_effect(&d->state, now, 2000);
+	walsizer_took_effect(&d->state, now + 144 * hour, 4000);
+	walsizer_took_effect(&d->state, now + 168 * hour, 8000);
+	d->sample.hour -= 2;
+	d->sample.settings.max_wal_size_mb = 8000;
+	d->sample.now = d->state.last.now;
+	driver_observe(d, 0, 0);
+	assert_int_equal(d->state.pacing.kept_since, now + 144 * hour);
+	assert_int_equal(d->state.pacing.keep_ms, 168 * hour);
 }
 
 /* A planned load each night is no size that comes and goes, but what exceeds it is. */

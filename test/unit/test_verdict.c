@@ -88,6 +88,7 @@ static const Server servers[] = {
 	{"disk_full", FILLS "walsizer requests checkpoints. Enlarge the file system, or remove what else fills it.", .fills = true, .asked = 10000, .own = 1024, .original = 512, TOO_LARGE},
 	{"disk_full", FILLS "Run CHECKPOINT. Lower \"max_wal_size\" to at most 320 MB, or enlarge the file system.", .fills = true, .only_said = true, TOO_LARGE},
 	{"disk_full", FILLS "Run CHECKPOINT. Enlarge the file system, or remove what else fills it.", "disabled", .fills = true, .disabled = true, .free = 636, .wal = 100},
+	{"disk_full", FILLS "Run CHECKPOINT. Lower \"max_wal_size\" to at most 320 MB, or enlarge the file system.", "disabled", .fills = true, .disabled = true, .own = 1024, .original = 512, TOO_LARGE},
 	{"disk_full", FILLS "The checkpoint that walsizer requested has not helped yet: see the server log, and what else fills the file system.", .fills = true, .asked = 10001, TOO_LARGE},
 	{"disk_full", FILLS "Replication slot \"gone\" holds back 90 MB: have its consumer catch up, or drop it.", .fills = true, .kept = 90, .held = 60, .held_by = WALSIZER_HELD_BY_SLOT, TOO_LARGE},
 	{"disk_full", "WAL was about to fill the file system of \"pg_wal\", so walsizer requested a checkpoint. Lower \"max_wal_size\" to at most 320 MB, or enlarge the file system.", .asked = -299999, TOO_LARGE},
@@ -145,6 +146,7 @@ static const Server servers[] = {
 	/* too small, and walsizer acts, as far as the limits allow */
 	{"too_small", SMALL ". walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", BIG},
 	{"too_small", SMALL ". walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", .learned = 600, .wanted = 1500},
+	{"too_small", SMALL ". walsizer leaves a value that was just set alone, for five minutes at most; for a larger size now, call walsizer_boost().", BIG, .reason = WALSIZER_BECAUSE_RECENTLY_CHANGED},
 	{"too_small", "\"max_wal_size\" of 1024 MB is too small: 8192 MB are needed. walsizer raises it when a load needs it; for a larger size now, call walsizer_boost().", .boost = 8192},
 	{"too_small", "\"max_wal_size\" of 1024 MB is too small: 8192 MB are needed, and \"walsizer.max\" allows 2048 MB. Raise \"walsizer.max\" to 8192 MB, or accept forced checkpoints.", "limited", .boost = 8192, .limited = true, .limited_by = WALSIZER_LIMIT_MAX, .reason = WALSIZER_BECAUSE_BOOST, .limit = 2048, .max = 2048},
 	{"too_small", SMALL ", and \"walsizer.max\" allows 1024 MB. Raise \"walsizer.max\" to 1500 MB, or accept forced checkpoints.", "limited", BIG, .limit = 1024, .max = 1024, .limited = true, .limited_by = WALSIZER_LIMIT_MAX},
