@@ -165,7 +165,7 @@ SELECT CASE WHEN way.place = 'postgresql.conf' THEN coalesce(found.included, way
        way.instruction
   FROM walsizer_status AS status
  CROSS JOIN walsizer_stats AS stats
- CROSS JOIN LATERAL (VALUES (greatest(status.max_wal_size,
+ CROSS JOIN LATERAL (VALUES (greatest(pg_size_bytes(current_setting('max_wal_size')),
            least(greatest(status.wanted_size, status.boost_size), stats.size_limit)) / 1048576)
        ) AS size (mb)
  CROSS JOIN LATERAL (
@@ -200,6 +200,7 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
  CROSS JOIN (
     SELECT pg_size_bytes(current_setting('wal_segment_size')) AS segment_size,
            pg_size_bytes(current_setting('min_wal_size')) AS min_wal_size,
+           pg_size_bytes(current_setting('max_wal_size')) AS max_wal_size,
            pg_size_bytes(current_setting('wal_buffers')) AS wal_buffers,
            extract(epoch FROM current_setting('checkpoint_timeout')::interval) AS timeout,
            extract(epoch FROM current_setting('wal_writer_delay')::interval) AS writer_delay,
@@ -284,22 +285,22 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
     -- that demand is at least 256 MB, four times min_wal_size and four times the
     -- demand of the median hour; or below 1/16 of a max_wal_size of 1 GB or more
     ('min_wal_size',
-     (floor((CASE WHEN server.min_wal_size > status.max_wal_size
-          THEN status.max_wal_size
-          WHEN status.max_wal_size > stats.size_limit THEN NULL
+     (floor((CASE WHEN server.min_wal_size > server.max_wal_size
+          THEN server.max_wal_size
+          WHEN server.max_wal_size > stats.size_limit THEN NULL
           WHEN stats.largest_demand >= greatest(pg_size_bytes('256MB'),
                4 * server.min_wal_size, 4 * usual.demand)
-          THEN least(status.max_wal_size, stats.largest_demand + server.segment_size - 1)
-          WHEN status.max_wal_size >= greatest(pg_size_bytes('1GB'),
+          THEN least(server.max_wal_size, stats.largest_demand + server.segment_size - 1)
+          WHEN server.max_wal_size >= greatest(pg_size_bytes('1GB'),
                16 * server.min_wal_size + 1)
-          THEN status.max_wal_size / 8 END)::numeric / server.segment_size::numeric)
+          THEN server.max_wal_size / 8 END)::numeric / server.segment_size::numeric)
       * server.segment_size::numeric / 1048576.0)::bigint::text || 'MB',
-     CASE WHEN server.min_wal_size > status.max_wal_size
+     CASE WHEN server.min_wal_size > server.max_wal_size
           THEN pg_catalog.format('It exceeds max_wal_size, so the server keeps all of max_wal_size (%s) as WAL files even when it is idle.',
-               pg_size_pretty(status.max_wal_size))
+               pg_size_pretty(server.max_wal_size))
           ELSE pg_catalog.format('After quiet hours, the server keeps about %s of old WAL files to recycle. A bulk load that writes more must create new files and fill them with zeros first. The largest demand is %s, max_wal_size is %s. A larger min_wal_size keeps more files.',
                pg_size_pretty(server.min_wal_size), pg_size_pretty(stats.largest_demand),
-               pg_size_pretty(status.max_wal_size)) END),
+               pg_size_pretty(server.max_wal_size)) END),
     ('log_checkpoints',
      CASE WHEN NOT current_setting('log_checkpoints')::boolean THEN 'on' END,
      'The server log does not say when and why checkpoints start.')
@@ -311,6 +312,7 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
 CREATE FUNCTION walsizer_report()
 RETURNS text
 LANGUAGE sql VOLATILE PARALLEL RESTRICTED
+SET intervalstyle = 'postgres'
 BEGIN ATOMIC
 WITH status AS (
     SELECT *, role = 'standby' AS standby, pg_size_pretty(max_wal_size) AS size
@@ -532,18 +534,18 @@ COMMENT ON FUNCTION walsizer_revert() IS 'restore the original value of max_wal_
 COMMENT ON FUNCTION walsizer_boost(text, interval) IS 'raise max_wal_size now, for the duration of a planned load';
 COMMENT ON FUNCTION walsizer_boost_end() IS 'end a planned load before its duration is over';
 COMMENT ON FUNCTION walsizer_start() IS 'start the worker without a restart of the server';
-COMMENT ON FUNCTION walsizer_stop() IS 'end the worker, until walsizer_start() or the next start of the server';
+COMMENT ON FUNCTION walsizer_stop() IS 'end the worker until walsizer_start(), or until the server starts again with walsizer preloaded';
 COMMENT ON FUNCTION walsizer_forget() IS 'clear learned demand and history';
 COMMENT ON FUNCTION walsizer_reset_stats() IS 'set the checkpoint counters in walsizer_stats to zero';
 
 COMMENT ON VIEW walsizer_status IS 'what walsizer does, and its last decision; one row';
 COMMENT ON COLUMN walsizer_status.state IS 'active, limited (a limit forbids wanted_size or boost_size, or any change), dry run, disabled, blocked (walsizer cannot change the setting) or not running';
 COMMENT ON COLUMN walsizer_status.verdict IS 'whether the value in effect is large enough, or what else is wrong, and what to do';
-COMMENT ON COLUMN walsizer_status.max_wal_size IS 'value in effect, in bytes';
+COMMENT ON COLUMN walsizer_status.max_wal_size IS 'value in effect at the last sample, in bytes';
 COMMENT ON COLUMN walsizer_status.wanted_size IS 'size that the largest known demand needs with headroom, regardless of limits, in bytes';
 COMMENT ON COLUMN walsizer_status.limited_by IS 'limit that keeps the size below wanted_size or boost_size: max, disk or recovery; max, too, if an administrator''s value exceeds it; null if none does';
 COMMENT ON COLUMN walsizer_status.original_size IS 'the administrator''s value: in effect before walsizer''s first change, or set by an administrator since, in bytes';
-COMMENT ON COLUMN walsizer_status.set_by_walsizer IS 'value in effect if walsizer set it, in bytes; null otherwise';
+COMMENT ON COLUMN walsizer_status.set_by_walsizer IS 'value in effect at the last sample if walsizer set it, in bytes; null otherwise';
 COMMENT ON COLUMN walsizer_status.role IS 'primary or standby';
 COMMENT ON COLUMN walsizer_status.action IS 'decision at the last sample: none, raise, lower, external, revert or checkpoint';
 COMMENT ON COLUMN walsizer_status.reason IS 'short code of the reason for that decision';

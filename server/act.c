@@ -124,11 +124,11 @@ record(const WalsizerEvent *event)
 {
 	const WalsizerHistory *history = &walsizer_shared->history;
 	const WalsizerEvent *before = &history->events[Max(history->length, 1) - 1];
-	bool		back = before->decision.action == WALSIZER_RAISE &&
+	bool		back = history->length > 0 && before->decision.action == WALSIZER_RAISE &&
 		before->result.outcome == WALSIZER_APPLIED &&
 		event->decision.target_mb <= before->old_mb;
 
-	/* only the worker counts, and a copy may be one behind */
+	/* no lock: only the worker writes this */
 	if (event->decision.action == WALSIZER_EXTERNAL)
 		walsizer_shared->taken_back = back ? walsizer_shared->taken_back + 1 : 0;
 	walsizer_add_event(event);

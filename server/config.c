@@ -274,7 +274,7 @@ is_waiting(const WalsizerNote *note)
 		 (note->kind != now.kind && now.kind != WALSIZER_NOTE_NO_ROOM));
 }
 
-/* That note; no note if there is none, or if the file cannot be read. */
+/* The note that waits for a reload; no note if none does, or if the file cannot be read. */
 WalsizerNote
 walsizer_note_waiting(void)
 {

@@ -113,8 +113,8 @@ typedef struct WalsizerAutoConf
 /*
  * Shared memory.  "lock" protects all of it except "answered" and what only the worker uses,
  * and is never held over I/O.  Only the worker writes, so it reads without the lock; but
- * sessions write the request and what walsizer_reset_stats() sets, and the startup process
- * writes recoveries before there is a worker.  Others copy out under the shared lock.
+ * sessions write the request, what walsizer_reset_stats() sets, and recoveries.pages_written,
+ * and the startup process writes recoveries before there is a worker.  Others copy out under the shared lock.
  */
 typedef struct WalsizerShared
 {
@@ -145,7 +145,7 @@ typedef struct WalsizerShared
 	/* the last attempt that did not succeed; no outcome: none */
 	WalsizerResult trouble;
 	TimestampTz trouble_reload; /* PgReloadTime of the worker then */
-	int			taken_back;		/* raises, one after the other */
+	int			taken_back;		/* raises in a row */
 
 	/* what only the worker uses, and the next one needs, too */
 	bool		loaded;			/* the state file has been read */

@@ -55,7 +55,7 @@ walsizer_define_settings(void)
 				 "Turn it off to keep the value in effect. walsizer continues to measure and to advise.");
 	BOOL_SETTING("dry_run", &walsizer_dry_run, false,
 				 "Lets walsizer decide and record without changing max_wal_size.",
-				 "Turn it on to see in walsizer_history what walsizer would do.");
+				 "Turn it on to see in walsizer_history what walsizer would do. walsizer_revert() still restores the original value.");
 	BOOL_SETTING("predict", &predict, walsizer_default.predict,
 				 "Raises max_wal_size before the first checkpoint is forced.",
 				 "Turn it off to have walsizer raise only after checkpoints were forced.");
@@ -64,7 +64,7 @@ walsizer_define_settings(void)
 				   "Choose it by the disk space and the recovery time that you can afford. It takes precedence over walsizer.min.");
 	NUMBER_SETTING(Int, "min", &min_mb, GUC_UNIT_MB, LIMITS(min_mb),
 				   "Sets the smallest value to which walsizer lowers max_wal_size.",
-				   "Set it if you know a load that comes less often than walsizer.lookback. walsizer never sets less than the original value.");
+				   "Set it if you know a load that comes less often than walsizer.lookback. walsizer never sets less than the original value. Limits take precedence over it.");
 	NUMBER_SETTING(Int, "threshold", &threshold, 0, LIMITS(threshold),
 				   "Sets the number of forced checkpoints per checkpoint_timeout that trigger a raise.",
 				   "Raise it if rare bursts may force a checkpoint. With walsizer.predict, walsizer does not wait for forced checkpoints.");

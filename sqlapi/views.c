@@ -59,11 +59,9 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 	return PUT_ROW(text_of(verdict.state),
 				   text_of(psprintf("%s. %s", walsizer_sentence(&verdict, verdict.found.text),
 									walsizer_sentence(&verdict, verdict.found.remedy))),
-				   size(decision->figures.in_effect_mb),
-				   size(decision->figures.wanted_mb),
+				   size(decision->figures.in_effect_mb), size(decision->figures.wanted_mb),
 				   text_of(walsizer_limit_name(verdict.limited_by)),
-				   size(shared->state.owner.original_mb),
-				   size(shared->state.owner.own_mb),
+				   size(shared->state.owner.original_mb), size(shared->state.owner.own_mb),
 				   text_of(!sampled ? NULL : shared->sample.standby ? "standby" : "primary"),
 				   text_of(sampled ? walsizer_action_name(decision->action) : NULL),
 				   text_of(sampled ? walsizer_reason_code(decision->reason) : NULL),
@@ -71,8 +69,7 @@ walsizer_get_status_1_0(PG_FUNCTION_ARGS)
 				   text_of(trouble.outcome == WALSIZER_NO_OUTCOME ? NULL :
 						   walsizer_outcome_name(trouble.outcome)),
 				   text_of(trouble.message),
-				   size(shared->boost_mb),
-				   time_of(shared->boost_until),
+				   size(shared->boost_mb), time_of(shared->boost_until),
 				   text_of(verdict.found.code),
 				   column(Int32GetDatum(shared->worker_pid), shared->worker_pid == 0));
 }
@@ -105,26 +102,20 @@ walsizer_get_stats_1_0(PG_FUNCTION_ARGS)
 				   number(figures->rate),
 				   number(Max((int64) (sample->write_lsn - sample->redo_lsn), 0)),
 				   number(figures->trigger_point),
-				   interval_of(figures->until_forced_ms),
-				   interval_of(figures->until_timed_ms),
-				   size(figures->limit_mb),
-				   size(figures->limits_mb[WALSIZER_LIMIT_DISK]),
+				   interval_of(figures->until_forced_ms), interval_of(figures->until_timed_ms),
+				   size(figures->limit_mb), size(figures->limits_mb[WALSIZER_LIMIT_DISK]),
 				   size(figures->limits_mb[WALSIZER_LIMIT_RECOVERY]),
 				   /* WAL exceeds max_wal_size while checkpoints are late */
-				   interval_of(Max(at_worst, now)),
-				   interval_of(now),
+				   interval_of(Max(at_worst, now)), interval_of(now),
 				   number(in_effect_mb * WALSIZER_MB * 1000 / Max(at_worst, 1)),
 				   text_of(config.replay_rate > 0 ? "configured" :
 						   config.recoveries[0].replay_ms > 0 ? "measured" : "assumed"),
 				   column(Int64GetDatum(shared->state.disk.held), !shared->state.disk.known),
 				   column(Int32GetDatum(figures->padding_percent), false),
-				   number(checkpoints[WALSIZER_CAUSE_FORCED]),
-				   number(checkpoints[WALSIZER_CAUSE_OLD_VALUE]),
-				   number(checkpoints[WALSIZER_CAUSE_TIMED]),
-				   number(checkpoints[WALSIZER_CAUSE_OTHER]),
+				   number(checkpoints[WALSIZER_CAUSE_FORCED]), number(checkpoints[WALSIZER_CAUSE_OLD_VALUE]),
+				   number(checkpoints[WALSIZER_CAUSE_TIMED]), number(checkpoints[WALSIZER_CAUSE_OTHER]),
 				   number(checkpoints[WALSIZER_CAUSE_DISK_FULL]),
-				   number(sample->requested),
-				   number(sample->timed),
+				   number(sample->requested), number(sample->timed),
 				   time_of(shared->stats_reset));
 }
 
@@ -145,22 +136,18 @@ walsizer_get_history_1_0(PG_FUNCTION_ARGS)
 		const WalsizerEvent *event = &history->events[i];
 		const WalsizerDecision *decision = &event->decision;
 
-		PUT_ROW(number(event->number),
-				time_of(event->at),
+		PUT_ROW(number(event->number), time_of(event->at),
 				text_of(walsizer_action_name(decision->action)),
 				text_of(walsizer_reason_code(decision->reason)),
 				text_of(walsizer_reason_text(decision->reason)),
 				size(event->old_mb),
-				size(decision->wanted_mb),
-				size(decision->target_mb),
+				size(decision->wanted_mb), size(decision->target_mb),
 				text_of(walsizer_limit_name(decision->limited_by)),
 				text_of(walsizer_outcome_name(event->result.outcome)),
 				text_of(event->result.message),
 				number(decision->figures.demand),
-				number(decision->figures.rate),
-				number(decision->figures.forced),
-				number(decision->figures.requested),
-				number(decision->figures.timed),
+				number(decision->figures.rate), number(decision->figures.forced),
+				number(decision->figures.requested), number(decision->figures.timed),
 				interval_of(event->settings.timeout_ms),
 				column(Float8GetDatum(event->settings.completion_target), false),
 				text_of(event->standby ? "standby" : "primary"),
@@ -188,8 +175,7 @@ walsizer_get_demand_1_0(PG_FUNCTION_ARGS)
 
 		if (peak != NULL)
 			PUT_ROW(time_of(time_t_to_timestamptz((pg_time_t) hour * SECS_PER_HOUR)),
-					number(peak->demand),
-					interval_of(peak->timeout_ms),
+					number(peak->demand), interval_of(peak->timeout_ms),
 					size(walsizer_size_with_headroom(&config, &shared->sample.settings,
 													 peak->demand)));
 	}
@@ -223,8 +209,7 @@ walsizer_get_advice_1_0(PG_FUNCTION_ARGS)
 		PUT_ROW(size(what.size_mb),
 				text_of(what.size_mb == figures->in_effect_mb ? "in effect" :
 						what.size_mb == figures->wanted_mb ? "wanted" : NULL),
-				number(what.trigger_point),
-				interval_of(what.every_now_ms),
+				number(what.trigger_point), interval_of(what.every_now_ms),
 				interval_of(what.every_at_peak_ms),
 				column(Float8GetDatum(what.forced_fraction), false),
 				interval_of(what.recovery_ms),
@@ -237,7 +222,7 @@ walsizer_get_advice_1_0(PG_FUNCTION_ARGS)
 Datum
 walsizer_get_instructions_1_0(PG_FUNCTION_ARGS)
 {
-	WalsizerVerdict verdict = {.numbers = {0, PG_GETARG_INT64(0)}};
+	WalsizerVerdict verdict = {.numbers = {0, Max(PG_GETARG_INT64(0), 0)}};
 
 	InitMaterializedSRF(fcinfo, 0);
 	for (const WalsizerInstruction *way = walsizer_instructions; way->place != NULL; way++)

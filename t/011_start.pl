@@ -38,6 +38,10 @@ is(act($node, 'walsizer_start()'), $running, 'preloaded: walsizer_start() says t
 is(pid($node), $pid, 'preloaded: walsizer_start() does not replace the worker');
 is(act($node, 'walsizer_stop()'), $stopped, 'preloaded: walsizer_stop() ends the worker');
 is(status($node)->{state}, 'not running', 'preloaded: the status shows that the worker has ended');
+set_conf($node, 'max_wal_size = 3GB');
+is($node->safe_psql('postgres', "SELECT instruction FROM walsizer_instructions WHERE place = 'SQL'"),
+	"ALTER SYSTEM SET max_wal_size = '3072MB'; SELECT pg_reload_conf();",
+	'preloaded: without a worker, the instructions do not lower what was set since');
 is(act($node, 'walsizer_start()'), $started, 'preloaded: walsizer_start() starts another worker');
 isnt(pid($node), $pid, 'preloaded: the status shows the new worker');
 $node->stop;

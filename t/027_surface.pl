@@ -216,6 +216,11 @@ like(act($node, "walsizer_boost('50MB', '1 hour')"), qr/^raise to 50 MB: applied
 	'taken back: walsizer raises again');
 isnt(status($node)->{verdict_code}, 'taken_back',
 	'taken back: the verdict is over while the raise is in effect');
+$node->safe_psql('postgres', 'SELECT walsizer_forget()');
+$node->safe_psql('postgres', "ALTER SYSTEM SET max_wal_size = '4MB'");
+$node->reload;
+wait_for($node, 'EXISTS (SELECT FROM walsizer_history) AND set_by_walsizer IS NULL');
+isnt(status($node)->{verdict_code}, 'taken_back', 'taken back: a raise that was forgotten does not count');
 $node->stop;
 
 # ---- walsizer.min above walsizer.max: walsizer.max takes precedence
