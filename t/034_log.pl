@@ -128,6 +128,8 @@ my @quiet = map { ([ "09:0$_:00", 'checkpoint starting: time' ], [ "09:0$_:20", 
 my $warned = lines([ '02:10:21', $frequent ], [ '02:10:42', $frequent ], @quiet);
 is(judge(lines(@quiet))->{status}, 0, 'two quiet checkpoints: the size suffices');
 is(judge($warned)->{status}, 2, 'a log that had only warnings at first: it cannot be told');
+is(judge(lines([ '02:10:21', $frequent ], [ '02:11:00', 'parameter "max_wal_size" changed to "4GB"' ], @quiet))->{status}, 0,
+	'a log that had only warnings before a raise: the size suffices now');
 like((watch_log(\$warned, '-'))[1], qr/^max_wal_size was too small: WAL volume forced checkpoints \(2\).* or only\s+the\s+warnings,\s+with\s+--max-wal-size\./s,
 	'a log that had only warnings at first: the page says that the size was too small');
 
@@ -278,6 +280,12 @@ $promoted = judge(lines([ '09:50:00', 'restartpoint starting: time' ], [ '09:54:
 		[ '10:05:00', 'checkpoint starting: force' ], [ '10:05:01', $ready ], [ '10:09:30', complete(900, 270, 300) ], @hourly), '--max-wal-size', '1GB');
 is("$promoted->{verdict} $promoted->{restarts} $promoted->{missing} " . int($promoted->{demand} / MB), 'sufficient 0 0 300',
 	'what was written before a promotion is no demand');
+is(int(judge(lines([ '10:05:00', 'checkpoint starting: force' ], [ '10:09:30', complete(900, 270, 300) ], @hourly), '--max-wal-size', '1GB')->{demand} / MB), 300,
+	'a log that begins with a promotion: what was written before is no demand');
+# So is what a backup has that is restored after the server was stopped.
+my @restored = ([ '10:05:00', 'checkpoint starting: end-of-recovery immediate wait' ], [ '10:05:02', complete(900, 1, 300) ], [ '10:05:02', $ready ]);
+is(int(judge(lines([ '09:50:00', 'checkpoint starting: shutdown immediate' ], [ '09:50:01', complete(20, 1) ], @restored, @hourly), '--max-wal-size', '1GB')->{demand} / MB - 1), 300,
+	'what a restored backup replays is no demand');
 my $beside = judge(join('', lines(@hourly), lines([ '10:17:00', $replayed ]) =~ s/\[77\]/[78]/r), '--max-wal-size', '1GB');
 is(int($beside->{wal} / MB), 900, 'a standby in the same log changes nothing');
 # So is that of a recovery with which a log begins.
@@ -289,6 +297,8 @@ my $crashed = judge(lines(@before, [ '09:55:00', 'checkpoint starting: time' ], 
 	'--max-wal-size', '900MB');
 is("$crashed->{restarts} $crashed->{missing} " . int($crashed->{demand} / MB), '1 0 300', 'a crash while a checkpoint is written: the WAL since the one before is that of all the time since');
 cmp_ok($crashed->{demand_at_most} / MB, '>=', 300, 'a crash while a checkpoint is written: the range of the demand has it');
+my @in_forced = ([ '09:59:00', 'checkpoint starting: wal' ], [ '09:59:20', complete(528, 20) ], [ '10:00:00', 'checkpoint starting: wal' ]);
+is(judge(lines(@in_forced, @restored, @hourly), '--max-wal-size', '8GB')->{verdict}, 'sufficient', 'a crash in a forced checkpoint does not prevent a verdict');
 # grep has taken the line that says that the server is ready, and a container gives the same numbers again
 my @pids = map { my $n = $_; map { [ $_->[0] =~ s/^10/1$n/r, $_->[1] ] } @hourly[ 0 .. 3 ] } 0 .. 2;
 my $pids = join '', map { lines(@pids[ 4 * $_ .. 4 * $_ + 3 ], [ "1$_:30:00", 'checkpoint starting: shutdown immediate' ], [ "1$_:30:00", complete(1, 0.6) ]) =~ s/\[77\]/$_ == 1 ? '[150]' : '[29]'/ger } 0 .. 2;
@@ -413,6 +423,9 @@ my %formats = (
 	'cloud'   => sub { '{"insertId":"x","resource":{"labels":{"a":"b"}},"textPayload":"' . escaped("$_[3] [$_[1]]: [5-1] db=,user= LOG:  $_[2]") . "\",\"timestamp\":\"2025-02-03T09:00:00.1Z\"}\n" },
 	'operator' => sub { "{\"level\":\"info\",\"ts\":\"2025-02-03T09:00:00.1Z\",\"msg\":\"record\",\"record\":{\"log_time\":\"$_[3]\",\"process_id\":\"$_[1]\",\"error_severity\":\"LOG\",\"message\":\"" . escaped($_[2]) . "\",\"backend_type\":\"checkpointer\"}}\n" },
 	# prefixes that people set, what passes a line on, and how people post it
+	'logfmt'   => sub { "level=info msg=\"$_[3] [$_[1]] LOG:  " . escaped($_[2]) . "\"\n" },
+	'an export' => sub { my $line = "$_[3] [$_[1]] LOG:  $_[2]"; 'a1,' . ($line =~ /[",]/ ? '"' . doubled($line) . '"' : $line) . ",INFO\n" },
+	'a browser' => sub { "$_[3]\302\240[$_[1]] LOG:\302\240 $_[2]\n" },
 	'Markdown' => sub { "`$_[3] [$_[1]] LOG:  $_[2]`\n" },
 	'a table'  => sub { "| $_[3] [$_[1]] LOG:  $_[2] |\n" },
 	'psql'     => sub { " $_[3] [$_[1]] LOG:  $_[2]                +\n" },
@@ -478,6 +491,12 @@ $text = text_of($formats{'%m [%p]'});
 my $line = 0;
 is(figures(judge(join '', map { $line++; s/\[\d+\]/[$line]/r } split /^/, $text)), figures($plain),
 	'line numbers in place of process IDs do not change the figures');
+
+# An idle server skips timed checkpoints, so the time before the first forced one tells nothing; nor do two far apart.
+my @import = map { ([ at(32400 + 53 * $_), 'checkpoint starting: wal' ], [ at(32445 + 53 * $_), complete(528, 45) ]) } 0 .. 20;
+my @night  = map { ([ "0$_:00:00", 'checkpoint starting: time' ], [ "0$_:00:04", complete(5, 4) ]) } 1, 8;
+is(judge(lines(@night[ 0, 1 ], @import))->{checkpoint_timeout}, 300, 'an idle night before an import is not checkpoint_timeout');
+is(judge(lines(@night, @import))->{checkpoint_timeout}, 300, 'an idle night between two timed checkpoints is not checkpoint_timeout');
 
 # Nothing but CHECKPOINT on an idle server, and the timer.
 my $idle = judge($text =~ s/starting: wal/starting: time/r =~ s/(distance|estimate)=\d+/$1=0/gr);

@@ -41,6 +41,7 @@ typedef enum LogKind
 #define LOG_CAUSE_KNOWN		16	/* also if there was no word */
 #define LOG_SHUTDOWN		32
 #define LOG_RECOVERY		64	/* ends with it */
+#define LOG_WAIT			128	/* for its end; without it, LOG_ASKED is a promotion */
 
 /* A message; then a checkpoint, or what happened between two of them. */
 typedef struct LogRecord
@@ -50,6 +51,7 @@ typedef struct LogRecord
 	int64_t		pid;			/* of the process; 0: not known, like the next */
 	int64_t		number;			/* of the message among those of the process */
 	unsigned int flags;			/* also of LOG_COMPLETE, from 19 on */
+	bool		old;			/* its words are those of 9.6 or older */
 	int64_t		buffers;		/* written */
 	int64_t		files;			/* removed and recycled */
 	int64_t		write_ms;		/* LOG_FREQUENT: between the last two */

@@ -433,6 +433,8 @@ take_line(Reader *reader, char *line, size_t length, bool odd_quotes)
 	while (length > 0 && memchr(" \t\r\n'`|+\342\224\202", line[length - 1], 11) != NULL)
 		length--;
 	line[length] = '\0';
+	for (char *p = line; (p = strstr(p, "\302\240")) != NULL;)	/* a space that browsers and mail do not break at */
+		memcpy(p, "  ", 2);
 	if (strlen(line) != length ||
 		take_csv(reader, csv != NULL && csv < line + strcspn(line, ",") ? csv + 5 : line, odd_quotes))
 		return;

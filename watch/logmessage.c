@@ -45,7 +45,7 @@ static const struct
 }			words[] = {
 	{"time", LOG_TIME}, {"wal", LOG_WAL}, {"xlog", LOG_WAL},
 	{"immediate", LOG_FAST}, {"fast", LOG_FAST}, {"shutdown", LOG_FAST | LOG_SHUTDOWN},
-	{"end-of-recovery", LOG_FAST | LOG_RECOVERY}, {"force", LOG_ASKED}, {"wait", LOG_ASKED},
+	{"end-of-recovery", LOG_FAST | LOG_RECOVERY}, {"force", LOG_ASKED}, {"wait", LOG_ASKED | LOG_WAIT},
 	{"flush-all", LOG_ASKED}, {"flush-unlogged", LOG_ASKED}, {NULL, 0},
 };
 
@@ -99,18 +99,17 @@ begins(const char *text, const char *const *list)
 	return *list != NULL;
 }
 
-/* The flags up to "end", at least one; false if there are other words. */
+/* The flags up to one of "ends" or the end, at least one; false if there are other words. */
 static bool
-read_flags(const char *text, char end, unsigned int *flags)
+read_flags(const char *text, const char *ends, unsigned int *flags)
 {
 	*flags = LOG_CAUSE_KNOWN;
-	for (text += strspn(text, " "); *text != end; text += strspn(text, " "))
+	for (text += strspn(text, " "); strchr(ends, *text) == NULL; text += strspn(text, " "))
 	{
-		size_t		length = strcspn(text, " :");
+		size_t		length = strcspn(text, " :\",");
 		int			i = 0;
 
-		while (words[i].word != NULL &&
-			   (strlen(words[i].word) != length || memcmp(words[i].word, text, length) != 0))
+		while (words[i].word != NULL && (strlen(words[i].word) != length || memcmp(words[i].word, text, length) != 0))
 			i++;
 		if (words[i].word == NULL)
 			return false;
@@ -126,8 +125,7 @@ is_starting(const char *text, size_t before, LogRecord *message)
 {
 	message->kind = LOG_STARTING;
 	return text[before] == ':' && contains(text, before, checkpoint_words) &&
-		!contains(text, before, restartpoint_words) &&
-		read_flags(text + before + 1, '\0', &message->flags);
+		!contains(text, before, restartpoint_words) && read_flags(text + before + 1, "\",", &message->flags);
 }
 
 /* "; lsn=C/9E64A98, redo lsn=B/EB002FD8", or other words for that, and nothing after it */
@@ -181,15 +179,15 @@ is_complete(const char *text, size_t before, LogRecord *message)
 	int			count;
 
 	if (text[before] != ':' || !(restartpoint || begins(text, checkpoint_words)) ||
-		percent == NULL || percent - text > 2 * MOST_WORDS ||
-		(lsn != NULL && !read_positions(lsn, message)))
+		percent == NULL || percent - text > 2 * MOST_WORDS || (lsn != NULL && !read_positions(lsn, message)))
 		return false;
 	count = read_numbers(text + before, lsn != NULL ? lsn : text + strlen(text), numbers);
 	if (count != NUMBERS && count != NUMBERS + 1)
 		return false;
-	message->flags = read_flags(text + before + 1, ':', &flags) ? flags : 0;
+	message->flags = read_flags(text + before + 1, ":", &flags) ? flags : 0;
 	n += count - NUMBERS;
 	message->kind = restartpoint ? LOG_RESTARTPOINT : LOG_COMPLETE;
+	message->old = strstr(text, "transaction log file") != NULL;
 	message->buffers = numbers[0];
 	message->files = n[1] + n[2];
 	message->write_ms = n[3] * 1000 + n[4];

@@ -44,6 +44,7 @@ watch_log_take(Log *log, const LogRecord *message)
 	if (other)
 		return;
 	log->found.restartpoints += message->kind == LOG_RESTARTPOINT;
+	log->found.old |= message->old;
 	*record = *message;
 	log->number++;
 	if (message->kind == LOG_COMPLETE)
@@ -115,6 +116,8 @@ pair_records(Log *log)
 		bool		warns = start->kind == LOG_FREQUENT && log->found.checkpoints > 0;
 
 		log->found.warnings += start->kind == LOG_FREQUENT;
+		if (start->kind == LOG_PARAMETER && start->settings.max_wal_size_mb != 0 && log->found.checkpoints > 0)
+			log->found.warnings = 0;	/* of another size */
 		if (start->kind != LOG_STARTING && !warns)
 			continue;
 		while (log->records[first].ms < start->ms - RESOLUTION)
@@ -253,8 +256,10 @@ link_records(Log *log)
 		if (before != NULL && record->ms < before->end_ms - 10 * RESOLUTION)
 			watch_die("two checkpoints overlap, at %s: the log is of several servers, or its clock was set back; read each server, or each part, by itself",
 					  watch_time_text(record->ms / 1000, "%Y-%m-%d %H:%M:%S"));
-		/* from a restartpoint, or from before a crash: nobody knows how long ago */
-		before = record->pid == replayed ? NULL : before;
+		/* from a restartpoint, or from before a crash or a restored backup: nobody knows how long ago */
+		if (record->pid == replayed ||
+			(before != NULL && before->flags & LOG_SHUTDOWN && record->flags & LOG_RECOVERY && since == 0))
+			before = NULL;
 		if (record->pid == replayed || (before == NULL && record->flags & LOG_RECOVERY))
 			record->distance = 0;
 		if (record->pid == replayed)
@@ -267,6 +272,8 @@ link_records(Log *log)
 			record->from_ms = since;
 		else if (before != NULL && (crashed || before->flags & LOG_RECOVERY || (!restarted && follows(before, record))))
 			record->from_ms = before->ms;
+		else if (record->flags == (LOG_CAUSE_KNOWN | LOG_ASKED) && (restarted || before == NULL))
+			record->distance = 0;
 		/* the start before may be dated later by its line */
 		record->from_ms = walsizer_min(record->from_ms, record->ms);
 		if (record->redo == 0 && since == 0 && record->from_ms != 0 && before->redo != 0)

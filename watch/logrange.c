@@ -66,8 +66,7 @@ add_checkpoint(Stretch *stretch, const LogRecord *record)
 	int64_t		from = record->ms - timeout;
 	int64_t		low = stretch->redo;
 	int64_t		high = low;
-	bool		begins = last == NULL || record->begins ||
-		record->ms - record->from_ms > LONGEST_LOOKBACK;
+	bool		begins = last == NULL || record->begins || record->ms - record->from_ms > LONGEST_LOOKBACK;
 
 	if (record->from_ms > from - (record->waited ? 2 * timeout : timeout / 2))
 		from = record->from_ms;
@@ -97,8 +96,7 @@ add_checkpoint(Stretch *stretch, const LogRecord *record)
 		return;
 	}
 	stretch->redo += record->distance;
-	add_point(stretch, record->ms, walsizer_max(stretch->redo, low),
-			  walsizer_max(stretch->redo, high), record);
+	add_point(stretch, record->ms, walsizer_max(stretch->redo, low), walsizer_max(stretch->redo, high), record);
 	if (record->lsn != 0 && record->lsn - record->redo < (uint64_t) LOG_MOST_BYTES)
 	{
 		low = stretch->redo + (int64_t) (record->lsn - record->redo);
@@ -199,7 +197,8 @@ count(Watcher *watcher, WatchLog *found, const LogRecord *record)
 	if (lasted > LONGEST_LOOKBACK)
 		lasted = 0;
 	found->lasted_ms += lasted;
-	found->unfinished += cause == WALSIZER_CAUSE_FORCED && record->kind == LOG_STARTING;
+	found->unfinished = record->flags & LOG_RECOVERY ? 0 :	/* the server ended in it */
+		found->unfinished + (cause == WALSIZER_CAUSE_FORCED && record->kind == LOG_STARTING);
 	watcher->wal += record->distance;
 	watcher->intervals[cause].number++;
 	watcher->intervals[cause].ms += lasted;

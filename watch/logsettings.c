@@ -60,7 +60,7 @@ usual_timeout(int64_t ms)
 
 /*
  * checkpoint_timeout: the time between a timed checkpoint and the one before.  Without timed
- * ones, at least the longest interval that WAL ended, and longer than any was written.
+ * ones, at least the longest interval between forced ones, and longer than any was written.
  */
 static void
 infer_timeout(Log *log, int64_t *values)
@@ -69,6 +69,7 @@ infer_timeout(Log *log, int64_t *values)
 	int64_t		longest = 0;
 	int64_t		ms;
 	int			number = 0;
+	bool		forced = false; /* the one before; after others, an idle server waits */
 
 	for (int i = 0; i < log->kept; i++)
 	{
@@ -79,14 +80,15 @@ infer_timeout(Log *log, int64_t *values)
 			continue;
 		if (spacing > 0 && record->flags & LOG_TIME && !record->waited)
 			values[number++] = spacing;
-		else if (record->flags & LOG_WAL)
+		else if (record->flags & LOG_WAL && forced)
 			longest = walsizer_max(longest, spacing);
+		forced = record->flags & LOG_WAL;
 		if (!(record->flags & LOG_FAST))
 			writing = walsizer_max(writing, record->write_ms);
 	}
 	ms = smallest_frequent(values, number, 2000);
 	writing = (int64_t) ((double) writing / 0.9);
-	if (ms == 0 || (number < 3 && ms + 2000 < writing))
+	if (ms == 0 || (number < 3 && (ms + 2000 < writing || ms > 3602000)))
 	{
 		log->assumed |= WATCH_ASSUMED_TIMEOUT;
 		ms = walsizer_max(DEFAULT_TIMEOUT, (walsizer_max(longest, writing) + 29000) / 30000 * 30000);

@@ -134,14 +134,15 @@ say_log(const Watcher *watcher)
 			watch_size_text(before->verdict.demand), (long long) before->verdict.needed_mb);
 	}
 	say(14, "Log           checkpoints from %s to %s; %s of WAL written.",
-		watch_time_text(log->from, MINUTES), watch_time_text(log->to, MINUTES),
-		watch_size_text(watcher->wal));
+		watch_time_text(log->from, MINUTES), watch_time_text(log->to, MINUTES), watch_size_text(watcher->wal));
 	if (log->restarts > 0 || log->missing > 0)
 		say(14, "              Restarts: %lld%s. Places where checkpoints are missing: %lld.", (long long) log->restarts,
 			log->restarts > 0 ? " (the log does not tell whether one changed a setting)" : "", (long long) log->missing);
 	if (log->restartpoints > 0)
 		say(14, "              Restartpoints, of a standby: %lld. They tell nothing about the size.",
 			(long long) log->restartpoints);
+	if (log->old)
+		say(14, "Version       9.6 or older, which forces checkpoints after less WAL: make the size two thirds larger");
 	if (log->assumed != 0)
 		say(14, "Assumed      %s%s%s, which the log does not tell; the size depends on that",
 			log->assumed & WATCH_ASSUMED_SIZE ? " --max-wal-size" : "",
@@ -164,8 +165,7 @@ say_range(const Watcher *watcher, const WatchVerdict *verdict)
 	else
 		say(14, "Demand        about %s of WAL within checkpoint_timeout (%s to %s), which needs a max_wal_size of %lld MB (%lld MB to %lld MB)",
 			watch_size_text(log->about), watch_size_text(log->least), watch_size_text(log->most),
-			(long long) verdict->needed_mb, least_mb,
-			(long long) walsizer_size_for(log->most, settings));
+			(long long) verdict->needed_mb, least_mb, (long long) walsizer_size_for(log->most, settings));
 	say(14, "Size          %s%lld MB: for a demand of %s, with headroom%s", short_log ? "at least " : "",
 		(long long) verdict->wanted_mb, watch_size_text(log->sized), limit_texts[verdict->limited_by]);
 }
@@ -188,8 +188,7 @@ say_need(const Watcher *watcher, const WatchVerdict *verdict)
 		say(14, "Demand        at most %lld MB of WAL within checkpoint_timeout%s, which needs a max_wal_size of %lld MB, or %lld MB with headroom%s",
 			(long long) (verdict->demand / WALSIZER_MB),
 			verdict->demand > watcher->wal ? ", some of it before the watch began" : "",
-			(long long) verdict->needed_mb, (long long) verdict->wanted_mb,
-			limit_texts[verdict->limited_by]);
+			(long long) verdict->needed_mb, (long long) verdict->wanted_mb, limit_texts[verdict->limited_by]);
 }
 
 static void
@@ -289,8 +288,7 @@ say_hours(const Watcher *watcher)
 	{
 		const WalsizerPeak *peak = walsizer_peak_of(&state, hour);
 		int64_t    *row = &rows[(hour - first) % MOST_ROWS];
-		int64_t		mb = walsizer_size_with_headroom(&watcher->config, settings,
-													 peak != NULL ? peak->demand : 0);
+		int64_t		mb = walsizer_size_with_headroom(&watcher->config, settings, peak != NULL ? peak->demand : 0);
 
 		*row = walsizer_max(*row, mb);
 		widest = walsizer_max(widest, mb);

@@ -161,8 +161,7 @@ receive(Server *server, int sent)
 	why = last != NULL && PQresultStatus(last) == PGRES_FATAL_ERROR ? PQresultErrorMessage(last) :
 		PQerrorMessage(server->connection);
 	if (!watch_interrupted())
-		watch_complain("lost the connection: %s", why[0] != '\0' ? first_line(why) :
-					   "the server does not answer");
+		watch_complain("lost the connection: %s", why[0] != '\0' ? first_line(why) : "the server does not answer");
 	PQclear(last);
 	close_connection(server);
 	return NULL;
@@ -339,8 +338,7 @@ watch_disconnect(Server *server)
 static int64_t
 value_of(const PGresult *row, Column column)
 {
-	return PQgetisnull(row, 0, column) ? WATCH_UNKNOWN :
-		strtoll(PQgetvalue(row, 0, column), NULL, 10);
+	return PQgetisnull(row, 0, column) ? WATCH_UNKNOWN : strtoll(PQgetvalue(row, 0, column), NULL, 10);
 }
 
 /* A position as it is kept: from our base on, in units. */
@@ -364,8 +362,7 @@ primary_position(Server *server, const PGresult *row)
 		server->receiver = receiver;
 		server->first_seen = received_at;
 	}
-	return receiver != WATCH_UNKNOWN && received_at != server->first_seen ?
-		value_of(row, PRIMARY) : WATCH_UNKNOWN;
+	return receiver != WATCH_UNKNOWN && received_at != server->first_seen ? value_of(row, PRIMARY) : WATCH_UNKNOWN;
 }
 
 /* The first sample of a server: positions count from its redo pointer on. */

@@ -404,8 +404,7 @@ watch_trace_next(TraceReader *reader, Observation *seen)
 	if (now->primary != WATCH_UNKNOWN)
 		now->primary += reader->received * unit;
 	if (now->position > MOST_UNITS * WALSIZER_MB || now->primary > MOST_UNITS * WALSIZER_MB ||
-		now->primary < WATCH_UNKNOWN ||
-		now->settings.timeout_ms <= 0 || now->settings.max_wal_size_mb <= 0 ||
+		now->primary < WATCH_UNKNOWN || now->settings.timeout_ms <= 0 || now->settings.max_wal_size_mb <= 0 ||
 		now->settings.segment_bytes <= 0 || now->tick > MOST_SECONDS)
 		damaged(reader, "not a possible sample");
 	*seen = *now;

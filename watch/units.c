@@ -92,8 +92,7 @@ watch_parse_timestamp(const char *text)
 			 sscanf(text, "%4d-%2d-%2d%c%2d:%2d:%2d%n", &parts.tm_year, &parts.tm_mon,
 					&parts.tm_mday, &between, &parts.tm_hour, &parts.tm_min, &parts.tm_sec,
 					&used) == 7 && used == 19 && parts.tm_year > 1970 && parts.tm_mon >= 1 &&
-			 parts.tm_mon <= 12 && parts.tm_mday >= 1 && parts.tm_mday <= 31 &&
-			 strchr(" T_", between) != NULL)
+			 parts.tm_mon <= 12 && parts.tm_mday >= 1 && parts.tm_mday <= 31 && strchr(" T_", between) != NULL)
 	{
 		parts.tm_year -= 1900;
 		parts.tm_mon--;

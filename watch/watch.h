@@ -177,6 +177,7 @@ typedef struct WatchLog
 	int64_t		unfinished;		/* forced, and not seen complete */
 	unsigned int assumed;
 	bool		size_shown;		/* by forced checkpoints */
+	bool		old;			/* the server is 9.6 or older */
 	int64_t		checkpoints;	/* all of the log, like the rest */
 	int64_t		restartpoints;
 	int64_t		warnings;		/* of checkpoints that are not in the log */

@@ -72,8 +72,7 @@ starts(const RedoTracker *tracker, const Observation *seen, int64_t now)
 	bool		filled = seen->position >= trigger_position(tracker, seen);
 	bool		due = runs + WALSIZER_TIMER_SLACK >= timeout;
 	bool		ended = runs / timeout > (tracker->now - tracker->timer_start) / timeout;
-	bool		counted = seen->requested != tracker->seen.requested ||
-		seen->timed != tracker->seen.timed;
+	bool		counted = seen->requested != tracker->seen.requested || seen->timed != tracker->seen.timed;
 
 	if (seen->busy == WATCH_UNKNOWN)
 		return filled || (ended && seen->position - tracker->redo >= WALSIZER_NOTHING_WRITTEN);
@@ -165,14 +164,12 @@ make_sample(Watcher *watcher, const Observation *seen)
 	bool		since_known = seen->begins && watcher->now > tracker->timer_start;
 
 	*sample = (WalsizerSample) {
-		.now = watcher->now,
-		.hour = (watcher->zero + watcher->now / 1000) / 3600,
+		.now = watcher->now, .hour = (watcher->zero + watcher->now / 1000) / 3600,
 		.write_lsn = (uint64_t) seen->position, .redo_lsn = (uint64_t) tracker->redo,
 		.completed_lsn = (uint64_t) completed, .needed_lsn = (uint64_t) completed,
 		.checkpoint_running = tracker->running,
 		.checkpoint_age = since_known ? watcher->now - tracker->timer_start : -1,
-		.standby = seen->standby,
-		.requested = seen->requested != WATCH_UNKNOWN ? seen->requested : 0,
+		.standby = seen->standby, .requested = seen->requested != WATCH_UNKNOWN ? seen->requested : 0,
 		.timed = seen->timed != WATCH_UNKNOWN ? seen->timed : 0, .settings = seen->settings,
 
 		/* the disk is "read" each time: WAL since the last complete checkpoint is on it */
@@ -286,8 +283,7 @@ policy_verdict(const Watcher *watcher, const WatchVerdict *found)
 	WalsizerDecision decision = watcher->decision;
 	const WalsizerSituation situation = {
 		.config = &watcher->config, .state = &watcher->state, .decision = &decision,
-		.running = true, .client = true,
-		.early = found->status == WATCH_COULD_NOT_TELL, .message = "", .holder = "",
+		.running = true, .client = true, .early = found->status == WATCH_COULD_NOT_TELL, .message = "", .holder = "",
 	};
 
 	decision.figures.learned = found->demand;
@@ -335,8 +331,7 @@ status_of(const Watcher *watcher, bool too_small)
 		return (assumed & WATCH_ASSUMED_SIZE && !watcher->log->size_shown) ||
 			(assumed & WATCH_ASSUMED_TARGET && watcher->intervals[WALSIZER_CAUSE_FORCED].number == 0) ?
 			WATCH_COULD_NOT_TELL : WATCH_TOO_SMALL;
-	return assumed & WATCH_ASSUMED_TIMEOUT || !saw_enough(watcher) ?
-		WATCH_COULD_NOT_TELL : WATCH_SUFFICIENT;
+	return assumed & WATCH_ASSUMED_TIMEOUT || !saw_enough(watcher) ? WATCH_COULD_NOT_TELL : WATCH_SUFFICIENT;
 }
 
 /* What it means.  The value in effect is too small if the largest demand would force a checkpoint. */
@@ -353,8 +348,7 @@ watch_judge(const Watcher *watcher)
 	if (watcher->samples < 2)
 		return verdict;
 	walsizer_remember_window(&state);
-	verdict.demand = walsizer_largest_peak(&state, watcher->sample.hour,
-										   watcher->config.lookback_hours).demand;
+	verdict.demand = walsizer_largest_peak(&state, watcher->sample.hour, watcher->config.lookback_hours).demand;
 	verdict.demand = log != NULL ? log->about : walsizer_max(verdict.demand, figures->demand);
 	verdict.needed_mb = walsizer_size_for(verdict.demand, settings);
 	verdict.wanted_mb = walsizer_size_with_headroom(&watcher->config, settings,
