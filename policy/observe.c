@@ -14,6 +14,7 @@
 #include "policy/internal.h"
 
 #define MOST_COUNT			(INT64_C(1) << 61) /* more could overflow sums */
+#define MOST_AT_ONCE		1000	/* checkpoints between two samples */
 
 /*
  * Does the sample continue the state?  Not if time or WAL ran backwards (a
@@ -23,8 +24,7 @@ static bool
 sample_continues(const WalsizerState *state, const WalsizerSample *sample)
 {
 	return state->primed && sample->now >= state->last.now &&
-		sample->write_lsn >= state->last.write_lsn &&
-		sample->redo_lsn >= state->last.redo_lsn &&
+		sample->write_lsn >= state->last.write_lsn && sample->redo_lsn >= state->last.redo_lsn &&
 		sample->standby == state->last.standby &&
 		sample->settings.segment_bytes == state->last.settings.segment_bytes;
 }
@@ -235,8 +235,7 @@ redo_moved(const WalsizerState *state, const WalsizerSample *sample)
  * counter, which counts the others, too, and late: but then there is WAL since
  * the redo pointer, or the timer is not due.
  *
- * Several can be forced between two samples: as many as the server counted, if
- * there was WAL for them.  After one that was only late, it counted one.
+ * Several can be forced between two samples: as many as it counts, if there is WAL for them.
  */
 static void
 observe_checkpoints(const WalsizerConfig *config, WalsizerState *state, const WalsizerSample *sample)
@@ -249,7 +248,8 @@ observe_checkpoints(const WalsizerConfig *config, WalsizerState *state, const Wa
 	int64_t		requested = add_progress(&state->checkpoints.requested, state->last.requested,
 										 sample->requested, sample->counters_reset);
 	int64_t		several = forced_at == 0 ? 1 :
-		walsizer_max(1, walsizer_min(requested, counted(state->last.redo_lsn, sample->redo_lsn, &sample->settings) / forced_at));
+		walsizer_max(1, walsizer_min(walsizer_min(requested, MOST_AT_ONCE),
+									 counted(state->last.redo_lsn, sample->redo_lsn, &sample->settings) / forced_at));
 
 	if (sample->completed_lsn != state->last.completed_lsn)
 	{

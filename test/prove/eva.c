@@ -62,7 +62,7 @@ begin(void)
 	STATE_RANGES(&state, ANY_WITHIN, ANY_REAL, ANY_FLAG);
 	/* without the room for one more step */
 	for (int i = 0; i < WALSIZER_CAUSES; i++)
-		ANY_WITHIN(state.checkpoints.total[i], 0, MOST_CHECKPOINTS - 2);	/* three in a step, as far as Eva knows */
+		ANY_WITHIN(state.checkpoints.total[i], 0, MOST_CHECKPOINTS - 3000);	/* 1002 in a step, as far as Eva knows */
 	ANY_WITHIN(state.checkpoints.failures, 0, MOST_CHECKPOINTS);
 	ANY_WITHIN(state.cycle.old_value, 0, MOST_CHECKPOINTS - 1);	/* two */
 	ANY_WITHIN(state.curve.intervals, 0, MOST_CHECKPOINTS);
