@@ -219,12 +219,14 @@ TEST(peaks_move_with_the_clock)
 		remember(d, hour, 5 * MB, 300000);
 		remember(d, hour - 24, 7 * MB, 300000);
 		remember(d, hour - WALSIZER_PEAK_SLOTS + 1, 8 * MB, 300000);
+		remember(d, hour - hour % WALSIZER_PEAK_SLOTS, 6 * MB, 300000);	/* in the first slot */
 		remember(d, hour + 300, 9 * MB, 300000);	/* of another clock */
 		d->sample.hour += jump;
 		driver_observe(d, SECOND, 0);
 		assert_int_equal(walsizer_peak_of(&d->state, hour + jump)->demand, 5 * MB);
 		assert_int_equal(walsizer_peak_of(&d->state, hour + jump - 24)->demand, 7 * MB);
 		assert_int_equal(walsizer_peak_of(&d->state, hour + jump - WALSIZER_PEAK_SLOTS + 1)->demand, 8 * MB);
+		assert_int_equal(walsizer_peak_of(&d->state, hour - hour % WALSIZER_PEAK_SLOTS + jump)->demand, 6 * MB);
 		assert_int_equal(walsizer_peak_of(&d->state, hour + 300)->demand, 9 * MB);
 		assert_null(walsizer_peak_of(&d->state, hour - 24));
 	}
