@@ -282,6 +282,8 @@ is("$promoted->{verdict} $promoted->{restarts} $promoted->{missing} " . int($pro
 	'what was written before a promotion is no demand');
 is(int(judge(lines([ '10:05:00', 'checkpoint starting: force' ], [ '10:09:30', complete(900, 270, 300) ], @hourly), '--max-wal-size', '1GB')->{demand} / MB), 300,
 	'a log that begins with a promotion: what was written before is no demand');
+is(int(judge(lines([ '10:05:00', 'checkpoint starting: force' ], [ '10:05:00', $ready ], [ '10:09:30', complete(900, 270, 300) ], @hourly), '--max-wal-size', '1GB')->{demand} / MB), 300,
+	'a server that is ready in the same second: what was written before its promotion is no demand');
 # So is what a backup has that is restored after the server was stopped.
 my @restored = ([ '10:05:00', 'checkpoint starting: end-of-recovery immediate wait' ], [ '10:05:02', complete(900, 1, 300) ], [ '10:05:02', $ready ]);
 is(int(judge(lines([ '09:50:00', 'checkpoint starting: shutdown immediate' ], [ '09:50:01', complete(20, 1) ], @restored, @hourly), '--max-wal-size', '1GB')->{demand} / MB - 1), 300,
@@ -299,6 +301,11 @@ is("$crashed->{restarts} $crashed->{missing} " . int($crashed->{demand} / MB), '
 cmp_ok($crashed->{demand_at_most} / MB, '>=', 300, 'a crash while a checkpoint is written: the range of the demand has it');
 my @in_forced = ([ '09:59:00', 'checkpoint starting: wal' ], [ '09:59:20', complete(528, 20) ], [ '10:00:00', 'checkpoint starting: wal' ]);
 is(judge(lines(@in_forced, @restored, @hourly), '--max-wal-size', '8GB')->{verdict}, 'sufficient', 'a crash in a forced checkpoint does not prevent a verdict');
+my $down = judge(lines(@before, [ '09:55:00', 'checkpoint starting: time' ], [ '11:05:00', 'checkpoint starting: end-of-recovery immediate wait' ], [ '11:05:01', complete(500, 1) ], [ '11:05:01', $ready ],
+		map { [ $_->[0] =~ s/^10/11/r, $_->[1] =~ s/; lsn.*//r ] } @hourly), '--max-wal-size', '800MB');
+is("$down->{verdict} " . int($down->{demand} / MB), 'sufficient 300', 'the time that a crashed server was down is no idle time');
+is(judge(lines(@hourly, [ '10:25:00', 'checkpoint starting: time' ], [ '10:25:00', complete(20, 0.6) ], [ '10:25:00', 'checkpoint starting: shutdown immediate' ], [ '10:25:00', complete(1, 0.5) ]))->{checkpoints_other}, 1,
+	'two checkpoints that start in the same second are two');
 # grep has taken the line that says that the server is ready, and a container gives the same numbers again
 my @pids = map { my $n = $_; map { [ $_->[0] =~ s/^10/1$n/r, $_->[1] ] } @hourly[ 0 .. 3 ] } 0 .. 2;
 my $pids = join '', map { lines(@pids[ 4 * $_ .. 4 * $_ + 3 ], [ "1$_:30:00", 'checkpoint starting: shutdown immediate' ], [ "1$_:30:00", complete(1, 0.6) ]) =~ s/\[77\]/$_ == 1 ? '[150]' : '[29]'/ger } 0 .. 2;
@@ -492,11 +499,39 @@ my $line = 0;
 is(figures(judge(join '', map { $line++; s/\[\d+\]/[$line]/r } split /^/, $text)), figures($plain),
 	'line numbers in place of process IDs do not change the figures');
 
+# What timed checkpoints show of checkpoint_completion_target counts more than a round size, unless WAL paced them.
+sub wrote
+{
+	my ($s, $text) = @_;
+	return $text =~ s/write=[\d.]+/sprintf 'write=%.3f', $s/er;
+}
+sub settings { return join ' ', $_[0]->{max_wal_size} / MB, @{ $_[0] }{qw(checkpoint_completion_target checkpoint_timeout)}, @{ $_[0]->{assumed} }; }
+foreach my $case ([ 0.9, 672, '1280 0.9 300' ], [ 0.5, 528, '800 0.5 300' ])
+{
+	my ($target, $mb, $expected) = @$case;
+	my @shown = map { ([ "10:$_:00", 'checkpoint starting: time' ], [ '10:' . ($_ + 4) . ':50', wrote(300 * $target, complete(300, 290)) ]) } 10, 15, 20, 25;
+	is(settings(judge(lines(@shown, [ '10:29:55', 'checkpoint starting: wal' ], [ '10:31:00', complete($mb, 65) ]))), $expected,
+		"a target of $target that timed checkpoints show is not replaced for a rounder size");
+}
+my @paced = map { ([ "1$_:00:00", 'checkpoint starting: time' ], [ "1$_:02:30", wrote(150, complete(200, 150)) ],
+		[ "1$_:02:50", 'checkpoint starting: wal' ], [ "1$_:05:00", complete(528, 130) ],
+		[ "1$_:07:50", 'checkpoint starting: time' ], [ "1$_:08:00", complete(300, 10) ]) } 0 .. 3;
+is(settings(judge(lines(@paced), '--max-wal-size', '1GB', '--checkpoint-timeout', '5min')), '1024 0.9 300 checkpoint_completion_target',
+	'timed checkpoints that WAL paced do not tell checkpoint_completion_target');
+is(settings(judge(lines([ '10:00:00', 'checkpoint starting: wal' ], [ '10:04:40', complete(3000, 280) ]))) =~ s/ .*? max/ max/r,
+	'5750 max_wal_size checkpoint_timeout checkpoint_completion_target', 'one forced checkpoint, which may have waited, does not tell max_wal_size');
+my $unknown = join '', map { lines([ at(3620 + 300 * $_), complete(128, 20, 1024 + 128 * $_) ]) } 0 .. 5;
+is(judge($unknown, '--checkpoint-timeout', '15min')->{verdict}, 'unknown', 'checkpoints of unknown cause that come too soon to be timed prevent a verdict on an assumed size');
+
 # An idle server skips timed checkpoints, so the time before the first forced one tells nothing; nor do two far apart.
 my @import = map { ([ at(32400 + 53 * $_), 'checkpoint starting: wal' ], [ at(32445 + 53 * $_), complete(528, 45) ]) } 0 .. 20;
 my @night  = map { ([ "0$_:00:00", 'checkpoint starting: time' ], [ "0$_:00:04", complete(5, 4) ]) } 1, 8;
 is(judge(lines(@night[ 0, 1 ], @import))->{checkpoint_timeout}, 300, 'an idle night before an import is not checkpoint_timeout');
 is(judge(lines(@night, @import))->{checkpoint_timeout}, 300, 'an idle night between two timed checkpoints is not checkpoint_timeout');
+
+my @rare = map { ([ $_ . ':00', 'checkpoint starting: time' ], [ $_ . ':20', complete(20, 20) ]) } '10:10', '11:05', '12:45';
+is(judge(lines([ '10:05:00', 'checkpoint starting: wal' ], [ '10:05:30', complete(528, 30) ], @rare))->{checkpoint_timeout}, 300,
+	'two idle times are not checkpoint_timeout if one is no multiple of the other');
 
 # Nothing but CHECKPOINT on an idle server, and the timer.
 my $idle = judge($text =~ s/starting: wal/starting: time/r =~ s/(distance|estimate)=\d+/$1=0/gr);

@@ -76,7 +76,7 @@ by_start(const void *a, const void *b)
 static bool
 is_same(const LogRecord *a, const LogRecord *b)
 {
-	return a->kind == b->kind && a->distance == b->distance && a->pid == b->pid &&
+	return a->kind == b->kind && a->flags == b->flags && a->distance == b->distance && a->pid == b->pid &&
 		a->total_ms == b->total_ms && a->redo == b->redo &&
 		llabs((long long) (a->ms - b->ms)) < ((a->number == 0) != (b->number == 0) ? 1010 : 1);
 }
@@ -268,12 +268,12 @@ link_records(Log *log)
 		restarted = crashed || (before != NULL && !(before->flags & LOG_RECOVERY) &&
 								((before->pid != record->pid && !log->pids_wrong) || before->flags & LOG_SHUTDOWN));
 		inherited |= restarted;
-		if (since != 0 && !crashed)
+		if (record->flags == (LOG_CAUSE_KNOWN | LOG_ASKED) && (restarted || before == NULL || since != 0))
+			record->distance = 0;
+		else if (since != 0 && !crashed)
 			record->from_ms = since;
 		else if (before != NULL && (crashed || before->flags & LOG_RECOVERY || (!restarted && follows(before, record))))
 			record->from_ms = before->ms;
-		else if (record->flags == (LOG_CAUSE_KNOWN | LOG_ASKED) && (restarted || before == NULL))
-			record->distance = 0;
 		/* the start before may be dated later by its line */
 		record->from_ms = walsizer_min(record->from_ms, record->ms);
 		if (record->redo == 0 && since == 0 && record->from_ms != 0 && before->redo != 0)

@@ -63,7 +63,7 @@ add_checkpoint(Stretch *stretch, const LogRecord *record)
 {
 	int64_t		timeout = stretch->settings->timeout_ms;
 	const Point *last = stretch->number > 0 ? &stretch->points[stretch->number - 1] : NULL;
-	int64_t		from = record->ms - timeout;
+	int64_t		from = record->ms - (record->flags & LOG_RECOVERY && record->from_ms != 0 ? 2 * timeout : timeout);
 	int64_t		low = stretch->redo;
 	int64_t		high = low;
 	bool		begins = last == NULL || record->begins || record->ms - record->from_ms > LONGEST_LOOKBACK;

@@ -88,7 +88,9 @@ infer_timeout(Log *log, int64_t *values)
 	}
 	ms = smallest_frequent(values, number, 2000);
 	writing = (int64_t) ((double) writing / 0.9);
-	if (ms == 0 || (number < 3 && (ms + 2000 < writing || ms > 3602000)))
+	/* an idle server waits for a multiple of it */
+	if (ms == 0 || (number < 3 && (ms + 2000 < writing || ms > 3602000)) ||
+		(number > 1 && number < 4 && values[1] > values[0] + 2000 && (values[1] + 2000) % ms > 4000))
 	{
 		log->assumed |= WATCH_ASSUMED_TIMEOUT;
 		ms = walsizer_max(DEFAULT_TIMEOUT, (walsizer_max(longest, writing) + 29000) / 30000 * 30000);
@@ -110,7 +112,7 @@ infer_target(Log *log)
 
 		/* the server pauses for 100 ms between two pages at most */
 		if (!(record->flags & LOG_TIME) || record->settings.completion_target >= 0 || part > 1 ||
-			record->write_ms > 90 * record->buffers)
+			record->write_ms > 90 * record->buffers || (i + 1 < log->kept && record[1].flags & LOG_WAL))
 			continue;
 		most = part > most ? part : most;
 		number++;
@@ -230,7 +232,7 @@ infer_size(Log *log, int64_t *values)
 			}
 			after_forced = record->flags & LOG_WAL && !record->waited;
 		}
-		if (pass == 2)
+		if (pass > 0)
 			log->assumed |= WATCH_ASSUMED_SIZE;
 	}
 	run = number - run < 3 ? 0 : run;
@@ -246,7 +248,7 @@ infer_size(Log *log, int64_t *values)
 	for (int i = 0; i < 2 && log->options->given.completion_target < 0; i++)
 	{
 		mb = roundest(log, segments, usual_targets[i], &other_step);
-		if (other_step <= step || other_step < 256)
+		if (other_step <= step || other_step < 256 || !(log->assumed & WATCH_ASSUMED_TARGET))
 			continue;
 		step = other_step;
 		log->settings.max_wal_size_mb = mb;
