@@ -437,11 +437,11 @@ TEST(no_more_is_read_than_is_kept)
 	assert_false(reads(HEADING STATE "event number 9\nevent number 9\n"));
 	assert_true(reads(HEADING STATE "event number 9\nevent number 10\n"));
 
-	/* the longest message, and one that is longer */
-	for (int more = 0; more <= 1; more++)
+	/* the longest message, and two that are longer */
+	for (int more = 0; more <= 2; more++)
 	{
 		end = lines + sprintf(lines, HEADING STATE "event number 1 message ");
-		memset(end, 'm', WALSIZER_MESSAGE_SIZE);
+		memset(end, 'm', WALSIZER_MESSAGE_SIZE + 1);
 		strcpy(end + WALSIZER_MESSAGE_SIZE - 1 + more, "\n");
 		assert_int_equal(reads(lines), !more);
 	}

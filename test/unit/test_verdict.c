@@ -316,6 +316,13 @@ TEST(sentences_fit)
 	assert_int_equal(text[WALSIZER_SENTENCE_SIZE - 2], 'x');
 }
 
+/* All but the first name the size. */
+TEST(instructions_have_the_size)
+{
+	for (const WalsizerInstruction *way = walsizer_instructions + 1; way->place != NULL; way++)
+		assert_non_null(strstr(way->text, "$1"));
+}
+
 int
 main(void)
 {
@@ -323,6 +330,7 @@ main(void)
 		cmocka_unit_test(each_server_has_its_verdict),
 		cmocka_unit_test(notices_are_numbered),
 		cmocka_unit_test(sentences_fit),
+		cmocka_unit_test(instructions_have_the_size),
 	};
 
 	return cmocka_run_group_tests_name("policy, verdicts", tests, NULL, NULL);
