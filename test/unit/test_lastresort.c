@@ -338,15 +338,22 @@ TEST(what_does_not_help_is_not_repeated_for_a_while)
 /* New WAL may be removed as well, but does not show that this was not. */
 TEST(it_has_helped_although_wal_was_written_meanwhile)
 {
-	Driver	   *d = with_free(40 * 16);
+	/* also if it was asked for within a segment */
+	for (int64_t within = 0; within <= 5 * MB; within += 5 * MB)
+	{
+		Driver	   *d = with_free(40 * 16);
 
-	fill(d, 28);
-	start(d);
-	fill(d, 5);
-	complete(d);
-	d->sample.disk_removable = 5 * SEGMENT + 14 * SEGMENT;
-	driver_step(d, SECOND, 0);
-	assert_int_equal(d->state.last_resort.asked_lsn, 0);
+		driver_step(d, SECOND, within);
+		while (fill(d, 1) == 0)
+			;
+		assert_int_equal(d->state.last_resort.asked_lsn % SEGMENT, within);
+		start(d);
+		fill(d, 5);
+		complete(d);
+		d->sample.disk_removable = 5 * SEGMENT + d->state.last_resort.asked_removable / 2;
+		driver_step(d, SECOND, 0);
+		assert_int_equal(d->state.last_resort.asked_lsn, 0);
+	}
 }
 
 TEST(a_standby_asks_again_soon)
