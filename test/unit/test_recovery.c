@@ -505,6 +505,18 @@ TEST(a_runaway_writer_is_known_by_what_it_does_not_change)
 	assert_false(changes_few(530 * MB, 5500000, 5, -5));
 }
 
+/* An interval of which nothing can be told ends it. */
+TEST(a_runaway_writer_is_over_with_the_next_interval)
+{
+	Driver	   *d = driver_new();
+
+	for (int i = 0; i < 2; i++)
+		next_interval(d, 530 * MB, (WalsizerWal) {.bytes = 530 * MB, .records = 5500000});
+	assert_true(d->state.wal_contents.few_pages);
+	next_interval(d, 1000, (WalsizerWal) {.bytes = 1000, .records = 10});
+	assert_false(d->state.wal_contents.few_pages);
+}
+
 /* Messages of a program are that, however little WAL was counted before. */
 TEST(messages_after_little_wal_change_no_pages)
 {
@@ -703,6 +715,7 @@ main(void)
 		cmocka_unit_test(records_follow_from_the_last_interval),
 		cmocka_unit_test(which_intervals_count),
 		cmocka_unit_test(a_runaway_writer_is_known_by_what_it_does_not_change),
+		cmocka_unit_test(a_runaway_writer_is_over_with_the_next_interval),
 		cmocka_unit_test(messages_after_little_wal_change_no_pages),
 		cmocka_unit_test(what_a_checkpoint_writes_at_once_counts),
 		cmocka_unit_test(padding_changes_no_pages),
