@@ -40,7 +40,8 @@ deflate(WalsizerState *state)
 		(!state->last.standby && later->ms - clean->ms < settings->timeout_ms / 3))
 		return;
 	for (int i = 0; i < state->window.number; i++)
-		largest = walsizer_max(largest, mark_at(state, i)->peak.inflated_at == 0 ? mark_at(state, i)->peak.demand : 0);
+		if (mark_at(state, i)->peak.inflated_at == 0)
+			largest = walsizer_max(largest, mark_at(state, i)->peak.demand);
 	for (int i = 0; i < WALSIZER_PEAK_SLOTS; i++)
 	{
 		WalsizerPeak *peak = &state->learned.peaks[i];

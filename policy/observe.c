@@ -195,18 +195,16 @@ judge_old_value(WalsizerState *state, const WalsizerSample *sample, uint64_t red
 
 	if (checkpoints->old.asked_at == 0)
 		return;
-	slow = half > 0 && (time >= half * (double) settings->timeout_ms ||
-		wal >= half * (double) walsizer_trigger_point(settings->max_wal_size_mb, settings));
+	slow = half > 0 &&
+		(time >= half * (double) settings->timeout_ms ||
+		 wal >= half * (double) walsizer_trigger_point(settings->max_wal_size_mb, settings));
 	state->cycle.old_value += slow;
 	if (slow)
 		checkpoints->old.seen = sample->now;
-	if (!checkpoints->old.counted && slow)
-	{
-		checkpoints->total[WALSIZER_CAUSE_OLD_VALUE]++;
+	if (slow && !checkpoints->old.counted)
 		checkpoints->forced_at = checkpoints->old.asked_at;
-	}
-	else if (!checkpoints->old.counted)
-		checkpoints->total[WALSIZER_CAUSE_OTHER]++;
+	if (!checkpoints->old.counted)
+		checkpoints->total[slow ? WALSIZER_CAUSE_OLD_VALUE : WALSIZER_CAUSE_OTHER]++;
 	checkpoints->old.asked_at = 0;
 }
 

@@ -113,8 +113,8 @@ typedef struct WalsizerAutoConf
 /*
  * Shared memory.  "lock" protects all of it except "answered" and what only the worker uses,
  * and is never held over I/O.  Only the worker writes, so it reads without the lock; but
- * sessions write the request, what walsizer_reset_stats() sets, and recoveries.pages_written,
- * and the startup process writes recoveries before there is a worker.  Others copy out under the shared lock.
+ * sessions write the request, what walsizer_reset_stats() sets, and recoveries.pages_written, and
+ * the startup process recoveries before there is a worker.  Others copy under the shared lock.
  */
 typedef struct WalsizerShared
 {

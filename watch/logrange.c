@@ -56,7 +56,7 @@ add_point(Stretch *stretch, int64_t ms, int64_t low, int64_t high, const LogReco
 /*
  * Add the points of a checkpoint.  In an interval longer than checkpoint_timeout, the server
  * skipped timed checkpoints, because no WAL was written.  So all of it was written within
- * the last checkpoint_timeout, and a point before that is added first.
+ * the last checkpoint_timeout, or two if it crashed then, and a point before that is added first.
  */
 static void
 add_checkpoint(Stretch *stretch, const LogRecord *record)

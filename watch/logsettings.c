@@ -88,9 +88,8 @@ infer_timeout(Log *log, int64_t *values)
 	}
 	ms = smallest_frequent(values, number, 2000);
 	writing = (int64_t) ((double) writing / 0.9);
-	/* an idle server waits for a multiple of it */
 	if (ms == 0 || (number < 3 && (ms + 2000 < writing || ms > 3602000)) ||
-		(number > 1 && number < 4 && values[1] > values[0] + 2000 && (values[1] + 2000) % ms > 4000))
+		(number > 1 && number < 4 && (values[1] + 2000) % ms > 4000))	/* idle times are multiples */
 	{
 		log->assumed |= WATCH_ASSUMED_TIMEOUT;
 		ms = walsizer_max(DEFAULT_TIMEOUT, (walsizer_max(longest, writing) + 29000) / 30000 * 30000);
@@ -110,7 +109,7 @@ infer_target(Log *log)
 		const LogRecord *record = &log->records[i];
 		double		part = (double) record->write_ms / (double) log->settings.timeout_ms;
 
-		/* the server pauses for 100 ms between two pages at most */
+		/* the server pauses for 100 ms between two pages at most; WAL paced one before a forced one */
 		if (!(record->flags & LOG_TIME) || record->settings.completion_target >= 0 || part > 1 ||
 			record->write_ms > 90 * record->buffers || (i + 1 < log->kept && record[1].flags & LOG_WAL))
 			continue;

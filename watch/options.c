@@ -218,7 +218,8 @@ check(const Options *options)
 		watch_die("--segment-size: %lld is no power of two", (long long) given->segment_bytes);
 	if (options->log && options->num_files == 0)
 		watch_die("--log needs files, or - for standard input");
-	if ((options->log || options->replay != NULL) && (connection || live || options->prometheus != NULL ||
+	if ((options->log || options->replay != NULL) &&
+		(connection || live || options->prometheus != NULL ||
 		 (options->replay != NULL && (options->log || options->record != NULL))))
 		watch_die("--%s cannot be combined with a connection,%s --prometheus, --duration, --interval or another source",
 				  options->log ? "log" : "replay", options->log ? "" : " --record,");

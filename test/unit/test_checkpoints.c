@@ -120,6 +120,10 @@ TEST(an_old_trigger_point_is_forgotten)
 {
 	Driver	   *d = just_raised();
 
+	driver_step(d, (3600 + 900) * SECOND, SEGMENT);
+	assert_int_equal(d->state.checkpoints.old.points[0], CAPACITY);
+
+	d = just_raised();
 	driver_step(d, (3600 + 700) * SECOND, SEGMENT);
 	driver_checkpoint(d, false);
 	driver_step(d, 0, CAPACITY);
