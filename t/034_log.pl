@@ -460,6 +460,7 @@ my %formats = (
 	'Insights' => sub { '[{"field":"@timestamp","value":"2025-02-03 00:00:00"},{"field":"@message","value":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . '"}]' . "\n" },
 	'Insights console' => sub { '{"@timestamp":"2025-02-03 00:00:00.100","@message":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . "\"}\n" },
 	'labels'   => sub { '{"log":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . '","labels":[{"name":"team","value":"DB: core"}],"time":"2025-02-03T09:00:00.1Z"}' . "\n" },
+	'GELF'     => sub { '{"version":"1.1","host":"db1","short_message":"' . escaped("[$_[1]] LOG:  $_[2]") . '","timestamp":' . (1738540800 + $_[0]) . ".500,\"level\":6}\n" },
 	'columns'  => sub { "build\t3\t2025-02-03T09:00:00.1Z $_[3] [$_[1]] LOG:  $_[2]\n" },
 	'a window' => sub { "│ $_[3] [$_[1]] LOG:  $_[2]  │\n" },
 	'jq'       => sub { "{\n  \"timestamp\": \"$_[3]\",\n  \"pid\": $_[1],\n  \"line_num\": $numbers{$_[1]},\n  \"error_severity\": \"LOG\",\n  \"message\": \"" . escaped($_[2]) . "\",\n  \"query_id\": 0\n}\n" },
@@ -470,6 +471,7 @@ my %formats = (
 	'YAML'     => sub { "textPayload: '$_[3] [$_[1]]: [5-1] db=,user= LOG:  $_[2]'\n" },
 );
 $formats{'csvlog through grep'} = sub { '/var/log/postgresql/db-1.csv:' . $formats{csvlog}->(@_) };
+$formats{'csvlog with each field quoted'} = sub { '"' . join('","', map { s/^"(.*)"\z/$1/r } $formats{csvlog}->(@_) =~ /("(?:[^"]|"")*"|[^,\n]*)[,\n]/g) . "\"\n" };
 $formats{'syslog through grep'} = sub { '/var/log/messages-20250203:' . $formats{syslog}->(@_) };
 my @figures = qw(status verdict checkpoints checkpoints_forced checkpoints_timed checkpoints_other max_wal_size checkpoint_timeout
 	demand demand_at_least demand_at_most wanted_size missing restarts);
@@ -645,6 +647,8 @@ foreach my $case ([ 'csvlog', 1 ], [ 'jsonlog', 1 ], [ '%m [%p]', 0 ])
 }
 like(judge(join '', grep { !/checkpoint/ } @lines)->{error}, qr/the log has no line about checkpoints/,
 	'a log without checkpoints is an error');
+like(judge($text, '--pid', 1)->{error}, qr/is --pid, if given, that of the checkpointer/,
+	'a process that wrote no checkpoint is not blamed on the format');
 foreach my $case ([ 'zcat -f', "\037\213" ], [ 'xzcat -f', "\3757zXZ" ], [ 'zstdcat -f', "(\265/\375" ], [ 'bzcat -f', 'BZh' ],
 	[ 'iconv -f UTF-16 -t UTF-8', "\377\376" ])
 {

@@ -184,7 +184,7 @@ split_csv(char *from, char **fields)
 static bool
 take_csv(Reader *reader, char *line, bool odd_quotes)
 {
-	int64_t		ms = memchr(line, ',', strnlen(line, 40)) != NULL ? watch_parse_timestamp(line) : -1;
+	int64_t		ms = memchr(line, ',', strnlen(line, 40)) != NULL ? watch_parse_timestamp(line + (line[0] == '"')) : -1;
 	char	   *fields[CSV_MOST];
 	char		copy[LINE_SIZE + 1];
 	int			number;
@@ -218,7 +218,7 @@ static const struct
 	{"message", MEMBER_MESSAGE}, {"event_message", MEMBER_MESSAGE}, {"Message", MEMBER_MESSAGE},
 	{"log", MEMBER_LINE}, {"textPayload", MEMBER_LINE}, {"MESSAGE", MEMBER_LINE},
 	{"msg", MEMBER_LINE}, {"line", MEMBER_LINE}, {"@message", MEMBER_LINE},
-	{"_raw", MEMBER_LINE}, {"stringValue", MEMBER_LINE}, {"value", MEMBER_LINE},
+	{"_raw", MEMBER_LINE}, {"stringValue", MEMBER_LINE}, {"value", MEMBER_LINE}, {"short_message", MEMBER_LINE},
 	{"error_severity", MEMBER_SEVERITY}, {"errorLevel", MEMBER_SEVERITY},
 	{"level", MEMBER_LEVEL}, {"severity", MEMBER_LEVEL}, {"backend_type", MEMBER_BACKEND},
 	{"pid", MEMBER_PID}, {"process_id", MEMBER_PID}, {"processId", MEMBER_PID},

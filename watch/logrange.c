@@ -372,6 +372,6 @@ watch_log(const Options *options, Watcher *watcher)
 	if (log->kept == 0 && log->found.restartpoints > 0)
 		watch_die("the log has only restartpoints, those of a standby: use the log of its primary");
 	if (log->kept == 0)
-		watch_die("the log has no line about checkpoints that can be read: is log_checkpoints on, does log_line_prefix have a time, and are the lines as the server wrote them, in UTF-8 and not compressed?");
+		watch_die("the log has no line about checkpoints that can be read: is log_checkpoints on, does log_line_prefix have a time, and are the lines as the server wrote them, in UTF-8 and not compressed, and is --pid, if given, that of the checkpointer?");
 	return watch_log_judge(log, watcher);
 }
