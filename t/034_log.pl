@@ -212,6 +212,11 @@ is(judge(lines(@small, @now), '--checkpoint-timeout', '3min', '--completion-targ
 # Two timed ones, each past the trigger point if checkpoint_completion_target were 0.9.
 is(judge(lines(map { ([ "10:$_:00", 'checkpoint starting: time' ], [ '10:' . ($_ + 2) . ':15', complete(600, 135) ]) } 10, 15), '--max-wal-size', '1GB')->{verdict},
 	'unknown', 'a checkpoint_completion_target that is assumed does not make a size too small');
+# A CHECKPOINT each minute: how much a timeout has of this WAL depends on the timeout.
+my @asked = map { ([ "10:$_:00", 'checkpoint starting: immediate force wait' ], [ "10:$_:05", complete(300, 5) ]) } 10 .. 20;
+my @sized = ('--max-wal-size', '1GB', '--completion-target', '0.9');
+is(judge(lines(@asked), @sized)->{verdict}, 'unknown', 'a checkpoint_timeout that is assumed does not make a size too small');
+is(judge(lines(@asked), @sized, '--checkpoint-timeout', '5min')->{verdict}, 'too small', 'one that is given does');
 
 # With whole seconds, and without starts, it does not show at once which of them waited.
 my @storm = map { [ "08:0$_:00", complete($_ == 1 ? 528 : 700, 59.4) ] } 1 .. 6;
