@@ -377,6 +377,16 @@ TEST(the_size_of_images_must_be_known)
 	load.counted = true;
 	d = running(&load, 300, 3);
 	is_near(advise(d, 900).saved_least, 0, 0.01);
+	/* no page image takes 20 bytes; one that takes 60 may be */
+	d->state.curve.image_bytes = 20 * d->state.curve.mean[WALSIZER_CURVE_STEPS - 1];
+	cannot_tell(d, "cannot tell: the size of images is not known");
+	d->state.curve.image_bytes *= 3;
+	assert_true(advise(d, 900).known);
+	/* a single one has a size, too */
+	for (int i = 0; i < WALSIZER_CURVE_STEPS; i++)
+		d->state.curve.mean[i] = 1;
+	d->state.curve.image_bytes = IMAGE_BYTES;
+	assert_true(advise(d, 900).known);
 
 	/* no images: nothing can be saved */
 	load = (Load) {.half = 1, .records = RECORDS};
