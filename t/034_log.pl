@@ -466,6 +466,7 @@ my %formats = (
 	'Insights console' => sub { '{"@timestamp":"2025-02-03 00:00:00.100","@message":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . "\"}\n" },
 	'labels'   => sub { '{"log":"' . escaped("$_[3] [$_[1]] LOG:  $_[2]") . '","labels":[{"name":"team","value":"DB: core"}],"time":"2025-02-03T09:00:00.1Z"}' . "\n" },
 	'GELF'     => sub { '{"version":"1.1","host":"db1","short_message":"' . escaped("[$_[1]] LOG:  $_[2]") . '","timestamp":' . (1738540800 + $_[0]) . ".500,\"level\":6}\n" },
+	'Elastic'  => sub { '{"@timestamp":"2025-02-03T' . ($_[3] =~ /([\d:.]{12})/)[0] . 'Z","log.level":["LOG"],"message":["' . escaped($_[2]) . "\"],\"process.pid\":[$_[1]]}\n" },
 	'columns'  => sub { "build\t3\t2025-02-03T09:00:00.1Z $_[3] [$_[1]] LOG:  $_[2]\n" },
 	'a window' => sub { "│ $_[3] [$_[1]] LOG:  $_[2]  │\n" },
 	'jq'       => sub { "{\n  \"timestamp\": \"$_[3]\",\n  \"pid\": $_[1],\n  \"line_num\": $numbers{$_[1]},\n  \"error_severity\": \"LOG\",\n  \"message\": \"" . escaped($_[2]) . "\",\n  \"query_id\": 0\n}\n" },
