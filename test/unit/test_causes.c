@@ -389,6 +389,16 @@ TEST(a_checkpoint_that_failed_is_counted_once)
 	d->sample.checkpoint_running = false;
 	assert_false(driver_observe(d, SECOND, MB).checkpoints_fail);
 	assert_int_equal(d->state.checkpoints.failures, 0);
+
+	/* one failure is enough */
+	d->sample.checkpoint_running = true;
+	for (int i = 0; i < 2; i++)
+	{
+		d->sample.redo_lsn = d->sample.write_lsn;
+		driver_observe(d, SECOND, MB);
+	}
+	assert_int_equal(d->state.checkpoints.failures, 1);
+	assert_true(driver_observe(d, 601 * SECOND, MB).checkpoints_fail);
 }
 
 /* A long one that completes is none, nor is a standby or an idle server. */
@@ -412,10 +422,11 @@ TEST(several_are_forced_between_two_samples)
 {
 	Driver	   *d = driver_begun();
 	const int64_t *forced = &d->state.checkpoints.total[WALSIZER_CAUSE_FORCED];
+	int64_t		before;
 
 	for (int counted = 0; counted <= 4; counted++)
 	{
-		int64_t		before = *forced;
+		before = *forced;
 
 		driver_observe(d, SECOND, 3 * TRIGGER_POINT);
 		d->sample.requested += counted;
@@ -424,6 +435,13 @@ TEST(several_are_forced_between_two_samples)
 		d->sample.redo_lsn = d->sample.write_lsn;
 	}
 	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], 0);
+
+	/* and no more than a thousand, with which sums cannot overflow */
+	before = *forced;
+	driver_observe(d, SECOND, 1001 * TRIGGER_POINT);
+	d->sample.requested += 1001;
+	driver_observe_redo(d, SECOND, 0);
+	assert_int_equal(*forced - before, 1000);
 }
 
 int
