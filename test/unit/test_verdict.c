@@ -85,6 +85,7 @@ static const Server servers[] = {
 	/* what stops a server comes first */
 	{"disk_full", FILLS "walsizer requests checkpoints. Enlarge the file system, or remove what else fills it.", .fills = true, .failing = true, .free = 636, .wal = 100},
 	{"disk_full", FILLS "walsizer requests checkpoints. Lower \"max_wal_size\" to at most 320 MB, or enlarge the file system.", .fills = true, .asked = 10000, TOO_LARGE},
+	{"disk_full", FILLS "walsizer requests checkpoints. Enlarge the file system, or remove what else fills it.", .fills = true, .free = 636, .wal = 100, .limit = 1024, .kind = WALSIZER_LIMIT_DISK},
 	{"disk_full", FILLS "walsizer requests checkpoints. Enlarge the file system, or remove what else fills it.", .fills = true, .asked = 10000, .own = 1024, .original = 512, TOO_LARGE},
 	{"disk_full", FILLS "Run CHECKPOINT. Lower \"max_wal_size\" to at most 320 MB, or enlarge the file system.", .fills = true, .only_said = true, TOO_LARGE},
 	{"disk_full", FILLS "Run CHECKPOINT. Enlarge the file system, or remove what else fills it.", "disabled", .fills = true, .disabled = true, .free = 636, .wal = 100},
