@@ -214,11 +214,28 @@ TEST(a_checkpoint_after_another_is_told_by_its_end)
 		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1);
 		d->sample.completed_lsn = d->sample.redo_lsn;
 		d->sample.checkpoint_running = false;
-		driver_observe(d, i > 0 ? 150 * SECOND : SECOND, 0);
+		assert_int_equal(driver_observe(d, i > 0 ? 150 * SECOND : SECOND, 0).inflated, slow);
 		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 1 + slow);
 		assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], 1 - slow);
 		assert_int_equal(d->state.cycle.old_value, slow);
 	}
+}
+
+/* Where none ran, the distance alone tells. */
+TEST(a_command_that_is_written_slowly_is_no_old_value)
+{
+	Driver	   *d = driver_begun();
+
+	set_size(d, 8192);
+	d->state.checkpoints.old.points[0] = TRIGGER_POINT;
+	driver_observe(d, SECOND, TRIGGER_POINT + 9 * SEGMENT);
+	d->sample.checkpoint_running = true;
+	driver_observe_redo(d, SECOND, 0);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OTHER], 1);
+	d->sample.completed_lsn = d->sample.redo_lsn;
+	d->sample.checkpoint_running = false;
+	driver_observe(d, 150 * SECOND, 0);
+	assert_int_equal(d->state.checkpoints.total[WALSIZER_CAUSE_OLD_VALUE], 0);
 }
 
 /* Between two samples it began and was complete; one that fails is tried again. */
@@ -456,6 +473,7 @@ main(void)
 		cmocka_unit_test(a_command_after_a_raise_is_no_old_value),
 		cmocka_unit_test(a_command_is_written_at_once),
 		cmocka_unit_test(a_checkpoint_after_another_is_told_by_its_end),
+		cmocka_unit_test(a_command_that_is_written_slowly_is_no_old_value),
 		cmocka_unit_test(the_end_of_a_checkpoint_at_an_old_value_is_seen),
 		cmocka_unit_test(an_old_value_is_forgotten),
 		cmocka_unit_test(the_moment_of_a_checkpoint_is_interpolated),
