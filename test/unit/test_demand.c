@@ -249,6 +249,8 @@ remember_inflated(Driver *d, int64_t hour, int64_t demand, int64_t trigger_point
 	walsizer_remember(&d->state, &(WalsizerPeak) {hour, demand, 300000, trigger_point});
 }
 
+#define FIRST	(INT64_C(670) * WALSIZER_PEAK_SLOTS)	/* an hour that has the first slot */
+
 /*
  * A peak of 4000MB, inflated where 528MB force a checkpoint.  Then two marks, of which the
  * second is so much later: what is left of the peak?
@@ -261,19 +263,19 @@ deflated(int64_t mb, double completion_target, WalsizerPeak first, WalsizerPeak 
 	d->state.last.settings = d->sample.settings;
 	d->state.last.settings.max_wal_size_mb = mb;
 	d->state.last.settings.completion_target = completion_target;
-	remember_inflated(d, 500000, 4000 * MB, TRIGGER_POINT);
-	remember_inflated(d, 500001, 600 * MB, TRIGGER_POINT);
+	remember_inflated(d, FIRST, 4000 * MB, TRIGGER_POINT);
+	remember_inflated(d, FIRST + 1, 600 * MB, TRIGGER_POINT);
 	d->state.window.marks[0] = (WalsizerMark) {.ms = SECOND, .peak = first};
 	/* what was forced between them tells nothing of what a clean load writes */
-	d->state.window.marks[1] = (WalsizerMark) {.ms = SECOND + ms, .peak = {500002, 3000 * MB, 300000, TRIGGER_POINT}};
+	d->state.window.marks[1] = (WalsizerMark) {.ms = SECOND + ms, .peak = {FIRST + 2, 3000 * MB, 300000, TRIGGER_POINT}};
 	d->state.window.marks[2] = (WalsizerMark) {.ms = SECOND + ms, .peak = second};
 	d->state.window.number = 3;
 	walsizer_remember_window(&d->state);
 	assert_int_equal(d->state.window.number, 0);
-	assert_int_equal(walsizer_peak_of(&d->state, 500001)->demand, 600 * MB);
-	assert_int_equal(walsizer_peak_of(&d->state, 500000)->inflated_at,
-					 walsizer_peak_of(&d->state, 500000)->demand < 4000 * MB ? 0 : TRIGGER_POINT);
-	return walsizer_peak_of(&d->state, 500000)->demand;
+	assert_int_equal(walsizer_peak_of(&d->state, FIRST + 1)->demand, 600 * MB);
+	assert_int_equal(walsizer_peak_of(&d->state, FIRST)->inflated_at,
+					 walsizer_peak_of(&d->state, FIRST)->demand < 4000 * MB ? 0 : TRIGGER_POINT);
+	return walsizer_peak_of(&d->state, FIRST)->demand;
 }
 
 /* A clean demand of at least as much, with a larger value, shows what the load writes. */
