@@ -257,6 +257,9 @@ TEST(inflated_demand_is_approached_in_steps)
 		assert_int_equal(walsizer_forced_rule(&d->config, driver_seen(d), &figures),
 						 predict ? walsizer_size_with_headroom(&d->config, &d->sample.settings, 2000 * MB) :
 						 walsizer_size_for(5000 * MB, &d->sample.settings));
+		figures.forced = 1;		/* if only one lies in this window, they do not inflate its demand */
+		assert_int_equal(walsizer_forced_rule(&d->config, driver_seen(d), &figures),
+						 walsizer_size_for(5000 * MB, &d->sample.settings));
 	}
 }
 

@@ -36,6 +36,7 @@ typedef struct Server
 	bool		dry_run;
 	bool		client;
 	bool		early;
+	bool		booted;			/* the machine, a second ago */
 	bool		taken_back;
 	bool		standby;
 	bool		failing;
@@ -106,6 +107,7 @@ static const Server servers[] = {
 	.free = 636, .wal = 100, .held = 544, .held_by = WALSIZER_HELD_BY_SETTING, .disk = 320, .limit = 320, .kind = WALSIZER_LIMIT_DISK},
 	{"large_enough", ENOUGH, .free = 924, .wal = 100, .disk = 2000},
 	{"large_enough", ENOUGH, .client = true, .free = 500, .disk = 2000},
+	{"large_enough", ENOUGH, .booted = true},
 	{"held_back", "3000 MB of WAL are held back, which \"max_wal_size\" does not limit. Archiving fails, last at gone, which holds back 3000 MB: see the server log.",
 	.free = 26000, .wal = 900, .held = 3000, .held_by = WALSIZER_HELD_BY_ARCHIVER, BIG},
 	{"held_back", "3000 MB of WAL are held back, which \"max_wal_size\" does not limit. See which of these holds back 3000 MB: a replication slot, \"wal_keep_size\", the archiver, or from 17 on \"summarize_wal\". If none does, the next checkpoint removes it.",
@@ -216,6 +218,8 @@ judge(const Server *s)
 		.held_by = s->held_by, .message = "read only", .holder = "gone",
 	};
 
+	if (s->booted)
+		d->sample.now = SECOND;
 	d->config.enable = !s->disabled;
 	d->config.max_mb = or(s->max, 16384);
 	d->state.last = d->sample;
