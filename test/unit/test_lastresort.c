@@ -79,6 +79,22 @@ TEST(it_is_requested_ten_seconds_and_two_samples_before)
 	assert_true(d->state.last_resort.fills);
 }
 
+/* Also if samples are two seconds apart: four segments, of which one is WAL. */
+TEST(what_others_write_counts_by_the_second)
+{
+	Driver	   *d = with_free(100 * 16);
+
+	for (int i = 0; i < 3; i++)
+	{
+		d->sample.disk_free -= 4 * SEGMENT;
+		d->sample.disk_wal += SEGMENT;
+		d->sample.disk_removable += SEGMENT;
+		driver_step(d, 2 * SECOND, SEGMENT);
+	}
+	assert_int_equal(d->state.last_resort.room, 88 * SEGMENT);
+	assert_int_equal(d->state.last_resort.until_full_ms, 44 * SECOND);
+}
+
 /* Of a file system that has no room for a segment, none can be used. */
 TEST(what_is_less_than_a_segment_is_no_room)
 {
@@ -487,6 +503,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_is_requested_ten_seconds_and_two_samples_before),
+		cmocka_unit_test(what_others_write_counts_by_the_second),
 		cmocka_unit_test(what_is_less_than_a_segment_is_no_room),
 		cmocka_unit_test(no_room_is_too_little_for_an_idle_server),
 		cmocka_unit_test(one_at_a_time),
