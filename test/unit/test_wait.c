@@ -248,6 +248,16 @@ TEST(raises_come_back_after_one_timeout)
 						 over ? d->sample.now : d->sample.now + 300 * SECOND);
 	}
 
+	/* nor by walsizer.max */
+	d = driver_quiet();
+	d->sample.disk_read = true;
+	d->sample.disk_free = 100000 * MB;
+	d->config.max_mb = d->sample.settings.max_wal_size_mb;
+	d->state.pacing.raise_not_before = d->sample.now + 2 * SECOND;
+	driver_step(d, SECOND, 0);
+	assert_int_equal(d->last.figures.limit_kind, WALSIZER_LIMIT_MAX);
+	assert_int_equal(d->state.pacing.raise_not_before, d->sample.now + SECOND);
+
 	/* nor by what was read earlier */
 	d = driver_quiet();
 	d->sample.disk_read = true;
