@@ -391,6 +391,7 @@ TEST(a_standby_asks_again_soon)
 	assert_int_equal(fill(d, 28), 1);
 	for (int i = 0; i < 14; i++)
 		assert_int_equal(driver_step(d, SECOND, 0), WALSIZER_NONE);
+	assert_false(d->state.last_resort.complete);
 	driver_step(d, SECOND, 0);
 	assert_int_equal(d->state.last_resort.asked_lsn, 0);
 	assert_int_equal(fill(d, 3), 1);
