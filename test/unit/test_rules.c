@@ -135,7 +135,7 @@ TEST(not_applied_is_retried_once_a_timeout)
 	d->apply = false;
 	driver_run(d, 3000, 8 * MB);
 	assert_in_range(d->raises, 5, 10);
-	/* how long ago it was counts, not whether that is a multiple of something */
+	/* only the time since then counts, also if it is as long as the time before */
 	d->state.pacing.tried_at = (d->sample.now + SECOND) / 2;
 	driver_step(d, SECOND, 8 * MB);
 	assert_int_not_equal(d->last.reason, WALSIZER_BECAUSE_WAITING);

@@ -222,13 +222,22 @@ TEST(a_measured_limit_set_anew_ends_the_wait)
 	}
 }
 
-/* From the moment on that it was kept back until, and not before. */
-TEST(raises_come_back_after_one_timeout)
+/* With this much free on the disk (MB). */
+static Driver *
+quiet_with_free(int64_t mb)
 {
 	Driver	   *d = driver_quiet();
 
 	d->sample.disk_read = true;
-	d->sample.disk_free = 100000 * MB;
+	d->sample.disk_free = mb * MB;
+	return d;
+}
+
+/* From the moment on that it was kept back until, and not before. */
+TEST(raises_come_back_after_one_timeout)
+{
+	Driver	   *d = quiet_with_free(100000);
+
 	d->sample.boost_mb = 4096;
 	d->state.pacing.raise_not_before = d->sample.now + SECOND;
 	assert_int_equal(driver_step(d, 999, 0), WALSIZER_NONE);
@@ -239,9 +248,7 @@ TEST(raises_come_back_after_one_timeout)
 	/* while the disk is low it is prolonged, but not once it is over */
 	for (int over = 0; over <= 1; over++)
 	{
-		d = driver_quiet();
-		d->sample.disk_read = true;
-		d->sample.disk_free = 2000 * MB;
+		d = quiet_with_free(2000);
 		d->state.pacing.raise_not_before = d->sample.now + 2 * SECOND - over;
 		driver_step(d, 2 * SECOND - 1, 0);
 		assert_int_equal(d->state.pacing.raise_not_before,
@@ -249,9 +256,7 @@ TEST(raises_come_back_after_one_timeout)
 	}
 
 	/* nor by walsizer.max */
-	d = driver_quiet();
-	d->sample.disk_read = true;
-	d->sample.disk_free = 100000 * MB;
+	d = quiet_with_free(100000);
 	d->config.max_mb = d->sample.settings.max_wal_size_mb;
 	d->state.pacing.raise_not_before = d->sample.now + 2 * SECOND;
 	driver_step(d, SECOND, 0);
@@ -259,10 +264,8 @@ TEST(raises_come_back_after_one_timeout)
 	assert_int_equal(d->state.pacing.raise_not_before, d->sample.now + SECOND);
 
 	/* nor by what was read earlier */
-	d = driver_quiet();
-	d->sample.disk_read = true;
+	d = quiet_with_free(2240);
 	d->ask_for_disk = true;
-	d->sample.disk_free = 2240 * MB;
 	driver_step(d, SECOND, 0);
 	d->looks = 0;
 	d->state.pacing.raise_not_before = d->sample.now + 5 * SECOND;
