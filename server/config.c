@@ -161,7 +161,7 @@ walsizer_configured_mb(void)
 	if (!read_file(ConfigFileName, &conf, NULL))
 		return 0;
 	if (conf.size_mb == WALSIZER_NO_LINE)
-		return DEFAULT_MAX_WAL_SEGS * (DEFAULT_XLOG_SEG_SIZE / WALSIZER_MB);
+		conf.size_mb = DEFAULT_MAX_WAL_SEGS * (DEFAULT_XLOG_SEG_SIZE / WALSIZER_MB);
 	return conf.size_mb >= walsizer_least_valid_mb() ? conf.size_mb : 0;
 }
 

@@ -80,6 +80,16 @@ $node->stop;
 $node = make_node('large', segsize => 1024, conf => "max_wal_size = 2GB\nmin_wal_size = 2GB\n");
 my (undef, undef, $stderr) = $node->psql('postgres', "SELECT walsizer_boost('1GB', '1 hour')");
 like($stderr, qr/ERROR:  size must be between 2048 MB and /, 'two segments of 1 GB are the smallest size');
+
+# The server's own default is less than two of them, so our line stays if no other sets a value.
+is(act($node, "walsizer_boost('4GB', '1 hour')"), 'raise to 4096 MB: applied', 'walsizer raises in segments of 1 GB');
+$node->adjust_conf('postgresql.conf', 'max_wal_size', undef);
+$node->reload;
+like(adjust($node), qr/^none: /, 'walsizer makes no way for a default with which the server would not start');
+is(setting_mb($node), 4096, 'its value stays');
+like(revert($node), qr/^revert to 2048 MB: applied/, 'walsizer_revert() writes the original value instead of the default');
+$node->restart;
+is(setting_mb($node), 2048, 'the server starts with it');
 $node->stop;
 
 # The largest values there are.
