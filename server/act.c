@@ -44,7 +44,7 @@ apply(const WalsizerNote *note)
 
 /*
  * The note for a decision to raise, to lower or to restore the original value; no
- * note if there is no value of ours to replace, not even one that awaits a reload.
+ * note if there is no value of ours to replace, not even one that a reload would bring back.
  */
 static WalsizerNote
 note_for(const WalsizerDecision *decision)
@@ -59,7 +59,7 @@ note_for(const WalsizerDecision *decision)
 		return note;
 	}
 	if (owner->own_mb == 0)
-		note = walsizer_note_waiting();
+		note = walsizer_note_waiting(true);
 	return note.kind != WALSIZER_NOTE_WRITTEN ? (WalsizerNote) {0} :
 		walsizer_restoring(&note, walsizer_shared->configured_mb, WALSIZER_NOTE_RESTORED);
 }

@@ -261,27 +261,21 @@ walsizer_may_write(void)
 }
 
 /*
- * Has a reload yet to bring this note of the file into effect?  Not if there is none, nor
- * if it kept its line when the start of the server restored the original value.
+ * The note of the file, if no reload has brought it into effect yet; no note if there is none,
+ * or if the file cannot be read.  A line that the start of the server could not replace when it
+ * restored the original value counts only if "kept".
  */
-static bool
-is_waiting(const WalsizerNote *note)
+WalsizerNote
+walsizer_note_waiting(bool kept)
 {
 	WalsizerNote now = walsizer_auto_conf_in_effect().note;
-
-	return note->kind != WALSIZER_NO_NOTE &&
-		(note->written_mb != now.written_mb ||
-		 (note->kind != now.kind && now.kind != WALSIZER_NOTE_NO_ROOM));
-}
-
-/* The note that waits for a reload; no note if none does, or if the file cannot be read. */
-WalsizerNote
-walsizer_note_waiting(void)
-{
 	WalsizerAutoConf conf;
 
-	return read_file(PG_AUTOCONF_FILENAME, &conf, NULL) && is_waiting(&conf.note) ?
-		conf.note : (WalsizerNote) {0};
+	if (!read_file(PG_AUTOCONF_FILENAME, &conf, NULL) ||
+		(conf.note.written_mb == now.written_mb &&
+		 (conf.note.kind == now.kind || (now.kind == WALSIZER_NOTE_NO_ROOM && !kept))))
+		return (WalsizerNote) {0};
+	return conf.note;
 }
 
 /*
@@ -365,7 +359,8 @@ write_note(const WalsizerNote *note)
 		return walsizer_result(WALSIZER_OVERRIDDEN,
 							   "a change of \"max_wal_size\" in \"postgresql.auto.conf\" awaits a reload");
 	if (note->kind == WALSIZER_NO_NOTE &&
-		(conf.note.kind == WALSIZER_NOTE_WRITTEN || is_waiting(&conf.note)))
+		(conf.note.kind == WALSIZER_NOTE_WRITTEN ||
+		 walsizer_note_waiting(false).kind != WALSIZER_NO_NOTE))
 		return walsizer_result(WALSIZER_APPLIED, "");
 	if (note->kind == WALSIZER_NOTE_WRITTEN && conf.note.kind != WALSIZER_NO_NOTE)
 	{

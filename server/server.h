@@ -194,7 +194,7 @@ extern WalsizerHolder walsizer_holder(const WalsizerSample *sample, XLogRecPtr b
 extern WalsizerAutoConf walsizer_auto_conf_in_effect(void);
 extern bool walsizer_files_changed(void);
 extern int64 walsizer_configured_mb(void);
-extern WalsizerNote walsizer_note_waiting(void);
+extern WalsizerNote walsizer_note_waiting(bool kept);
 extern WalsizerNote walsizer_restoring(const WalsizerNote *ours, int64 configured_mb,
 									   WalsizerNoteKind kind);
 extern WalsizerResult walsizer_obstacle(void);

@@ -250,7 +250,7 @@ run_pass(WalsizerAsk asked, WalsizerEvent *event)
 
 	walsizer_follow_events(&sample);
 	/* not an administrator's change, as long as one of ours awaits its reload */
-	if (decision->action == WALSIZER_EXTERNAL && walsizer_note_waiting().kind != WALSIZER_NO_NOTE)
+	if (decision->action == WALSIZER_EXTERNAL && walsizer_note_waiting(false).kind != WALSIZER_NO_NOTE)
 	{
 		decision->action = WALSIZER_NONE;
 		old_mb = event->old_mb;
@@ -412,7 +412,7 @@ walsizer_main(Datum main_arg pg_attribute_unused())
 	pass_context = AllocSetContextCreate(TopMemoryContext, "walsizer pass", ALLOCSET_DEFAULT_SIZES);
 	MemoryContextSwitchTo(pass_context);
 	/* finish what the worker before has written, if it ended before the reload */
-	if (walsizer_note_waiting().kind != WALSIZER_NO_NOTE)
+	if (walsizer_note_waiting(false).kind != WALSIZER_NO_NOTE)
 		(void) walsizer_reload();
 	next_tick = walsizer_monotonic_ms();
 	next_save = next_tick + (measured ? 0 : SAVE_MS);

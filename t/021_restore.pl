@@ -294,6 +294,15 @@ is(scalar(grep { $_->{action} eq 'external' && $_->{old_mb} > 8 } history($node)
 	0, "read-only: the value that a reload brings back is known as walsizer's");
 $node->stop;
 
+write_file($file, $before);
+chmod 0400, $file or die "could not change the permissions of $file: $!";
+$node->start;
+wait_for_worker($node);
+chmod 0600, $file or die "could not change the permissions of $file: $!";
+like(revert($node), qr/^revert to 10 MB: applied/, 'read-only: walsizer_revert() replaces the value that a reload would bring back');
+like(auto_conf($node), qr/^max_wal_size = '10MB'$/m, 'read-only: the file has the original value');
+$node->stop;
+
 # An ALTER SYSTEM of the administrator's was there before: it is there again.
 write_file($file, $before);
 $offset = log_offset($node);
