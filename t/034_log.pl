@@ -272,6 +272,29 @@ foreach my $from (25 * 60 + 7 * 3600, map { 25 * 60 + 7 * 3600 + 470 * $_ } 1 ..
 my $slow = judge(lines(@slow), '--max-wal-size', '8GB');
 is("$slow->{checkpoint_timeout} " . int($slow->{demand} / MB), '300 1200', 'slow checkpoints do not tell checkpoint_timeout');
 
+# Three quiet ones, then one that keeps the next waiting past the trigger point.
+my @idle = map { ([ "09:$_:00", 'checkpoint starting: time' ], [ "09:$_:09", complete(20, 9) =~ s/wrote \d+/wrote 9000/r ]) } '00', '05', 10;
+my @late = ([ '09:15:00', 'checkpoint starting: time' ], [ '09:22:00', complete(20, 420) ], [ '09:22:00', 'checkpoint starting: wal' ], [ '09:32:00', complete(3000, 600) ]);
+is(judge(lines(@idle, @late))->{status}, 2, 'a forced checkpoint, and a size that is assumed: it cannot be told that it suffices');
+my @waits = ([ '09:00:00', 'checkpoint starting: time' ], [ '09:07:00', complete(20, 420) ], map { ([ "09:$_->[0]:00", 'checkpoint starting: wal' ], [ "09:$_->[1]:00", complete(3000, 180) ]) } [ '07', 10 ], [ 10, 13 ]);
+like((watch_log(\lines(@waits), '-'))[1], qr/^"max_wal_size", which the log does not tell, is too small: about\s+\d+\s+MB\s+are\s+needed\./,
+	'the page: no size that is assumed is said to be in effect');
+my @slower = map { [ at(9 * 3600 + 960 * $_), $_ ] } 1 .. 4;
+my $slower = judge(lines(@idle[ 0 .. 3 ], map { ([ $_->[0], 'checkpoint starting: ' . ($_->[1] == 1 ? 'time' : 'wal') ], [ at(9 * 3600 + 960 * ($_->[1] + 1)), complete($_->[1] == 1 ? 20 : 4800, 960) ]) } @slower),
+	'--max-wal-size', '4GB', '--checkpoint-timeout', '5min');
+is(int($slower->{demand} / MB), 1500, 'the WAL of an interval that a slow checkpoint made long is of all of it');
+
+# The last checkpoint before a change of checkpoint_timeout is paced by both.
+my $ten = judge(lines([ '08:59:00', 'parameter "checkpoint_timeout" changed to "10min"' ],
+		map({ ([ "09:$_:00", 'checkpoint starting: time' ], [ '09:' . ($_ + 5) . ':00', complete(20, 300) =~ s/wrote \d+/wrote 8000/r ]) } 10, 20, 30, 40),
+		[ '09:46:40', 'checkpoint starting: wal' ], [ '09:46:55', complete(672, 15) ]));
+is("$ten->{checkpoint_timeout} $ten->{checkpoint_completion_target} " . $ten->{max_wal_size} / MB, '600 0.5 1024',
+	'checkpoint_completion_target is a part of the checkpoint_timeout that the log tells');
+my @half = map { my ($from, $took) = @$_; ([ at(9 * 3600 + $from), 'checkpoint starting: time' ], [ at(9 * 3600 + $from + $took), complete(300, $took) ]) }
+  [ 0, 150 ], [ 300, 150 ], [ 600, 150 ], [ 900, 240 ], [ 1500, 300 ], [ 2100, 300 ], [ 2700, 300 ];
+is(judge(lines(@half[ 0 .. 6 ], [ '09:16:00', 'parameter "checkpoint_timeout" changed to "10min"' ], @half[ 7 .. 13 ]))->{checkpoint_completion_target}, 0.5,
+	'a checkpoint that a new checkpoint_timeout slows down does not tell checkpoint_completion_target');
+
 # ---- restarts, crashes, promotions
 
 my @hourly = map { ([ "10:$_:00", 'checkpoint starting: time' ], [ '10:' . ($_ + 4) . ':30', complete(300, 270, 20 * $_ * 3) ]) } 10, 15, 20;

@@ -54,8 +54,8 @@ add_point(Stretch *stretch, int64_t ms, int64_t low, int64_t high, const LogReco
 }
 
 /*
- * Add the points of a checkpoint.  In an interval longer than checkpoint_timeout, the server
- * skipped timed checkpoints, because no WAL was written.  So all of it was written within
+ * Add the points of a checkpoint.  In an interval longer than checkpoint_timeout, the server was
+ * busy with the one before, or skipped timed ones, because no WAL was written: then all of it is of
  * the last checkpoint_timeout, or two if it crashed then, and a point before that is added first.
  */
 static void
@@ -66,9 +66,10 @@ add_checkpoint(Stretch *stretch, const LogRecord *record)
 	int64_t		from = record->ms - (record->flags & LOG_RECOVERY && record->from_ms != 0 ? 2 * timeout : timeout);
 	int64_t		low = stretch->redo;
 	int64_t		high = low;
+	bool		busy = record->waited && !(record->flags & LOG_RECOVERY);
 	bool		begins = last == NULL || record->begins || record->ms - record->from_ms > LONGEST_LOOKBACK;
 
-	if (record->from_ms > from - (record->waited ? 2 * timeout : timeout / 2))
+	if (record->from_ms > (busy ? 0 : from - (record->waited ? 2 * timeout : timeout / 2)))
 		from = record->from_ms;
 	if (last != NULL)
 		from = walsizer_max(from, last->ms);
@@ -192,10 +193,9 @@ static void
 count(Watcher *watcher, WatchLog *found, const LogRecord *record)
 {
 	WalsizerCause cause = cause_of(record);
-	int64_t		lasted = record->from_ms != 0 ? record->ms - record->from_ms : 0;
+	bool		known = record->from_ms != 0 && record->ms - record->from_ms <= LONGEST_LOOKBACK;
+	int64_t		lasted = known ? record->ms - record->from_ms : 0;
 
-	if (lasted > LONGEST_LOOKBACK)
-		lasted = 0;
 	found->lasted_ms += lasted;
 	found->unfinished = record->flags & LOG_RECOVERY ? 0 :	/* the server ended in it */
 		found->unfinished + (cause == WALSIZER_CAUSE_FORCED && record->kind == LOG_STARTING);
@@ -231,7 +231,6 @@ measure_stretch(Log *log, Stretch *stretch, int first, int last, Watcher *watche
 	const LogRecord *begin = &log->records[first];
 	Observation seen = WATCH_NOTHING_SEEN;
 	bool		changed;		/* max_wal_size, after the last record */
-	int			run = 0;
 
 	found->from = (begin->from_ms != 0 ? begin->from_ms : begin->ms) / 1000;
 	found->to = log->records[last].ms / 1000;
@@ -261,12 +260,12 @@ measure_stretch(Log *log, Stretch *stretch, int first, int last, Watcher *watche
 		count(watcher, found, &log->records[i]);
 	}
 	watcher->samples = stretch->number;
-	for (int i = 0; i < stretch->number; i++)
+	for (int i = 1, run = 0; i <= stretch->number; i++)
 	{
-		if (i + 1 < stretch->number && !stretch->points[i + 1].begins)
+		if (i < stretch->number && !stretch->points[i].begins)
 			continue;
-		measure(watcher, &stretch->points[run], &stretch->points[i], found);
-		run = i + 1;
+		measure(watcher, &stretch->points[run], &stretch->points[i - 1], found);
+		run = i;
 	}
 	found->about = walsizer_max(found->about, found->least);
 	found->most = found->most == WATCH_UNKNOWN || (found->to - found->from) * 1000 + SLACK < begin->settings.timeout_ms ?

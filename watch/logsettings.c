@@ -83,8 +83,7 @@ infer_timeout(Log *log, int64_t *values)
 		else if (record->flags & LOG_WAL && forced)
 			longest = walsizer_max(longest, spacing);
 		forced = record->flags & LOG_WAL;
-		if (!(record->flags & LOG_FAST))
-			writing = walsizer_max(writing, record->write_ms);
+		writing = walsizer_max(writing, record->flags & LOG_FAST ? 0 : record->write_ms);
 	}
 	ms = smallest_frequent(values, number, 2000);
 	writing = (int64_t) ((double) writing / 0.9);
@@ -107,11 +106,13 @@ infer_target(Log *log)
 	for (int i = 0; i < log->kept; i++)
 	{
 		const LogRecord *record = &log->records[i];
-		double		part = (double) record->write_ms / (double) log->settings.timeout_ms;
+		int64_t		timeout = record->settings.timeout_ms != 0 ? record->settings.timeout_ms : log->settings.timeout_ms;
+		double		part = (double) record->write_ms / (double) timeout;
 
-		/* the server pauses for 100 ms between two pages at most; WAL paced one before a forced one */
+		/* the server pauses for 100 ms between two pages at most; WAL, or a new timeout, paced the last before it */
 		if (!(record->flags & LOG_TIME) || record->settings.completion_target >= 0 || part > 1 ||
-			record->write_ms > 90 * record->buffers || (i + 1 < log->kept && record[1].flags & LOG_WAL))
+			record->write_ms > 90 * record->buffers ||
+			(i + 1 < log->kept && (record[1].flags & LOG_WAL || record[1].settings.timeout_ms != record->settings.timeout_ms)))
 			continue;
 		most = part > most ? part : most;
 		number++;

@@ -351,9 +351,10 @@ watch_report(const Watcher *watcher)
 		printf("%s", log == NULL ? "\n" : "");
 		walsizer_verdict_text(&verdict.verdict, verdict.verdict.found.text, finding);
 		walsizer_verdict_text(&verdict.verdict, verdict.verdict.found.remedy, remedy);
-		if (log != NULL && verdict.status == WATCH_SUFFICIENT && log->assumed & WATCH_ASSUMED_SIZE)
-			snprintf(finding, sizeof(finding), "\"max_wal_size\", which the log does not tell, is large enough: about %lld MB are needed",
-					 (long long) verdict.needed_mb);
+		if (log != NULL && log->assumed & WATCH_ASSUMED_SIZE)
+			snprintf(finding, sizeof(finding), "\"max_wal_size\", which the log does not tell, is %s: about %lld MB are needed",
+					 verdict.status == WATCH_SUFFICIENT ? "large enough" : "too small",
+					 (long long) (verdict.status == WATCH_SUFFICIENT ? verdict.needed_mb : verdict.wanted_mb));
 		if (log != NULL && verdict.status == WATCH_SUFFICIENT &&
 			log->before_mb > watcher->sample.settings.max_wal_size_mb)
 			snprintf(remedy, sizeof(remedy), "Before the settings were changed, up to %lld MB were needed: set as much if such a load comes again.",

@@ -331,7 +331,7 @@ status_of(const Watcher *watcher, bool too_small)
 		return (assumed & WATCH_ASSUMED_SIZE && !watcher->log->size_shown) ||
 			(assumed & (WATCH_ASSUMED_TARGET | WATCH_ASSUMED_TIMEOUT) && watcher->intervals[WALSIZER_CAUSE_FORCED].number == 0) ?
 			WATCH_COULD_NOT_TELL : WATCH_TOO_SMALL;
-	return assumed & WATCH_ASSUMED_TIMEOUT || (assumed & WATCH_ASSUMED_SIZE && watcher->intervals[WALSIZER_CAUSES].ms > 0) ||
+	return assumed & WATCH_ASSUMED_TIMEOUT || (assumed & WATCH_ASSUMED_SIZE && watcher->intervals[WALSIZER_CAUSES].ms + watcher->intervals[WALSIZER_CAUSE_FORCED].number > 0) ||
 		!saw_enough(watcher) ? WATCH_COULD_NOT_TELL : WATCH_SUFFICIENT;
 }
 
