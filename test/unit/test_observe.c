@@ -149,6 +149,8 @@ TEST(a_start_forgets_what_was_pending)
 	d->state.checkpoints.old.points[0] = 1;
 	d->state.boost.planned_until = 5;
 	d->state.cycle.over = true;
+	d->state.curve.intervals = 3;
+	d->state.checkpoints.redo_moved = 1;
 	d->state.window.step.demand = 77 * MB;
 	d->sample.wal.bytes = 88;
 	d->state.primed = false;
@@ -158,6 +160,8 @@ TEST(a_start_forgets_what_was_pending)
 	assert_int_equal(d->last.figures.rate, 0);
 	assert_int_equal(d->state.boost.planned_until, 0);
 	assert_false(d->state.cycle.over);
+	assert_int_equal(d->state.curve.intervals, 0);
+	assert_int_equal(d->state.checkpoints.redo_moved, d->state.checkpoints.timer_start);
 	assert_int_equal(d->state.wal_contents.at_redo.bytes, 88);
 	/* demand is remembered */
 	assert_int_equal(walsizer_largest_peak(&d->state, d->sample.hour, 1).demand, 77 * MB);
