@@ -328,8 +328,11 @@ TEST(now_is_of_the_last_interval)
 	d->state.wal_contents.last = (WalsizerWal) {.bytes = 50 * MB - 1, .records = 500 * 1000};
 	now = walsizer_recovery_time_now(&d->config, &d->state, &d->sample);
 	assert_int_equal(now, time_of(d, 100));
-	d->state.wal_contents.last = (WalsizerWal) {.bytes = 50 * MB, .records = 500 * 1000};
-	assert_true(walsizer_recovery_time_now(&d->config, &d->state, &d->sample) > 2 * now);
+	for (int mb = 51; mb >= 50; mb--)
+	{
+		d->state.wal_contents.last = (WalsizerWal) {.bytes = mb * MB, .records = 500 * 1000};
+		assert_true(walsizer_recovery_time_now(&d->config, &d->state, &d->sample) > 2 * now);
+	}
 	assert_int_equal(time_of(d, 100), now);
 	/* also of what was written before the checkpoint that runs */
 	d->sample.completed_lsn -= 101 * MB;
