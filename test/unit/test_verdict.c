@@ -92,6 +92,7 @@ static const Server servers[] = {
 	{"disk_full", FILLS "Run CHECKPOINT. Enlarge the file system, or remove what else fills it.", "disabled", .fills = true, .disabled = true, .free = 636, .wal = 100},
 	{"disk_full", FILLS "Run CHECKPOINT. Lower \"max_wal_size\" to at most 320 MB, or enlarge the file system.", "disabled", .fills = true, .disabled = true, .own = 1024, .original = 512, TOO_LARGE},
 	{"disk_full", FILLS "The checkpoint that walsizer requested has not helped yet: see the server log, and what else fills the file system.", .fills = true, .asked = 10001, TOO_LARGE},
+	{"disk_full", FILLS "The checkpoint that walsizer requested has not helped yet: see the server log, and what else fills the file system.", .fills = true, .asked = 500000, TOO_LARGE},
 	{"disk_full", FILLS "Replication slot \"gone\" holds back 90 MB: have its consumer catch up, or drop it.", .fills = true, .kept = 90, .held = 60, .held_by = WALSIZER_HELD_BY_SLOT, TOO_LARGE},
 	{"disk_full", "WAL was about to fill the file system of \"pg_wal\", so walsizer requested a checkpoint. Lower \"max_wal_size\" to at most 320 MB, or enlarge the file system.", .asked = -299999, TOO_LARGE},
 	{"no_room", "\"max_wal_size\" of 1024 MB exceeds the file system of \"pg_wal\", which holds at most 736 MB of WAL. Lower it to at most 320 MB, or enlarge the file system.", .asked = -300000, TOO_LARGE},
