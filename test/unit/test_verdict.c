@@ -146,6 +146,7 @@ static const Server servers[] = {
 	{"large_enough", ENOUGH, .few_pages = 430, .demand = 430, .wanted = 900},
 	/* such a load is over */
 	{"large_enough", ENOUGH, .few_pages = 430, .demand = 429, .original = 512, .own = 1024},
+	{"large_enough", ENOUGH, .few_pages = 430, .demand = 430, .original = 900},
 	{"large_enough", ENOUGH, .padding = 97},
 	{"padding", "97 % of the WAL is padding, because segments are switched before they are full. See \"archive_timeout\", and what calls pg_switch_wal(); a larger size does not help.", .padding = 97, .forced = 1},
 
