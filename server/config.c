@@ -261,21 +261,27 @@ walsizer_may_write(void)
 }
 
 /*
- * The note of the file, if no reload has brought it into effect yet; no note if there is none,
- * or if the file cannot be read.  A line that the start of the server could not replace when it
- * restored the original value counts only if "kept".
+ * Has a reload yet to bring this note of the file into effect?  Not if there is none.  A line that
+ * the start of the server could not replace when it restored the original value counts if "kept".
  */
+static bool
+is_waiting(const WalsizerNote *note, bool kept)
+{
+	WalsizerNote now = walsizer_auto_conf_in_effect().note;
+
+	return note->kind != WALSIZER_NO_NOTE &&
+		(note->written_mb != now.written_mb ||
+		 (note->kind != now.kind && (kept || now.kind != WALSIZER_NOTE_NO_ROOM)));
+}
+
+/* The note that waits for a reload, as above; no note if none does, or if the file cannot be read. */
 WalsizerNote
 walsizer_note_waiting(bool kept)
 {
-	WalsizerNote now = walsizer_auto_conf_in_effect().note;
 	WalsizerAutoConf conf;
 
-	if (!read_file(PG_AUTOCONF_FILENAME, &conf, NULL) ||
-		(conf.note.written_mb == now.written_mb &&
-		 (conf.note.kind == now.kind || (now.kind == WALSIZER_NOTE_NO_ROOM && !kept))))
-		return (WalsizerNote) {0};
-	return conf.note;
+	return read_file(PG_AUTOCONF_FILENAME, &conf, NULL) && is_waiting(&conf.note, kept) ?
+		conf.note : (WalsizerNote) {0};
 }
 
 /*
@@ -359,8 +365,7 @@ write_note(const WalsizerNote *note)
 		return walsizer_result(WALSIZER_OVERRIDDEN,
 							   "a change of \"max_wal_size\" in \"postgresql.auto.conf\" awaits a reload");
 	if (note->kind == WALSIZER_NO_NOTE &&
-		(conf.note.kind == WALSIZER_NOTE_WRITTEN ||
-		 walsizer_note_waiting(false).kind != WALSIZER_NO_NOTE))
+		(conf.note.kind == WALSIZER_NOTE_WRITTEN || is_waiting(&conf.note, false)))
 		return walsizer_result(WALSIZER_APPLIED, "");
 	if (note->kind == WALSIZER_NOTE_WRITTEN && conf.note.kind != WALSIZER_NO_NOTE)
 	{

@@ -281,6 +281,7 @@ link_records(Log *log)
 		record->begins = record->from_ms == 0 || (since != 0 && !crashed);
 		log->found.missing += before != NULL && !restarted && (lost || (since == 0 && record->begins));
 		log->found.restarts += before != NULL && (restarted || (!lost && since != 0));
+		/* many logs have whole seconds */
 		record->waited = crashed ||
 			(before != NULL && record->ms - before->end_ms <= (before->end_ms % 1000 == 0 ? 1000 : 100));
 		if (inherited && !record->waited && contradicts(record))

@@ -340,6 +340,7 @@ watch_report(const Watcher *watcher)
 	const WatchLog *log = watcher->log;
 	char		finding[WALSIZER_SENTENCE_SIZE];
 	char		remedy[WALSIZER_SENTENCE_SIZE];
+	bool		enough = verdict.status == WATCH_SUFFICIENT;
 
 	if (watcher->samples < 2 && log == NULL)
 		printf("Too few samples: nothing can be said.\n");
@@ -353,10 +354,8 @@ watch_report(const Watcher *watcher)
 		walsizer_verdict_text(&verdict.verdict, verdict.verdict.found.remedy, remedy);
 		if (log != NULL && log->assumed & WATCH_ASSUMED_SIZE)
 			snprintf(finding, sizeof(finding), "\"max_wal_size\", which the log does not tell, is %s: about %lld MB are needed",
-					 verdict.status == WATCH_SUFFICIENT ? "large enough" : "too small",
-					 (long long) (verdict.status == WATCH_SUFFICIENT ? verdict.needed_mb : verdict.wanted_mb));
-		if (log != NULL && verdict.status == WATCH_SUFFICIENT &&
-			log->before_mb > watcher->sample.settings.max_wal_size_mb)
+					 enough ? "large enough" : "too small", (long long) (enough ? verdict.needed_mb : verdict.wanted_mb));
+		if (log != NULL && enough && log->before_mb > watcher->sample.settings.max_wal_size_mb)
 			snprintf(remedy, sizeof(remedy), "Before the settings were changed, up to %lld MB were needed: set as much if such a load comes again.",
 					 (long long) log->before_mb);
 		say(0, "%s. %s", finding, remedy);
