@@ -538,7 +538,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		   line_of(&conf.note) == conf.size_mb));
 	for (const ConfigVariable *item = before; item != NULL; item = item->next)
 		check_text_of_note(item->value);
-	(void) walsizer_note_waiting();
+	(void) walsizer_note_waiting(flags & 8);
 	if (flags & 16)
 		check_drop(&conf, before, parsed);
 	else
