@@ -267,9 +267,9 @@ def limits(data):
     if not shares:
         return []
     return [judge.at_most("recovery / walsizer.max_recovery_time, largest,",
-                          round(max(shares), 2), MOST),
+                          round(max(shares), 3), MOST),
             judge.at_least("recovery / walsizer.max_recovery_time, median,",
-                           round(statistics.median(shares), 2), LEAST)]
+                           round(statistics.median(shares), 3), LEAST)]
 
 
 def draw(figure, theme, data):
