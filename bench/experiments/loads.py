@@ -387,7 +387,7 @@ def one(options, installation, load_, subject):
 def main(options, parser):
     loads = chosen(options, parser)
     print("building ...", file=sys.stderr, flush=True)
-    installation = servers.Installation(".", options.pg_config).build("src")
+    installation = servers.Installation(".", options.pg_config).build("src", options.subjects)
     contents = [one(options, installation, load_, subject)
                 for load_ in loads for subject in options.subjects]
     show(contents, "results")

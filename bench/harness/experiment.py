@@ -62,7 +62,8 @@ class Bench:
             self._installation = getattr(self.options, "installation", None)
         if self._installation is None:
             self.say("building")
-            self._installation = servers.Installation(".", self.options.pg_config).build("src")
+            self._installation = servers.Installation(".", self.options.pg_config).build(
+                "src", self.subjects)
             self.options.installation = self._installation
         return self._installation
 

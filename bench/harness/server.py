@@ -37,11 +37,16 @@ class Installation:
         self.pg_config = pg_config
         self.bin = None
 
-    def build(self, sources):
+    def build(self, sources, subjects):
+        """Build walsizer into the copy, and see that all there is to preload is in it."""
         self._copy()
         config = self.bin / "pg_config"
         run("building walsizer", ["make", "-C", sources, "--no-print-directory", "-j2",
                                   f"PG_CONFIG={config}", "with_llvm=no", "install"])
+        for subject in subjects:
+            if subject.library and not self._library(subject.library).exists():
+                raise Failure(f"{subject.library}.so is not in {self._debian('--pkglibdir')}: "
+                              "install it there")
         return self
 
     def _copy(self):
@@ -67,8 +72,10 @@ class Installation:
 
     def checksum(self, library):
         """SHA-256 of a library: rivals have no other version that all of them tell."""
-        place = self._place("--pkglibdir") / f"{library}.so"
-        return hashlib.sha256(place.read_bytes()).hexdigest()
+        return hashlib.sha256(self._library(library).read_bytes()).hexdigest()
+
+    def _library(self, library):
+        return self._place("--pkglibdir") / f"{library}.so"
 
 
 # What all experiments share.  The socket lies beside the data; no TCP.
