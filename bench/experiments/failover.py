@@ -3,7 +3,9 @@
 A primary under pgbench, and a standby that was copied before the load began.  When
 the standby has been sized for what the primary writes, the primary is killed
 (every second time: stopped), the standby promoted, and the same load continues there.
-Beside it, once, the same with two servers that nobody sizes."""
+The checkpoint that a promotion makes waits for the end of a restartpoint, and WAL goes
+on, so that the moment matters: the promotions are spread over an interval.  Beside them,
+once, the same with two servers that nobody sizes."""
 
 import contextlib
 import pathlib
@@ -19,6 +21,7 @@ START = "64MB"
 SCALE = 20
 RATE = 300     # transactions a second: the same load on both servers
 SIZED = 300    # s, at most, until the standby is sized
+MOMENTS = 10   # in an interval, at which the primary is taken down, in turn
 SLACK = 2      # s: the clock of checkpoints counts whole seconds
 
 
@@ -47,7 +50,9 @@ def one(bench, subject, number):
         primary = stack.enter_context(bench.server(subject, settings, SCALE, "primary"))
         standby = stack.enter_context(running(bench, copy(bench, primary), "standby"))
         with tps.Pgbench(primary, *load()):
-            before = wait_until_sized(subject, primary, standby)
+            wait_until_sized(subject, primary, standby)
+            time.sleep(INTERVAL * (number % MOMENTS) / MOMENTS)
+            before = forced_lately(primary)
             size = megabytes(standby)
             kind = take_down(primary, number)
             # it is to be stopped in order, though nobody uses it any more
@@ -63,7 +68,9 @@ def one(bench, subject, number):
         written = int(standby.value("SELECT pg_current_wal_lsn() - '0/0'")) - lsn
         checkpoints, changes = watch.read_log(standby.log, promoted)
     return {"kind": kind, "size": size, "forced_before": before, "tps": round(done),
-            "forced": count(checkpoints, "forced"), "timed": count(checkpoints, "timed"),
+            "age": round(promoted - last_restartpoint(standby, promoted), 1),
+            "forced": count(checkpoints, "forced"), "own": count_own(checkpoints),
+            "timed": count(checkpoints, "timed"),
             "other": count(checkpoints, "other"), "changes": changes,
             "wal_mb": written // model.MB, "seconds": round(seconds, 1)}
 
@@ -101,22 +108,30 @@ def megabytes(server):
 
 def wait_until_sized(subject, primary, standby):
     """Until the standby is sized, and the primary had an interval without a forced
-    checkpoint; for so long where nothing sizes them.  Returns the number of
-    checkpoints forced on the primary in its last interval."""
+    checkpoint; for so long where nothing sizes them."""
     began = time.time()
     while True:
         time.sleep(1)
-        now = time.time()
-        forced = count(watch.read_log(primary.log, now - INTERVAL)[0], "forced")
-        if subject.library is None and now - began > 3 * INTERVAL:
-            return forced
-        if (subject.library is not None and now - began > 2 * INTERVAL and forced == 0 and
-                f"{megabytes(standby)}MB" != START):
-            return forced
-        if now - began > SIZED:
+        waited = time.time() - began
+        if subject.library is None and waited > 3 * INTERVAL:
+            return
+        if (subject.library is not None and waited > 2 * INTERVAL and
+                forced_lately(primary) == 0 and f"{megabytes(standby)}MB" != START):
+            return
+        if waited > SIZED:
             if subject.library == "walsizer":
                 raise servers.Failure(f"the standby was not sized within {SIZED} s")
-            return forced
+            return
+
+
+def forced_lately(primary):
+    """Checkpoints forced on the primary in its last interval."""
+    return count(watch.read_log(primary.log, time.time() - INTERVAL)[0], "forced")
+
+
+def last_restartpoint(standby, before):
+    """When the last one before a moment began."""
+    return max(at for at in watch.restartpoints(standby.log) if at < before)
 
 
 def take_down(primary, number):
@@ -134,14 +149,21 @@ def count(checkpoints, cause):
     return sum(one.cause == cause for one in checkpoints)
 
 
+def count_own(checkpoints):
+    """Forced ones that the promotion would have made in any case."""
+    return sum(one.cause == "forced" and "force" in one.words for one in checkpoints)
+
+
 def tables(data):
     heading = ["server", "promotion", "max_wal_size of the standby, MB",
                "forced on the primary in its last interval",
-               f"forced in {data['intervals']} intervals after", "timed",
-               "WAL written, MB", "tps"]
+               "seconds since the standby's last restartpoint began",
+               f"forced in {data['intervals']} intervals after", "of these, the promotion's own",
+               "timed", "WAL written, MB", "tps"]
     return [("", heading, [
-        [run["subject"], run["kind"], run["size"], run["forced_before"], run["forced"],
-         run["timed"], run["wal_mb"], run["tps"]] for run in data["runs"]])]
+        [run["subject"], run["kind"], run["size"], run["forced_before"], run["age"],
+         run["forced"], run["own"], run["timed"], run["wal_mb"], run["tps"]]
+        for run in data["runs"]])]
 
 
 def limits(data):

@@ -86,22 +86,32 @@ def clock(text):
 def read_log(path, since):
     """Checkpoints, and (time, MB) of each change of max_wal_size, in order."""
     checkpoints, changes = [], []
+    for at, text in lines(path):
+        if at < since:
+            continue
+        # 19 repeats the words in the line of the end: only the start counts
+        if text.startswith("checkpoint starting:"):
+            checkpoints.append(Checkpoint(at, text.removeprefix("checkpoint starting:").split()))
+        elif text.startswith("checkpoint complete:") and checkpoints:
+            checkpoints[-1].complete(COMPLETE.search(text))
+        elif CHANGED.search(text):
+            number, unit = CHANGED.search(text).groups()
+            changes.append((at, int(int(number) * UNITS[unit])))
+    return checkpoints, changes
+
+
+def restartpoints(path):
+    """When each began."""
+    return [at for at, text in lines(path) if text.startswith("restartpoint starting:")]
+
+
+def lines(path):
+    """(time, text) of each message that a server logged at LOG."""
     with open(path, encoding="utf-8", errors="replace") as log:
         for line in log:
             match = LINE.match(line.rstrip("\n"))
-            if not match or clock(match["at"]) < since:
-                continue
-            text = match["text"]
-            # 19 repeats the words in the line of the end: only the start counts
-            if text.startswith("checkpoint starting:"):
-                words = text.removeprefix("checkpoint starting:").split()
-                checkpoints.append(Checkpoint(clock(match["at"]), words))
-            elif text.startswith("checkpoint complete:") and checkpoints:
-                checkpoints[-1].complete(COMPLETE.search(text))
-            elif CHANGED.search(text):
-                number, unit = CHANGED.search(text).groups()
-                changes.append((clock(match["at"]), int(int(number) * UNITS[unit])))
-    return checkpoints, changes
+            if match:
+                yield clock(match["at"]), match["text"]
 
 
 class Worker:
