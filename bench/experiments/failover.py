@@ -3,9 +3,9 @@
 A primary under pgbench, and a standby that was copied before the load began.  When
 the standby has been sized for what the primary writes, the primary is killed
 (every second time: stopped), the standby promoted, and the same load continues there.
-The checkpoint that a promotion makes waits for the end of a restartpoint, and WAL goes
-on, so that the moment matters: the promotions are spread over an interval.  Beside them,
-once, the same with two servers that nobody sizes."""
+The promotions are spread over an interval, because the checkpoint that one makes waits
+for the end of a restartpoint.  Beside them, once, the same with two servers that nobody
+sizes."""
 
 import contextlib
 import pathlib
