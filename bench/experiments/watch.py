@@ -2,13 +2,16 @@
 
 Processor time of the client and of its backend, and wake-ups of the backend, of which
 each sample takes one: on an idle server, on a busy one, and among many idle
-connections.  And the time in which a trace of a day is replayed."""
+connections.  Beside them that of a program that only sleeps, a second at a time, because
+what a wake-up costs depends on the machine.  And the time in which a trace of a day is
+replayed."""
 
 import contextlib
 import json
 import pathlib
 import random
 import subprocess
+import sys
 import time
 
 from harness import server as servers, watch
@@ -17,6 +20,7 @@ from harness.limits import Limit
 SETTINGS = {"checkpoint_timeout": "30s", "max_wal_size": "4GB", "max_connections": "550"}
 SCALE = 20
 CROWD = 500  # idle connections
+SLEEPER = [sys.executable, "-c", "import time\nwhile True: time.sleep(1)"]
 LOAD = ["--client=4", "--jobs=2", "--rate=1000", "--no-vacuum"]
 MOST = 0.001  # of a core
 DAY = 24 * 3600
@@ -28,7 +32,7 @@ def measure(bench):
     with bench.server(bench.plain, SETTINGS, SCALE) as server:
         servers.settle()
         shares.append(watched(bench, server, "idle", seconds))
-        with pgbench(server, seconds, *LOAD):
+        with beside(pgbench(server, seconds, *LOAD)):
             shares.append(watched(bench, server, "busy", seconds))
         for _ in range(CROWD):
             server.session().row("SELECT 1")
@@ -37,13 +41,16 @@ def measure(bench):
 
 
 @contextlib.contextmanager
-def pgbench(server, seconds, *options):
-    """Beside what a with statement does, and ended with it."""
-    command = [*server.client("pgbench"), f"--time={2 * seconds}", *options, "postgres"]
+def beside(command):
+    """A program that runs beside what a with statement does, and ends with it."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as process:
-        yield
+        yield process
         process.terminate()
+
+
+def pgbench(server, seconds, *options):
+    return [*server.client("pgbench"), f"--time={2 * seconds}", *options, "postgres"]
 
 
 def watched(bench, server, when, seconds):
@@ -51,16 +58,17 @@ def watched(bench, server, when, seconds):
     bench.say(f"{when}, {seconds} s")
     command = [*server.client("walsizer-watch"), f"--duration={seconds + 5}s", "--json",
                "postgres"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
+    with beside(SLEEPER) as sleeper, \
+            subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
         time.sleep(3)  # the first samples find out what there is to see
         backend = int(server.value("SELECT pid FROM pg_stat_activity "
                                    "WHERE application_name = 'walsizer-watch'"))
-        both = watch.Worker(client.pid), watch.Worker(backend)
+        each = [watch.Worker(pid) for pid in (client.pid, backend, sleeper.pid)]
         time.sleep(seconds)
-        (client_cpu, _), (backend_cpu, wakeups) = (one.share() for one in both)
+        (client_cpu, _), (backend_cpu, wakeups), (sleeper_cpu, _) = (x.share() for x in each)
         samples = json.loads(client.communicate()[0])["samples"]
-    return {"when": when, "client": client_cpu, "backend": backend_cpu, "wakeups": wakeups,
-            "samples": samples / (seconds + 5)}
+    return {"when": when, "client": client_cpu, "backend": backend_cpu, "sleeper": sleeper_cpu,
+            "wakeups": wakeups, "samples": samples / (seconds + 5)}
 
 
 #
@@ -107,10 +115,10 @@ def percent(share):
 
 def tables(data):
     yield (f"A sample each second, for {data['seconds']} s each",
-           ["server", "client, of one core", "its backend", "wake-ups of the backend per second",
-            "samples per second"],
-           [[x["when"], percent(x["client"]), percent(x["backend"]), f"{x['wakeups']:.2f}",
-             f"{x['samples']:.2f}"] for x in data["shares"]])
+           ["server", "client, of one core", "its backend", "a program that only sleeps",
+            "wake-ups of the backend per second", "samples per second"],
+           [[x["when"], percent(x["client"]), percent(x["backend"]), percent(x["sleeper"]),
+             f"{x['wakeups']:.2f}", f"{x['samples']:.2f}"] for x in data["shares"]])
     yield ("A trace of a day",
            ["server", "size, kB", "seconds to replay it"],
            [[x["kind"], x["bytes"] // 1024, f"{x['seconds']:.3f}"] for x in data["replays"]])
