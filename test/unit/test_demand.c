@@ -221,6 +221,7 @@ TEST(peaks_move_with_the_clock)
 		remember(d, hour - WALSIZER_PEAK_SLOTS + 1, 8 * MB, 300000);
 		remember(d, hour - hour % WALSIZER_PEAK_SLOTS, 6 * MB, 300000);	/* in the first slot */
 		remember(d, hour + 300, 9 * MB, 300000);	/* of another clock */
+		remember(d, hour - 1000, 4 * MB, 300000);	/* of another, too */
 		d->sample.hour += jump;
 		driver_observe(d, SECOND, 0);
 		assert_int_equal(walsizer_peak_of(&d->state, hour + jump)->demand, 5 * MB);
@@ -228,6 +229,7 @@ TEST(peaks_move_with_the_clock)
 		assert_int_equal(walsizer_peak_of(&d->state, hour + jump - WALSIZER_PEAK_SLOTS + 1)->demand, 8 * MB);
 		assert_int_equal(walsizer_peak_of(&d->state, hour - hour % WALSIZER_PEAK_SLOTS + jump)->demand, 6 * MB);
 		assert_int_equal(walsizer_peak_of(&d->state, hour + 300)->demand, 9 * MB);
+		assert_non_null(walsizer_peak_of(&d->state, hour - 1000));
 		assert_null(walsizer_peak_of(&d->state, hour - 24));
 	}
 }
