@@ -35,10 +35,11 @@ sub write_in_one_statement
 # As if its files could not be synced: the checkpointer stops in the middle.  It is
 # looked at again when the rest is done.  Pages to write and hardly any WAL after
 # its beginning make a checkpoint that is paced, over most of checkpoint_timeout;
-# a dry run leaves the size as it is, however many of them it takes.
+# most of the WAL comes before the pages, which a timed one must not write instead.
+# A dry run leaves the size as it is, however many of them it takes.
 my $slow = make_node('slow',
 	conf => "walsizer.dry_run = on\nmax_wal_size = 64MB\n");
-$slow->safe_psql('postgres', 'CREATE TABLE t AS SELECT n FROM generate_series(1, 100000) n');
+$slow->safe_psql('postgres', 'CREATE TABLE t AS SELECT n FROM generate_series(1, 20000) n');
 my $checkpointer = $slow->safe_psql('postgres',
 	"SELECT pid FROM pg_stat_activity WHERE backend_type = 'checkpointer'");
 
@@ -53,6 +54,7 @@ for (1 .. 10)
 	my $starts;
 
 	$slow->safe_psql('postgres', 'CHECKPOINT');
+	write_wal($slow, 24);
 	$slow->safe_psql('postgres', 'UPDATE t SET n = n + 1');
 	$starts = count_forced_in_log($slow);
 	write_wal($slow, 1) until count_forced_in_log($slow) > $starts;
