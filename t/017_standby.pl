@@ -269,7 +269,8 @@ move_wal($primary, small_volume(6, 4 * $own));
 $primary->start;
 wait_for_worker($primary);
 wait_for($primary, "role = 'standby' AND set_by_walsizer IS NOT NULL AND max_wal_size <= disk_limit");
-is(last_event($primary)->{limited_by}, 'disk', 'rewind: walsizer lowers that value to the limit of the disk');
+my ($lowered) = reverse grep { $_->{action} eq 'lower' } history($primary);
+is($lowered->{limited_by}, 'disk', 'rewind: walsizer lowers that value to the limit of the disk');
 
 # The next standby follows the new primary, on its new timeline.
 $cascade->poll_query_until('postgres',
