@@ -45,8 +45,10 @@ def beside(command):
     """A program that runs beside what a with statement does, and ends with it."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL) as process:
-        yield process
-        process.terminate()
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
 def pgbench(server, seconds, *options):
