@@ -14,14 +14,13 @@ import subprocess
 import sys
 import time
 
-from harness import server as servers, watch
+from harness import server as servers, tps, watch
 from harness.limits import Limit
 
 SETTINGS = {"checkpoint_timeout": "30s", "max_wal_size": "4GB", "max_connections": "550"}
 SCALE = 20
 CROWD = 500  # idle connections
-SLEEPER = [sys.executable, "-c", "import time\nwhile True: time.sleep(1)"]
-LOAD = ["--client=4", "--jobs=2", "--rate=1000", "--no-vacuum"]
+LOAD = ["--client=4", "--jobs=2", "--rate=1000"]
 MOST = 0.001  # of a core
 DAY = 24 * 3600
 
@@ -32,7 +31,7 @@ def measure(bench):
     with bench.server(bench.plain, SETTINGS, SCALE) as server:
         servers.settle()
         shares.append(watched(bench, server, "idle", seconds))
-        with beside(pgbench(server, seconds, *LOAD)):
+        with tps.Pgbench(server, f"--time={2 * seconds}", *LOAD):
             shares.append(watched(bench, server, "busy", seconds))
         for _ in range(CROWD):
             server.session().row("SELECT 1")
@@ -41,18 +40,14 @@ def measure(bench):
 
 
 @contextlib.contextmanager
-def beside(command):
-    """A program that runs beside what a with statement does, and ends with it."""
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL) as process:
+def sleeper():
+    """A process that only sleeps, a second at a time."""
+    command = [sys.executable, "-c", "import time\nwhile True: time.sleep(1)"]
+    with subprocess.Popen(command) as process:
         try:
             yield process
         finally:
             process.terminate()
-
-
-def pgbench(server, seconds, *options):
-    return [*server.client("pgbench"), f"--time={2 * seconds}", *options, "postgres"]
 
 
 def watched(bench, server, when, seconds):
@@ -60,12 +55,12 @@ def watched(bench, server, when, seconds):
     bench.say(f"{when}, {seconds} s")
     command = [*server.client("walsizer-watch"), f"--duration={seconds + 5}s", "--json",
                "postgres"]
-    with beside(SLEEPER) as sleeper, \
+    with sleeper() as control, \
             subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as client:
         time.sleep(3)  # the first samples find out what there is to see
         backend = int(server.value("SELECT pid FROM pg_stat_activity "
                                    "WHERE application_name = 'walsizer-watch'"))
-        each = [watch.Worker(pid) for pid in (client.pid, backend, sleeper.pid)]
+        each = [watch.Worker(pid) for pid in (client.pid, backend, control.pid)]
         time.sleep(seconds)
         (client_cpu, _), (backend_cpu, wakeups), (sleeper_cpu, _) = (x.share() for x in each)
         samples = json.loads(client.communicate()[0])["samples"]
