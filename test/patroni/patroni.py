@@ -252,10 +252,12 @@ def watch(node, seconds, what):
              lambda: node.row("walsizer_stats").get("demand", 0) >= 0.5 * RATE * INTERVAL * MB)
 
 
-def edit_config(name, value):
-    wait_for(f"edit-config: {name} is {value}", lambda: patronictl(
-        "edit-config", "-p", f"{name}={value}", "--force", "--quiet", "walsizer").returncode == 0)
-    TAP.ok(True, f"edit-config: {name} is {value}")
+def edit_config(*settings):
+    parameters = [word for setting in settings for word in ("-p", setting)]
+    what = f"edit-config: {', '.join(settings)}"
+    wait_for(what, lambda: patronictl(
+        "edit-config", *parameters, "--force", "--quiet", "walsizer").returncode == 0)
+    TAP.ok(True, what)
 
 
 def everywhere(what, condition):
@@ -275,7 +277,7 @@ def test_leader_and_standbys():
     TAP.equal(sorted(n.status()["role"] for n in NODE.values()),
               ["primary", "standby", "standby"], "walsizer runs on each node")
 
-    edit_config("walsizer.enable", "on")
+    edit_config("walsizer.enable=on")
     everywhere("walsizer is switched on", lambda n: n.status().get("state") == "active")
     TAP.ok(True, "edit-config: switches walsizer on")
     load = start_load(first)
@@ -344,25 +346,27 @@ def test_failover(old, load):
 
 
 def test_edit_config(lead):
-    edit_config("max_wal_size", "150MB")
-    everywhere("150MB is in effect", lambda n: n.size() == 150)
-    everywhere("walsizer says so", lambda n: n.last_event().get("new_size") == 150 * MB)
+    # smaller than the load needs, with the limit that forbids to raise it again
+    edit_config("max_wal_size=6MB", "walsizer.max=6MB")
+    everywhere("6MB is in effect", lambda n: n.size() == 6)
+    everywhere("walsizer says so", lambda n: n.last_event().get("new_size") == 6 * MB)
     for node in NODE.values():
         event = node.last_event()
         TAP.equal((event.get("action"), event.get("reason"), event.get("new_size")),
-                  ("external", "edited", 150 * MB),
+                  ("external", "edited", 6 * MB),
                   f"edit-config, {node.name}: walsizer gives way, and says so")
         TAP.equal(node.auto_conf(), [], f"edit-config, {node.name}: its line is gone")
         TAP.equal(node.source(), "postgresql.conf", f"edit-config, {node.name}: Patroni's counts")
-    TAP.note("edit-config to 150MB")
-
-    edit_config("max_wal_size", "6MB")
-    for node in NODE.values():      # a node may raise again when it has given way
-        wait_for(f"6MB counts on {node.name}", lambda node=node: node.query(
-            "SELECT count(*) FROM walsizer_history WHERE action = 'external'"
-            " AND new_size = pg_size_bytes('6MB')") == "1")
-    TAP.ok(True, "edit-config: a smaller value counts as well")
+    everywhere("walsizer wants a raise, which walsizer.max forbids", lambda n: n.query(
+        "SELECT action = 'none' AND reason IN ('forced', 'predicted', 'primary') AND limited_by = 'max'"
+        " FROM walsizer_status") == "t")
+    TAP.equal([n.size() for n in NODE.values()], [6, 6, 6], "edit-config: the value stays, as walsizer.max says")
     TAP.note("edit-config to 6MB")
+
+    edit_config("max_wal_size=150MB")
+    everywhere("150MB is in effect", lambda n: n.size() == 150)
+    TAP.ok(True, "edit-config: a larger value counts as well, in spite of walsizer.max")
+    TAP.note("edit-config to 150MB")
 
     # What an administrator's ALTER SYSTEM does to edit-config, without walsizer's doing.
     hand = [n for n in NODE.values() if n is not lead][0]
@@ -370,7 +374,7 @@ def test_edit_config(lead):
     hand.query("SELECT pg_reload_conf()")
     wait_for("200MB is in effect", lambda: hand.size() == 200)
     others = [n for n in NODE.values() if n is not hand]
-    edit_config("max_wal_size", "160MB")
+    edit_config("max_wal_size=160MB")
     for node in others:
         wait_for("160MB is in effect", lambda node=node: node.size() == 160)
     TAP.equal(hand.size(), 200, "ALTER SYSTEM by hand: hides what edit-config says, there only")
