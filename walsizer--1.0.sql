@@ -279,7 +279,7 @@ SELECT rule.setting, current_setting(rule.setting) AS value,
                AND stats.padding_percent < 10
                AND (current_setting('archive_timeout') = '0' OR server.wal_buffers >= server.segment_size)
           THEN '10ms' END,
-     pg_catalog.format('Backends wrote about %s %% of the WAL since the last reset of pg_stat_wal themselves, a page at a time, because they found wal_buffers full. With 10ms, the WAL writer does more of this for them: in benchmarks, bulk loads took 11 to 21 %% less time, and short transactions took no longer. The server wakes up more often.',
+     pg_catalog.format('Backends wrote about %s %% of the WAL since the last reset of pg_stat_wal themselves, a page at a time, because they found wal_buffers full. With 10ms, the WAL writer does more of this for them: in benchmarks, bulk loads took 11 to 18 %% less time, and short transactions took no longer. The server wakes up more often.',
             round(100.0 * wal.backends))),
     -- above max_wal_size; or below the largest demand, where loads come in bulk:
     -- that demand is at least 256 MB, four times min_wal_size and four times the
