@@ -130,6 +130,9 @@ is(judge(lines(@quiet))->{status}, 0, 'two quiet checkpoints: the size suffices'
 is(judge($warned)->{status}, 2, 'a log that had only warnings at first: it cannot be told');
 is(judge(lines([ '02:10:21', $frequent ], [ '02:11:00', 'parameter "max_wal_size" changed to "4GB"' ], @quiet))->{status}, 0,
 	'a log that had only warnings before a raise: the size suffices now');
+like((watch_log(\lines([ '02:10:21', $frequent ], [ '02:11:00', 'parameter "max_wal_size" changed to "4GB"' ], @quiet), '-'))[1],
+	qr/^Before        forced checkpoints that are not in the log: 1\. max_wal_size was\s+too small$/m,
+	'a log that had only warnings before a raise: the page says that the size before was too small');
 like((watch_log(\$warned, '-'))[1], qr/^max_wal_size was too small: WAL volume forced checkpoints \(2\).* or only\s+the\s+warnings,\s+with\s+--max-wal-size\./s,
 	'a log that had only warnings at first: the page says that the size was too small');
 
@@ -204,10 +207,31 @@ my $now_raised = judge(lines(@small, @now), '--checkpoint-timeout', '3min');
 is("$now_raised->{verdict} " . $now_raised->{max_wal_size} / MB . " $now_raised->{source}", 'sufficient 8192 changed at the end',
 	'a size that the last line sets is compared with the demand before');
 like((watch_log(\lines(@small, @now, [ '08:15:00', 'checkpoint starting: wal' ], [ '08:15:45', complete(528, 45) ]), '-'))[1],
-	qr/^Too little since the settings were changed\. Before, up to \d+ MB were needed;\s+max_wal_size\s+is\s+8192\s+MB\s+now\.$/m,
+	qr/^Too little since the settings were changed\. The load before needs up to \d+ MB\.$/m,
 	'the page: a checkpoint that was due is not taken for one of the new size');
 $now[0][1] = 'Parameter »max_wal_size« wurde aus Konfigurationsdatei entfernt, auf Standardwert zurückgesetzt';
 is(judge(lines(@small, @now), '--checkpoint-timeout', '3min', '--completion-target', '0.5')->{source}, 'changed at the end', 'a setting that is reset has its default');
+
+# So was checkpoint_timeout: the load before needs more now.
+my @timed = map { ([ "08:$_:00", 'checkpoint starting: time' ], [ '08:' . ($_ + 4) . ':30', complete(600, 270) ]) } 10, 15, 20, 25, 30, 35;
+my @longer = ([ '08:39:50', 'parameter "checkpoint_timeout" changed to "20min"' ]);
+my $now_longer = judge(lines(@timed, @longer), '--max-wal-size', '2GB');
+is(join(' ', map { $now_longer->{$_} } qw(verdict checkpoint_timeout)) . ' ' . $now_longer->{demand} / MB . " @{ $now_longer->{assumed} }",
+	'too small 1200 2400 ', 'a checkpoint_timeout that the last line sets is that of the demand before');
+my @rare = map { ([ "09:$_:00", 'checkpoint starting: time' ], [ '09:' . ($_ + 18) . ':00', complete(300, 1080) ]) } '00', 20, 40;
+like((watch_log(\lines(@timed, @longer, @rare), '--max-wal-size', '2GB', '-'))[1],
+	qr/ is large enough: .*\. The load before\s+the settings were changed needs up to 45\d\d MB: set as much/s,
+	'the page: what the load before a longer checkpoint_timeout needs with that');
+like((watch_log(\lines(@timed, @longer, [ '08:40:00', 'checkpoint starting: time' ], [ '08:44:30', complete(600, 270) ]), '-'))[1],
+	qr/^Too little since the settings were changed\. The load before needs up to 45\d\d\s+MB\.\n.* max_wal_size = \d+\s+MB\s+\(assumed\)\s+suffices/s,
+	'the page: a size before that is assumed is said to be');
+
+# A restart has changed it, for WAL forced a checkpoint later than it would have: not one that came after an idle time.
+my @forced = map { ([ "09:$_:00", 'checkpoint starting: wal' ], [ '09:' . ($_ + 1) . ':30', complete(2144, 90) ]) } '00', 17, 34, 51;
+is(join(' ', @{ judge(lines(@timed, @forced), '--completion-target', '0.9')->{assumed} }), 'checkpoint_timeout',
+	'forced checkpoints that are further apart than checkpoint_timeout: it is assumed');
+is(join(' ', @{ judge(lines(@timed, $forced[0], $forced[1], [ '09:05:00', 'checkpoint starting: time' ], [ '09:05:01', complete(1, 1) ],
+	@forced[ 2, 3 ]), '--completion-target', '0.9')->{assumed} }), '', 'one after an idle time does not contradict it');
 
 # Two timed ones, each past the trigger point if checkpoint_completion_target were 0.9.
 is(judge(lines(map { ([ "10:$_:00", 'checkpoint starting: time' ], [ '10:' . ($_ + 2) . ':15', complete(600, 135) ]) } 10, 15), '--max-wal-size', '1GB')->{verdict},
@@ -480,6 +504,7 @@ my %formats = (
 	'seconds in JSON' => sub { '{"date":' . (1738540800 + $_[0]) . '.500,"log":"' . escaped("LOG:  $_[2]") . "\"}\n" },
 	'nanoseconds in JSON' => sub { '{"line":"' . escaped("[$_[1]] LOG:  $_[2]") . '","timestamp":"' . (1738540800 + $_[0]) . "500000000\"}\n" },
 	'Azure JSON' => sub { "{\"properties\":{\"timestamp\":\"$_[3]\",\"processId\":$_[1],\"errorLevel\":\"LOG\",\"message\":\"" . escaped("$_[3]-67a0.4d-LOG:  $_[2]") . "\"}}\n" },
+	'parsed by an agent, received later' => sub { '{"jsonPayload":{"level":"LOG","message":"' . escaped($_[2]) . "\",\"tid\":$_[1]},\"timestamp\":\"2025-02-03T" . ($_[3] =~ /([\d:.]{12})/)[0] . "Z\",\"receiveTimestamp\":\"2025-02-03T23:00:00.5Z\"}\n" },
 	'parsed by an agent' => sub { '{"jsonPayload":{"level":"LOG","message":"' . escaped($_[2]) . "\",\"tid\":$_[1]},\"severity\":\"INFO\",\"timestamp\":\"2025-02-03T" . ($_[3] =~ /([\d:.]{12})/)[0] . "Z\"}\n" },
 	'event_message' => sub { '{"event_message":"' . escaped($_[2]) . '","metadata":[{"parsed":[{"backend_type":"checkpointer","error_severity":"LOG","process_id":' . $_[1] . '}]}],"timestamp":' . (1738540800 + $_[0]) . "500000}\n" },
 	'indented JSON' => sub { "  {\n    \"message\": \"" . escaped("$_[3]::\@:[$_[1]]:LOG:  $_[2]") . "\",\n    \"timestamp\": 1738540800\n  },\n" },
@@ -514,8 +539,10 @@ is_deeply([ map { [ $_->{max_wal_size} / MB, $_->{verdict} ] } @{ $plain->{stret
 like($out, qr/^Before        from 2025-02-03 00:16 to 2025-02-03 00:30: max_wal_size = 1024\s+MB\s+is\s+too\s+small,\s+demand\s+about \d+ MB,\s+which\s+needs\s+\d+\s+MB$/m,
 	'the page has the stretch before, and what it needed');
 (undef, $out) = watch_log(\(text_of($formats{'%m [%p]'}) =~ s/4GB/1040MB/r), '-');
-like($out, qr/ is large enough: .*\. Before the\s+settings were changed, up\s+to\s+(\d+)\s+MB\s+were\s+needed: .*which\s+needs\s+\g1\s+MB$/ms,
+like($out, qr/ is large enough: .*\. The load before\s+the settings were changed needs up to (\d+) MB: .*which\s+needs\s+\g1\s+MB$/ms,
 	'the verdict says that more was needed before than is set now');
+is(figures(judge("\t  {\n\t    \"Plan\": {\n\t      \"Node Type\": \"Result\"\n" . text_of($formats{'%m [%p]'}))), figures($plain),
+	'the figures are the same if the log begins in a message that has JSON');
 foreach my $name (sort keys %formats)
 {
 	my @year = $name =~ /^s.*(?:log|precise)/ ? ('--year', 2025) : ();

@@ -75,12 +75,11 @@ typedef struct LogRecord
 typedef struct Log
 {
 	const Options *options;
-	LogRecord  *records;		/* a ring, then sorted */
+	LogRecord  *records;		/* a ring, then sorted; after those kept, one with the settings at the end */
 	int64_t		number;			/* of all, also those no longer kept */
 	int			kept;
 	bool		pids_wrong;		/* what looks like a process ID is none */
 	WalsizerSettings settings;	/* inferred or assumed */
-	int64_t		latest_mb;		/* max_wal_size as the log last names it; 0: it does not, or not since a restart, or it is given */
 	unsigned int assumed;		/* which of these */
 	WatchLog	found;
 } Log;

@@ -251,8 +251,8 @@ time_of(const char *value)
 }
 
 /*
- * The server's time has a space, a wrapper's does not: the first counts more.  What
- * others call a level is the server's only if it is LOG.
+ * The server's time has a space, a wrapper's does not: the first counts more, and the receipt
+ * less.  What others call a level is the server's only if it is LOG.
  */
 static void
 take_member(LogJson *json, const char *key, char *value)
@@ -270,7 +270,8 @@ take_member(LogJson *json, const char *key, char *value)
 		json->line = value;
 	if (member == MEMBER_LEVEL)
 		member = watch_log_is_severity(value, strlen(value)) ? MEMBER_SEVERITY : MEMBER_NONE;
-	if (member == MEMBER_TIME && (time_of(value) < 0 || (strlen(time) > 10 && time[10] == ' ')))
+	if (member == MEMBER_TIME && (time_of(value) < 0 || (strlen(time) > 10 && time[10] == ' ') ||
+								  (time[0] != '\0' && strcmp(key, "receiveTimestamp") == 0)))
 		return;
 	json->values[member] = value;
 }
@@ -481,8 +482,8 @@ watch_log_read(Log *log, FILE *file)
 		for (int i = 0; i < LOG_NOT_TEXT; i++)
 			if (!reader.quoted && strncmp(line, watch_log_not_text[i][0], strlen(watch_log_not_text[i][0])) == 0)
 				watch_die("the log is not text: use \"%s FILE... | walsizer-watch --log -\"", watch_log_not_text[i][1]);
-		/* JSON with a line for each member: all of it counts as one */
-		first = first && strspn(line, "[{ \t\r\n") == (size_t) length;
+		/* JSON with a line for each member: all of it counts as one.  A tab continues a message */
+		first = first && line[0] != '\t' && strspn(line, "[{ \t\r\n") == (size_t) length;
 		if (first && strchr(line, '{') != NULL)
 			end = '\0';
 		for (const char *q = line; (q = memchr(q, '"', (size_t) (line + length - q))) != NULL; q++)

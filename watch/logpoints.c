@@ -27,7 +27,7 @@ watch_log_begin(const Options *options)
 	Log		   *log = watch_allocate(sizeof(Log));
 
 	log->options = options;
-	log->records = watch_allocate(MOST_RECORDS * sizeof(LogRecord));
+	log->records = watch_allocate((MOST_RECORDS + 1) * sizeof(LogRecord));
 	return log;
 }
 
@@ -117,7 +117,7 @@ pair_records(Log *log)
 
 		log->found.warnings += start->kind == LOG_FREQUENT;
 		if (start->kind == LOG_PARAMETER && start->settings.max_wal_size_mb != 0 && log->found.checkpoints > 0)
-			log->found.warnings = 0;	/* of another size */
+			log->found.warnings_before = log->found.warnings;
 		if (start->kind != LOG_STARTING && !warns)
 			continue;
 		while (log->records[first].ms < start->ms - RESOLUTION)
@@ -141,6 +141,7 @@ pair_records(Log *log)
 		if (warns)
 			start->kind = LOG_NOTHING;
 	}
+	log->found.warnings -= log->found.warnings_before;
 }
 
 /*
@@ -291,7 +292,9 @@ link_records(Log *log)
 		lost = false;
 	}
 	log->kept = number;
-	log->latest_mb = log->options->given.max_wal_size_mb != 0 || inherited ? 0 : known.max_wal_size_mb;
+	if (inherited)
+		known.max_wal_size_mb = number > 0 ? log->records[number - 1].settings.max_wal_size_mb : 0;
+	log->records[number] = (LogRecord) {.settings = known};
 }
 
 /*

@@ -223,32 +223,28 @@ first_redo(const LogRecord *first, const LogRecord *last)
 	return 0;
 }
 
-/* Measure the records from first up to last, which have the same settings. */
+/* Measure the records from first up to last, which have the same settings, as if those of another were in effect. */
 static void
-measure_stretch(Log *log, Stretch *stretch, int first, int last, Watcher *watcher)
+measure_stretch(Log *log, Stretch *stretch, int first, int last, const LogRecord *other, Watcher *watcher)
 {
 	WatchLog   *found = &log->found;
 	const LogRecord *begin = &log->records[first];
 	Observation seen = WATCH_NOTHING_SEEN;
-	bool		changed;		/* max_wal_size, after the last record */
 
 	found->from = (begin->from_ms != 0 ? begin->from_ms : begin->ms) / 1000;
 	found->to = log->records[last].ms / 1000;
 	found->most = WATCH_UNKNOWN;
 	found->least = found->about = found->lasted_ms = found->unfinished = 0;
-	found->assumed = begin->assumed;
+	found->assumed = other->assumed;
 	watch_begin(watcher, log->options, 1000, found->from);
 	watcher->log = found;
 	seen.begins = true;
 	seen.completed = 0;
-	seen.settings = begin->settings;
-	if (last == log->kept - 1 && log->latest_mb != 0)
-		seen.settings.max_wal_size_mb = log->latest_mb;
+	seen.settings = other->settings;
 	seen.tick = found->to - found->from;
 	(void) watch_observe(watcher, &seen);
-	changed = seen.settings.max_wal_size_mb != begin->settings.max_wal_size_mb;
-	found->assumed &= ~(changed ? WATCH_ASSUMED_SIZE : 0u);
-	strcpy(watcher->seen.source, changed ? "changed at the end" : found->assumed & WATCH_ASSUMED_SIZE ? "assumed" : "");
+	strcpy(watcher->seen.source, other->settings.max_wal_size_mb != begin->settings.max_wal_size_mb ? "changed at the end" :
+		   found->assumed & WATCH_ASSUMED_SIZE ? "assumed" : "");
 	watcher->restarts = found->restarts;
 	watcher->began = WATCH_CLOCK_START;
 
@@ -268,7 +264,7 @@ measure_stretch(Log *log, Stretch *stretch, int first, int last, Watcher *watche
 		run = i;
 	}
 	found->about = walsizer_max(found->about, found->least);
-	found->most = found->most == WATCH_UNKNOWN || (found->to - found->from) * 1000 + SLACK < begin->settings.timeout_ms ?
+	found->most = found->most == WATCH_UNKNOWN || (found->to - found->from) * 1000 + SLACK < other->settings.timeout_ms ?
 		WATCH_UNKNOWN : walsizer_max(found->most, found->about);
 	found->sized = found->about + walsizer_max(0, found->most - found->about) / 2;
 }
@@ -328,31 +324,33 @@ record_point(Recorder *recorder, const char *path, const Stretch *stretch, const
 		record_sample(recorder, walsizer_max(ticks, 1), position);
 }
 
-/* Judge each stretch; the watcher has the last in the end.  False if the trace could not be written. */
+/* Judge each stretch, and what it would need now; last the last.  False if the trace could not be written. */
 bool
 watch_log_judge(Log *log, Watcher *watcher)
 {
 	Stretch		stretch = {.points = watch_allocate((size_t) log->kept * 3 * sizeof(Point))};
 	Recorder	recorder = {0};
-	WatchVerdict verdict;
 	int			first = 0;
 
 	for (int i = 0; i < log->kept; i++)
 	{
 		if (i + 1 < log->kept && memcmp(&log->records[first].settings, &log->records[i + 1].settings, sizeof(WalsizerSettings)) == 0)
 			continue;
-		measure_stretch(log, &stretch, first, i, watcher);
+		if (i + 1 < log->kept)
+		{
+			measure_stretch(log, &stretch, first, i, &log->records[first], watcher);
+			log->found.stretches[log->found.num_stretches % WATCH_STRETCHES] = (WatchStretch) {
+				.from = log->found.from, .to = log->found.to, .assumed = log->found.assumed & WATCH_ASSUMED_SIZE,
+				.max_wal_size_mb = watcher->sample.settings.max_wal_size_mb, .verdict = watch_judge(watcher),
+			};
+			log->found.num_stretches += watcher->samples >= 2;
+		}
+		measure_stretch(log, &stretch, first, i, &log->records[log->kept], watcher);
+		if (i + 1 < log->kept && watcher->samples >= 2)
+			log->found.before_mb = walsizer_max(log->found.before_mb, watch_judge(watcher).needed_mb);
 		for (int j = 0; j < stretch.number && log->options->record != NULL; j++)
 			record_point(&recorder, log->options->record, &stretch, &stretch.points[j]);
 		first = i + 1;
-		if (first == log->kept || watcher->samples < 2)
-			continue;
-		verdict = watch_judge(watcher);
-		log->found.before_mb = walsizer_max(log->found.before_mb, verdict.needed_mb);
-		log->found.stretches[log->found.num_stretches++ % WATCH_STRETCHES] = (WatchStretch) {
-			.from = log->found.from, .to = log->found.to,
-			.max_wal_size_mb = watcher->sample.settings.max_wal_size_mb, .verdict = verdict,
-		};
 	}
 	free(stretch.points);
 	return recorder.trace == NULL || watch_trace_close(recorder.trace, recorder.seen.tick + 1);

@@ -61,6 +61,7 @@ usual_timeout(int64_t ms)
 /*
  * checkpoint_timeout: the time between a timed checkpoint and the one before.  Without timed
  * ones, at least the longest interval between forced ones, and longer than any was written.
+ * If a forced one came later than a timed one would have, a restart has changed it.
  */
 static void
 infer_timeout(Log *log, int64_t *values)
@@ -80,7 +81,7 @@ infer_timeout(Log *log, int64_t *values)
 			continue;
 		if (spacing > 0 && record->flags & LOG_TIME && !record->waited)
 			values[number++] = spacing;
-		else if (record->flags & LOG_WAL && forced)
+		else if (record->flags & LOG_WAL && forced && !record->waited)
 			longest = walsizer_max(longest, spacing);
 		forced = record->flags & LOG_WAL;
 		writing = walsizer_max(writing, record->flags & LOG_FAST ? 0 : record->write_ms);
@@ -93,6 +94,7 @@ infer_timeout(Log *log, int64_t *values)
 		log->assumed |= WATCH_ASSUMED_TIMEOUT;
 		ms = walsizer_max(DEFAULT_TIMEOUT, (walsizer_max(longest, writing) + 29000) / 30000 * 30000);
 	}
+	log->assumed |= longest > ms + 30000 ? WATCH_ASSUMED_TIMEOUT : 0u;
 	log->settings.timeout_ms = usual_timeout(ms);
 }
 
@@ -277,7 +279,7 @@ watch_log_settle(Log *log)
 	const WalsizerSettings *given = &log->options->given;
 	int64_t    *values = watch_allocate((size_t) (log->kept + 1) * sizeof(int64_t));
 
-	for (int i = 0; i < log->kept; i++)
+	for (int i = 0; i <= log->kept; i++)
 		watch_log_update(&log->records[i].settings, given);
 	infer_segment(log, values);
 	watch_log_update(&log->settings, given);
@@ -287,7 +289,7 @@ watch_log_settle(Log *log)
 	watch_log_update(&log->settings, given);
 	infer_size(log, values);
 	free(values);
-	for (int i = 0; i < log->kept; i++)
+	for (int i = 0; i <= log->kept; i++)
 	{
 		WalsizerSettings known = log->records[i].settings;
 		unsigned int not_known = (known.max_wal_size_mb == 0 ? WATCH_ASSUMED_SIZE : 0u) |

@@ -64,8 +64,7 @@ connect_again(Live *live)
 		return;
 	if (watch_reconnect(live->server))
 		watch_complain("connected again after %s", watch_duration_text(watch_clock_ms() - live->lost));
-	live->retry_at = watch_clock_ms() +
-		walsizer_min(walsizer_max(watch_clock_ms() - live->lost, FIRST_PAUSE), LONGEST_PAUSE);
+	live->retry_at = watch_clock_ms() + walsizer_min(walsizer_max(watch_clock_ms() - live->lost, FIRST_PAUSE), LONGEST_PAUSE);
 }
 
 static void

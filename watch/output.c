@@ -86,8 +86,7 @@ put_numbers(FILE *file, bool json, const Watcher *watcher, const WatchVerdict *v
 	put(file, json, "demand_at_least", log->least);
 	put(file, json, "demand_at_most", log->most);
 	put(file, json, "needed_size_at_least", in_bytes(walsizer_size_for(log->least, settings)));
-	put(file, json, "needed_size_at_most", log->most == WATCH_UNKNOWN ? WATCH_UNKNOWN :
-		in_bytes(walsizer_size_for(log->most, settings)));
+	put(file, json, "needed_size_at_most", log->most == WATCH_UNKNOWN ? WATCH_UNKNOWN : in_bytes(walsizer_size_for(log->most, settings)));
 	put(file, json, "checkpoints", log->checkpoints);
 	put(file, json, "restartpoints", log->restartpoints);
 	put(file, json, "warnings", log->warnings);

@@ -61,8 +61,7 @@ watch_say_change(const WatchChange *change)
 	const char *at = watch_time_text(change->at, "%Y-%m-%d %H:%M:%S");
 
 	if (decision->action == WALSIZER_EXTERNAL)
-		say(4, "%s  max_wal_size was changed from %lld MB to %lld MB", at,
-			(long long) change->old_mb, (long long) decision->target_mb);
+		say(4, "%s  max_wal_size was changed from %lld MB to %lld MB", at, (long long) change->old_mb, (long long) decision->target_mb);
 	else
 	{
 		say(4, "%s  walsizer would change max_wal_size from %lld MB to %lld MB%s: %s", at,
@@ -82,8 +81,7 @@ say_watched(const Watcher *watcher)
 		watch_duration_text(watcher->now - watcher->began),
 		watch_time_text(watcher->zero + watcher->began / 1000, MINUTES),
 		watch_time_text(watcher->zero + watcher->now / 1000, MINUTES),
-		(long long) watcher->samples, watch_size_text(watcher->wal),
-		watcher->seen.standby ? "replayed (this is a standby)." : "written.");
+		(long long) watcher->samples, watch_size_text(watcher->wal), watcher->seen.standby ? "replayed (this is a standby)." : "written.");
 	if (watcher->unseen_ms > 0 || watcher->restarts > 0)
 		say(14, "              Not seen: %s. Restarts, failovers and promotions: %lld.",
 			watch_duration_text(watcher->unseen_ms), (long long) watcher->restarts);
@@ -102,8 +100,7 @@ say_log_is_short(const Watcher *watcher, const WatchVerdict *verdict)
 		say(0, "max_wal_size of %lld MB is too small: at least %lld MB are needed. The log is shorter than checkpoint_timeout, so it may be more.",
 			(long long) settings->max_wal_size_mb, (long long) verdict->set_mb);
 	else if (few && log->before_mb > 0)
-		say(0, "Too little since the settings were changed. Before, up to %lld MB were needed; max_wal_size is %lld MB now.",
-			(long long) log->before_mb, (long long) settings->max_wal_size_mb);
+		say(0, "Too little since the settings were changed. The load before needs up to %lld MB.", (long long) log->before_mb);
 	else if (log->warnings + log->unfinished > 0 || (few && forced > 0))
 		say(0, "max_wal_size was too small: WAL volume forced checkpoints (%lld), but the log does not tell how much WAL there was. To learn how much is needed, give the whole line \"checkpoint complete\" of each, logged when it ends%s.",
 			(long long) walsizer_max(forced, log->warnings), log->warnings == 0 ? "" : ", or only the warnings, with --max-wal-size");
@@ -128,19 +125,20 @@ say_log(const Watcher *watcher)
 	{
 		const WatchStretch *before = &log->stretches[i % WATCH_STRETCHES];
 
-		say(14, "Before        from %s to %s: max_wal_size = %lld MB %s, demand about %s, which needs %lld MB",
+		say(14, "Before        from %s to %s: max_wal_size = %lld MB%s %s, demand about %s, which needs %lld MB",
 			watch_time_text(before->from, MINUTES), watch_time_text(before->to, MINUTES),
-			(long long) before->max_wal_size_mb, results[before->verdict.status],
+			(long long) before->max_wal_size_mb, before->assumed ? " (assumed)" : "", results[before->verdict.status],
 			watch_size_text(before->verdict.demand), (long long) before->verdict.needed_mb);
 	}
+	if (log->warnings_before > 0)
+		say(14, "Before        forced checkpoints that are not in the log: %lld. max_wal_size was too small", (long long) log->warnings_before);
 	say(14, "Log           checkpoints from %s to %s; %s of WAL written.",
 		watch_time_text(log->from, MINUTES), watch_time_text(log->to, MINUTES), watch_size_text(watcher->wal));
 	if (log->restarts > 0 || log->missing > 0)
 		say(14, "              Restarts: %lld%s. Places where checkpoints are missing: %lld.", (long long) log->restarts,
 			log->restarts > 0 ? " (the log does not tell whether one changed a setting)" : "", (long long) log->missing);
 	if (log->restartpoints > 0)
-		say(14, "              Restartpoints, of a standby: %lld. They tell nothing about the size.",
-			(long long) log->restartpoints);
+		say(14, "              Restartpoints, of a standby: %lld. They tell nothing about the size.", (long long) log->restartpoints);
 	if (log->old)
 		say(14, "Version       9.6 or older, which forces checkpoints after less WAL: make the size two thirds larger");
 	if (log->assumed != 0)
@@ -305,8 +303,7 @@ say_hours(const Watcher *watcher)
 		bar[BAR_WIDTH * settings->max_wal_size_mb / widest] = '|';
 		bar[BAR_WIDTH + 1] = '\0';
 		printf("  %s  %s %lld MB\n",
-			   watch_time_text((first + i) * 3600, by_day ? "%H:00" : "%Y-%m-%d %H:00"), bar,
-			   (long long) rows[i]);
+			   watch_time_text((first + i) * 3600, by_day ? "%H:00" : "%Y-%m-%d %H:00"), bar, (long long) rows[i]);
 	}
 }
 
@@ -356,7 +353,7 @@ watch_report(const Watcher *watcher)
 			snprintf(finding, sizeof(finding), "\"max_wal_size\", which the log does not tell, is %s: about %lld MB are needed",
 					 enough ? "large enough" : "too small", (long long) (enough ? verdict.needed_mb : verdict.wanted_mb));
 		if (log != NULL && enough && log->before_mb > watcher->sample.settings.max_wal_size_mb)
-			snprintf(remedy, sizeof(remedy), "Before the settings were changed, up to %lld MB were needed: set as much if such a load comes again.",
+			snprintf(remedy, sizeof(remedy), "The load before the settings were changed needs up to %lld MB: set as much if it comes again.",
 					 (long long) log->before_mb);
 		say(0, "%s. %s", finding, remedy);
 	}

@@ -161,6 +161,7 @@ typedef struct WatchStretch
 	int64_t		from;			/* s since 1970 */
 	int64_t		to;
 	int64_t		max_wal_size_mb;
+	bool		assumed;
 	WatchVerdict verdict;
 } WatchStretch;
 
@@ -181,9 +182,10 @@ typedef struct WatchLog
 	int64_t		checkpoints;	/* all of the log, like the rest */
 	int64_t		restartpoints;
 	int64_t		warnings;		/* of checkpoints that are not in the log */
+	int64_t		warnings_before;	/* likewise, before max_wal_size was changed */
 	int64_t		missing;		/* places where checkpoints are missing */
 	int64_t		restarts;
-	int64_t		before_mb;		/* needed before the settings were changed, at most; 0: nothing */
+	int64_t		before_mb;		/* needed by the load before the settings were changed, at most; 0: nothing */
 	int64_t		num_stretches;
 	WatchStretch stretches[WATCH_STRETCHES];	/* a ring, without the last */
 } WatchLog;
