@@ -218,8 +218,8 @@ my @longer = ([ '08:39:50', 'parameter "checkpoint_timeout" changed to "20min"' 
 my $now_longer = judge(lines(@timed, @longer), '--max-wal-size', '2GB');
 is(join(' ', map { $now_longer->{$_} } qw(verdict checkpoint_timeout)) . ' ' . $now_longer->{demand} / MB . " @{ $now_longer->{assumed} }",
 	'too small 1200 2400 ', 'a checkpoint_timeout that the last line sets is that of the demand before');
-my @rare = map { ([ "09:$_:00", 'checkpoint starting: time' ], [ '09:' . ($_ + 18) . ':00', complete(300, 1080) ]) } '00', 20, 40;
-like((watch_log(\lines(@timed, @longer, @rare), '--max-wal-size', '2GB', '-'))[1],
+my @quieter = map { ([ "09:$_:00", 'checkpoint starting: time' ], [ '09:' . ($_ + 18) . ':00', complete(300, 1080) ]) } '00', 20, 40;
+like((watch_log(\lines(@timed, @longer, @quieter), '--max-wal-size', '2GB', '-'))[1],
 	qr/ is large enough: .*\. The load before\s+the settings were changed needs up to 45\d\d MB: set as much/s,
 	'the page: what the load before a longer checkpoint_timeout needs with that');
 like((watch_log(\lines(@timed, @longer, [ '08:40:00', 'checkpoint starting: time' ], [ '08:44:30', complete(600, 270) ]), '-'))[1],
@@ -227,11 +227,11 @@ like((watch_log(\lines(@timed, @longer, [ '08:40:00', 'checkpoint starting: time
 	'the page: a size before that is assumed is said to be');
 
 # A restart has changed it, for WAL forced a checkpoint later than it would have: not one that came after an idle time.
-my @forced = map { ([ "09:$_:00", 'checkpoint starting: wal' ], [ '09:' . ($_ + 1) . ':30', complete(2144, 90) ]) } '00', 17, 34, 51;
-is(join(' ', @{ judge(lines(@timed, @forced), '--completion-target', '0.9')->{assumed} }), 'checkpoint_timeout',
+my @apart = map { ([ "09:$_:00", 'checkpoint starting: wal' ], [ '09:' . ($_ + 1) . ':30', complete(2144, 90) ]) } '00', 17, 34, 51;
+is(join(' ', @{ judge(lines(@timed, @apart), '--completion-target', '0.9')->{assumed} }), 'checkpoint_timeout',
 	'forced checkpoints that are further apart than checkpoint_timeout: it is assumed');
-is(join(' ', @{ judge(lines(@timed, $forced[0], $forced[1], [ '09:05:00', 'checkpoint starting: time' ], [ '09:05:01', complete(1, 1) ],
-	@forced[ 2, 3 ]), '--completion-target', '0.9')->{assumed} }), '', 'one after an idle time does not contradict it');
+is(join(' ', @{ judge(lines(@timed, $apart[0], $apart[1], [ '09:05:00', 'checkpoint starting: time' ], [ '09:05:01', complete(1, 1) ],
+	@apart[ 2, 3 ]), '--completion-target', '0.9')->{assumed} }), '', 'one after an idle time does not contradict it');
 
 # Two timed ones, each past the trigger point if checkpoint_completion_target were 0.9.
 is(judge(lines(map { ([ "10:$_:00", 'checkpoint starting: time' ], [ '10:' . ($_ + 2) . ':15', complete(600, 135) ]) } 10, 15), '--max-wal-size', '1GB')->{verdict},
