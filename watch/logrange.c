@@ -223,7 +223,7 @@ first_redo(const LogRecord *first, const LogRecord *last)
 	return 0;
 }
 
-/* Measure the records from first up to last, which have the same settings, as if those of another were in effect. */
+/* Measure the records from first up to last, which have the same settings, for those of another. */
 static void
 measure_stretch(Log *log, Stretch *stretch, int first, int last, const LogRecord *other, Watcher *watcher)
 {
@@ -324,7 +324,7 @@ record_point(Recorder *recorder, const char *path, const Stretch *stretch, const
 		record_sample(recorder, walsizer_max(ticks, 1), position);
 }
 
-/* Judge each stretch, and what it would need now; last the last.  False if the trace could not be written. */
+/* Judge each stretch, and what its load needs with the settings at the end.  False if the trace could not be written. */
 bool
 watch_log_judge(Log *log, Watcher *watcher)
 {
