@@ -110,6 +110,8 @@ is($event->{outcome}, 'applied', 'the raise on a standby is applied before a pro
 # the rate may have raised it before its window has as much
 wait_for($standby, "demand >= 0.7 * $rate * 30 * 1048576");
 $status = status($standby);
+cmp_ok($status->{demand}, '>=', 0.7 * $rate * 30 * MB,
+	'the demand of the standby is at least that of the primary');
 cmp_ok($status->{demand}, '<=', 1.4 * $rate * 30 * MB,
 	'the demand of the standby is not what replay reads at full speed');
 cmp_ok($status->{max_wal_size}, '<=', 1.7 * $needed * MB,

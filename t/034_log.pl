@@ -128,9 +128,10 @@ my @quiet = map { ([ "09:0$_:00", 'checkpoint starting: time' ], [ "09:0$_:20", 
 my $warned = lines([ '02:10:21', $frequent ], [ '02:10:42', $frequent ], @quiet);
 is(judge(lines(@quiet))->{status}, 0, 'two quiet checkpoints: the size suffices');
 is(judge($warned)->{status}, 2, 'a log that had only warnings at first: it cannot be told');
-is(judge(lines([ '02:10:21', $frequent ], [ '02:11:00', 'parameter "max_wal_size" changed to "4GB"' ], @quiet))->{status}, 0,
+my $then_raised = lines([ '02:10:21', $frequent ], [ '02:11:00', 'parameter "max_wal_size" changed to "4GB"' ], @quiet);
+is(judge($then_raised)->{status}, 0,
 	'a log that had only warnings before a raise: the size suffices now');
-like((watch_log(\lines([ '02:10:21', $frequent ], [ '02:11:00', 'parameter "max_wal_size" changed to "4GB"' ], @quiet), '-'))[1],
+like((watch_log(\$then_raised, '-'))[1],
 	qr/^Before        forced checkpoints that are not in the log: 1\. max_wal_size was\s+too small$/m,
 	'a log that had only warnings before a raise: the page says that the size before was too small');
 like((watch_log(\$warned, '-'))[1], qr/^max_wal_size was too small: WAL volume forced checkpoints \(2\).* or only\s+the\s+warnings,\s+with\s+--max-wal-size\./s,

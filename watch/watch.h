@@ -161,7 +161,7 @@ typedef struct WatchStretch
 	int64_t		from;			/* s since 1970 */
 	int64_t		to;
 	int64_t		max_wal_size_mb;
-	bool		assumed;
+	bool		assumed;		/* the log does not tell max_wal_size */
 	WatchVerdict verdict;
 } WatchStretch;
 

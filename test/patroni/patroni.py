@@ -365,6 +365,8 @@ def test_edit_config(lead):
 
     edit_config("max_wal_size=150MB")
     everywhere("150MB is in effect", lambda n: n.size() == 150)
+    everywhere("walsizer says so", lambda n: (
+        n.last_event().get("action"), n.last_event().get("new_size")) == ("external", 150 * MB))
     TAP.ok(True, "edit-config: a larger value counts as well, in spite of walsizer.max")
     TAP.note("edit-config to 150MB")
 
